@@ -12,8 +12,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use testwright::compare::report::{self, Data};
-use testwright::compare::{
+use testwright_comparisons::compare::report::{self, Data};
+use testwright_comparisons::compare::{
     GRADING, Plan, PlanLimits, PlannedInstance, RunCost, RunRecord, RunStatus, StageCost, System,
 };
 
@@ -111,7 +111,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run(cell: &testwright::compare::Cell) -> RunRecord {
+fn run(cell: &testwright_comparisons::compare::Cell) -> RunRecord {
     let stage = StageCost {
         model_calls: 2,
         tokens: 12_345,

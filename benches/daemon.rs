@@ -15,8 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use testwright::store::{AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent};
 use testwright_sandboxes::http_client;
+use testwright_server::store::{AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent};
 
 const RUNS: usize = 10_000;
 const REQUESTS_A_SECOND: u32 = 200;
@@ -92,7 +92,7 @@ async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
             batch: String::new(),
             traceparent: None,
         };
-        let fail = |e: testwright::error::Error| e.message;
+        let fail = |e: testwright_config::error::Error| e.message;
         let (run, _) = store.add_run(&new).await.map_err(fail)?;
         // The first one goes on.
         let taken = store

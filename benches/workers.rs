@@ -21,9 +21,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use processor_time::processor_seconds;
-use testwright::daemon::queue::{Consumer, Queue, Ticket};
-use testwright::error::Error;
-use testwright::store::{AttemptResults, Filter, NewRun, RunId, RunStatus, Store, StoredRun, now};
+use testwright_config::error::Error;
+use testwright_server::queue::{Consumer, Queue, Ticket};
+use testwright_server::store::{
+    AttemptResults, Filter, NewRun, RunId, RunStatus, Store, StoredRun, now,
+};
 
 const RUNS: usize = 50;
 const WORKERS: usize = 4;

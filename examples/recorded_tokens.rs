@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use testwright::retrieval::tokens;
+use testwright_agent::retrieval::tokens;
 
 /// Tokens and characters.
 type Shares = BTreeMap<String, (usize, usize)>;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testwright::session::{Contents, Session, SessionSettings};
+use testwright_agent::session::{Contents, Session, SessionSettings};
 use testwright_sandboxes::environment::{BuildSettings, prepare};
 use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
 use testwright_sandboxes::recipe::{Overrides, available_pythons, find};

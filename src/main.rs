@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     // A jail is made by this program, started again, before it has a second thread.
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|first| first == testwright::backends::JAIL)
+        .is_some_and(|first| first == testwright_agent::backends::JAIL)
     {
         testwright_sandboxes::local::jail_main();
     }

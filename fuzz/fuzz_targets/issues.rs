@@ -1,12 +1,12 @@
 //! Issues: their text, what the rule-based model takes out of it, and their addresses.
 #![no_main]
 
-use testwright::model::{Message, Model, Request};
-use testwright::rule_based::{Snippet, extract};
+use testwright_agent::rule_based::{Snippet, extract};
 use testwright_fuzz::{block_on, bounded_target, tools};
+use testwright_models::{Message, Model, Request};
 
 bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
-    let (issue, address) = testwright::issues::read_bytes(data);
+    let (issue, address) = testwright_agent::issues::read_bytes(data);
     if let Err(error) = address {
         assert!(!error.render().is_empty());
     }
@@ -20,7 +20,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let parts = extract::extract(&text);
     let held = parts.prose().len();
     assert!(held <= 3 * text.len() + 100, "{held} bytes of prose in {} bytes", text.len());
-    let _ = testwright::gate::best_sentence(&text, &issue.title);
+    let _ = testwright_agent::gate::best_sentence(&text, &issue.title);
     let request = Request {
         messages: vec![Message::User { content: format!("<issue>\n{text}\n</issue>") }],
         tools: tools().to_vec(),

@@ -5,10 +5,10 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use testwright::daemon::fields::check_name;
-use testwright::model::provider::Provider;
-use testwright::model::{ModelName, openai};
-use testwright::settings::{Settings, Sources};
+use testwright_config::settings::{Settings, Sources};
+use testwright_models::provider::Provider;
+use testwright_models::{ModelName, openai};
+use testwright_server::fields::check_name;
 
 const VARIABLES: [(&str, &str); 4] = [
     ("OPENAI_API_KEY", "k"),

@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use testwright::model::{Message, Request, openai};
 use testwright_fuzz::{block_on, bounded_target, tools};
+use testwright_models::{Message, Request, openai};
 
 bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let Some((kind, body)) = data.split_first() else {
@@ -42,7 +42,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let ids: Vec<_> = ids.chain(reply.malformed.iter().filter_map(|m| m.id.as_ref())).collect();
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
     let record = serde_json::to_string(&reply).expect("a record of the reply");
-    let again: testwright::model::Reply = serde_json::from_str(&record).expect("the reply of a record");
+    let again: testwright_models::Reply = serde_json::from_str(&record).expect("the reply of a record");
     assert_eq!((again.content, again.calls.len()), (reply.content, reply.calls.len()));
     let mut sum = reply.usage;
     sum += reply.usage;

@@ -2,8 +2,8 @@
 #![no_main]
 
 use serde_json::Value;
-use testwright::model::near_json;
 use testwright_fuzz::bounded_target;
+use testwright_models::near_json;
 
 bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use testwright::formats::{
+use testwright_agent::formats::{
     FormatError, ProposedFiles, code_block, function_blocks, snippets, unified_diff,
 };
 use testwright_fuzz::{bounded_target, texts};

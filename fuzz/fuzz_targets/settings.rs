@@ -1,7 +1,7 @@
 //! `testwright.toml`: of the user, who may say everything, and of a repository, which says nothing about where keys go.
 #![no_main]
 
-use testwright::settings::{Settings, Sources};
+use testwright_config::settings::{Settings, Sources};
 use testwright_fuzz::{bounded_target, file, folder};
 
 bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use testwright::cli::output::{single_line, visible};
-use testwright::settings::Redactor;
+use testwright_config::settings::Redactor;
 use testwright_fuzz::{bounded_target, texts};
 
 fn steers(c: char) -> bool {

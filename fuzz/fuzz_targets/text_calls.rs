@@ -2,8 +2,8 @@
 //! others is short enough to be sent back.
 #![no_main]
 
-use testwright::model::text_calls;
 use testwright_fuzz::{bounded_target, tools};
+use testwright_models::text_calls;
 
 bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {

@@ -1,7 +1,7 @@
 //! Lines of a toolbox, as code that has taken its place may send them when it is called.
 #![no_main]
 
-use testwright::session::call_answered_by;
+use testwright_agent::session::call_answered_by;
 use testwright_fuzz::{block_on, bounded_target};
 
 bounded_target!(fixed: 1 << 20, per_byte: 128, |data: &[u8]| {

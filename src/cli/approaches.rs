@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::agent::LOOP_PROMPTS;
-use crate::approaches::{ALL, Approach, ApproachOption, Workflow};
-use crate::error::Result;
-use crate::settings::Effort;
+use testwright_agent::agent::LOOP_PROMPTS;
+use testwright_agent::approaches::{ALL, Approach, ApproachOption, Workflow};
+use testwright_config::error::Result;
+use testwright_config::settings::Effort;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -5,7 +5,7 @@ mod eval;
 mod progress;
 mod report;
 
-use crate::error::Result;
+use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -11,20 +11,20 @@ use super::eval::GradeArgs;
 use super::output::{self, single_line};
 use super::place::load;
 use super::place::names::approaches;
-use crate::compare::report::{self, Report};
-use crate::compare::{
+use progress::CompareProgress;
+use testwright_comparisons::compare::report::{self, Report};
+use testwright_comparisons::compare::{
     GRADING, Inputs, Plan, PlanRequest, REMOTE_RUNS, Schedule, StepListener, Summary,
     prediction_sets, write_predictions,
 };
-use crate::daemon::batch::Batch;
-use crate::daemon::comparison::{CellSettings, ModelSettings, StoreRuns};
-use crate::daemon::grading::remote::StoreGradings;
-use crate::daemon::owners;
-use crate::error::{Error, Result};
-use crate::grading::{GradingRun, RemoteGrading, records};
-use crate::model::ModelName;
-use crate::settings::{Effort, Settings};
-use progress::CompareProgress;
+use testwright_comparisons::grading::{GradingRun, RemoteGrading, records};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{Effort, Settings};
+use testwright_models::ModelName;
+use testwright_server::batch::Batch;
+use testwright_server::comparison::{CellSettings, ModelSettings, StoreRuns};
+use testwright_server::grading::remote::StoreGradings;
+use testwright_server::owners;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("Approaches:\n{}", approaches().described()))]

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::place::PlaceArgs;
 use super::run_options::{RUNS, RunOptions, unnamed_folder};
-use crate::approaches::given::Given;
-use crate::approaches::{COVER, Variant, model_selection};
-use crate::error::Result;
-use crate::issues::Issue;
-use crate::job::Job;
-use crate::trajectory::RunFolder;
+use testwright_agent::approaches::given::Given;
+use testwright_agent::approaches::{COVER, Variant, model_selection};
+use testwright_agent::issues::Issue;
+use testwright_agent::job::Job;
+use testwright_agent::trajectory::RunFolder;
+use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

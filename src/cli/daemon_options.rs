@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::place::{SandboxArgs, load};
-use crate::artifacts::Artifacts;
-use crate::error::{Error, Result};
-use crate::settings::{Flags, Settings};
-use crate::store::Store;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{Flags, Settings};
+use testwright_server::artifacts::Artifacts;
+use testwright_server::store::Store;
 
 /// Where a daemon keeps what it knows.
 #[derive(Debug, clap::Args)]

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::output::single_line;
-use crate::backends::{self, Connector};
-use crate::error::{Error, Result};
-use crate::settings::{Flags, Settings, Sources};
 use cache::CachedEnvironment;
 use finding::{Finding, State};
+use testwright_agent::backends::{self, Connector};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{Flags, Settings, Sources};
 
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use testwright_sandboxes::environment::{Environment, SampleSettings, TestSample};
+use testwright_server::artifacts::shared_environments;
 
 use super::output;
 use super::place::PlaceArgs;
 use super::terminal::Terminal;
-use crate::agent::Progress;
-use crate::error::Result;
-use crate::setup::Setup;
+use testwright_agent::agent::Progress;
+use testwright_agent::setup::Setup;
+use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -50,7 +51,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     let settings = args.place.settings(|_| {})?;
     let terminal = Arc::new(Terminal::new(args.json));
     settings.notes.iter().for_each(|note| terminal.note(note));
-    let setup = Setup::new(&settings, terminal.clone())
+    let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
         .rebuilding(args.rebuild)
         .without_built_in_recipes(args.no_built_in);

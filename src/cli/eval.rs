@@ -11,16 +11,17 @@ use testwright_evals::dataset::Dataset;
 use testwright_evals::predictions::{self, Predictions, Warning};
 use testwright_evals::report::Report;
 use testwright_evals::{InstanceResult, harness};
+use testwright_server::artifacts::shared_environments;
 
 use super::output::{self, single_line};
 use super::place::{SandboxArgs, load};
-use crate::daemon::batch::Batch;
-use crate::daemon::grading::remote::StoreGradings;
-use crate::daemon::owners;
-use crate::error::{Error, Kind, Result};
-use crate::grading::{GradingOptions, GradingRun, RemoteGrading, records};
-use crate::settings::Settings;
 use progress::GradingProgress;
+use testwright_comparisons::grading::{GradingOptions, GradingRun, RemoteGrading, records};
+use testwright_config::error::{Error, Kind, Result};
+use testwright_config::settings::Settings;
+use testwright_server::batch::Batch;
+use testwright_server::grading::remote::StoreGradings;
+use testwright_server::owners;
 
 /// For the end of what workers have not graded yet.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
@@ -162,6 +163,7 @@ impl GradeArgs {
             whole,
             dataset,
             out: out.clone(),
+            shared: shared_environments(&settings)?,
             settings,
         })
     }

@@ -3,8 +3,8 @@
 use anstyle::{AnsiColor, Style};
 
 use super::output::{Text, single_line};
-use crate::agent::Outcome;
-use crate::gate::{self, Evidence};
+use testwright_agent::agent::Outcome;
+use testwright_agent::gate::{self, Evidence};
 
 const BOLD: Style = Style::new().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
@@ -88,7 +88,7 @@ fn coloured(patch: &str, text: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence};
+    use testwright_agent::gate::{FixTrial, Review, ReviewVerdict, TestEvidence};
     use testwright_tools::outcomes::report::{FailureClass, Outcome as TestOutcome, Phase};
 
     #[test]

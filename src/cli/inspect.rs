@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::output;
-use crate::error::{Error, Result};
-use crate::inspect::{self, Key, View};
+use testwright_comparisons::inspect::{self, Key, View};
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -8,7 +8,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::output;
-use crate::error::{Error, Result};
+use testwright_config::error::{Error, Result};
 
 const VARIABLE: &str = "TESTWRIGHT_LOG";
 const FORMAT: &str = "TESTWRIGHT_LOG_FORMAT";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 
 use super::Cli;
-use crate::error::{Error, Result};
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "For the program `man`:\n  testwright man ~/.local/share/man/man1")]

@@ -7,14 +7,15 @@ use rmcp::ServiceExt;
 use super::place::PlaceArgs;
 use super::serve::SessionArgs;
 use super::terminal::Terminal;
-use crate::agent::Progress;
-use crate::daemon::allow_list::{self, AllowList};
-use crate::daemon::embedded::Embedded;
-use crate::daemon::mcp::{LineTransport, McpClient, McpParts, OpenSessions, RawTools};
-use crate::error::{Error, Result};
-use crate::issues::{self, Options};
-use crate::settings::Settings;
-use crate::setup::{Setup, interrupted};
+use testwright_agent::agent::Progress;
+use testwright_agent::issues::{self, Options};
+use testwright_agent::setup::{Setup, interrupted};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_server::allow_list::{self, AllowList};
+use testwright_server::artifacts::shared_environments;
+use testwright_server::embedded::Embedded;
+use testwright_server::mcp::{LineTransport, McpClient, McpParts, OpenSessions, RawTools};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -74,7 +75,7 @@ async fn named_place(
         Some(named) => Some(issues::load(named, &Options::from_settings(settings, false)).await?),
         None => None,
     };
-    let setup = Setup::new(settings, terminal.clone()).await?;
+    let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone()).await?;
     let (source, _, session) = setup
         .start_session(&args.place.place(issue.as_ref()), None)
         .await?;

@@ -18,10 +18,10 @@ use super::eval::GradeArgs;
 use super::eval::verify::golden_tests;
 use super::output::{self, Live, single_line};
 use super::place::{SandboxArgs, load};
-use crate::error::{Error, Kind, Result};
-use crate::issues::{self, IssueSource};
-use crate::settings::Settings;
-use crate::setup::open_options;
+use testwright_agent::issues::{self, IssueSource};
+use testwright_agent::setup::open_options;
+use testwright_config::error::{Error, Kind, Result};
+use testwright_config::settings::Settings;
 use work::{Plan, Work};
 
 #[derive(Debug, clap::Args)]

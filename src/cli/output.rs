@@ -14,8 +14,8 @@ use anstyle::Style;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::error::{Error, Result};
-use crate::settings::Redactor;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Redactor;
 
 pub use visible::{single_line, visible};
 

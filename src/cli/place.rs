@@ -5,13 +5,13 @@ pub mod names;
 use std::path::{Path, PathBuf};
 
 use super::output;
-use crate::backends;
-use crate::error::Result;
-use crate::issues::Issue;
-use crate::own_prompts;
-use crate::settings::{Flags, Settings, Sources};
-use crate::setup::RepositoryLocation;
 use names::sandboxes;
+use testwright_agent::backends;
+use testwright_agent::issues::Issue;
+use testwright_agent::own_prompts;
+use testwright_agent::setup::RepositoryLocation;
+use testwright_config::error::Result;
+use testwright_config::settings::{Flags, Settings, Sources};
 
 /// Where the old code is and where it runs: shared by the commands that start a sandbox.
 #[derive(Debug, clap::Args)]

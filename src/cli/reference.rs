@@ -13,9 +13,9 @@ use serde_json::Value;
 use testwright_tools::registry;
 
 use super::Cli;
-use crate::settings::keys::{Key, keys};
-use crate::settings::variables::{OTHERS, SHARED};
-use crate::settings::{Price, Settings};
+use testwright_config::settings::keys::{Key, keys};
+use testwright_config::settings::variables::{OTHERS, SHARED};
+use testwright_config::settings::{Price, Settings};
 
 const UPDATE: &str = "TESTWRIGHT_UPDATE_REFERENCE";
 
@@ -106,7 +106,7 @@ fn settings() -> String {
         body += &format!("| `{name}` | {} |\n", cell(help));
     }
     body += "\n## `[environment]`\n\nHow a repository's environment is built: see [file formats](file-formats.md#testwrighttoml-environment).\n";
-    page("Settings", "`src/settings/sections.rs`", &body)
+    page("Settings", "`config/src/settings/sections.rs`", &body)
 }
 
 fn variables() -> String {
@@ -143,7 +143,7 @@ fn variables() -> String {
     }
     page(
         "Environment variables",
-        "`src/settings/variables.rs`",
+        "`config/src/settings/variables.rs`",
         &body,
     )
 }

@@ -7,15 +7,16 @@ use serde::Serialize;
 
 use super::place::PlaceArgs;
 use super::terminal::Terminal;
-use crate::agent::{
+use testwright_agent::agent::{
     Budget, Difference, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts,
 };
-use crate::approaches::given::Given;
-use crate::approaches::{ApproachContext, Variant};
-use crate::error::{Error, Result};
-use crate::model::{Model, ModelError, Reply, Request};
-use crate::setup::Setup;
-use crate::trajectory::{Event, RunFolder};
+use testwright_agent::approaches::given::Given;
+use testwright_agent::approaches::{ApproachContext, Variant};
+use testwright_agent::setup::Setup;
+use testwright_agent::trajectory::{Event, RunFolder};
+use testwright_config::error::{Error, Result};
+use testwright_models::{Model, ModelError, Reply, Request};
+use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -81,7 +82,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
     let given = Given::of_record(&started.settings)?;
-    let setup = Setup::new(&settings, terminal.clone())
+    let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
         .with_preferred_python(started.issue.named_python());
     let place = args.place.place_or(
@@ -118,7 +119,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     };
     let outcome = tokio::select! {
         outcome = approach.approach.run(&mut run, &context) => outcome,
-        () = crate::setup::interrupted() => Outcome::Interrupted,
+        () = testwright_agent::setup::interrupted() => Outcome::Interrupted,
     };
     let outcome = match started.settings["min_confidence"].as_f64() {
         Some(minimum) => outcome.with_minimum(minimum),

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::place::PlaceArgs;
 use super::place::names::{approaches, sandboxes};
 use super::run_options::{RUNS, RunOptions, unnamed_folder};
-use crate::approaches::given::{self, Given};
-use crate::approaches::{Variant, model_selection};
-use crate::error::{Error, Result};
-use crate::issues;
-use crate::job::{Job, RecordedRun};
-use crate::own_prompts;
-use crate::settings::Effort;
-use crate::trajectory::RunFolder;
+use testwright_agent::approaches::given::{self, Given};
+use testwright_agent::approaches::{Variant, model_selection};
+use testwright_agent::issues;
+use testwright_agent::job::{Job, RecordedRun};
+use testwright_agent::own_prompts;
+use testwright_agent::trajectory::RunFolder;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Effort;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!(

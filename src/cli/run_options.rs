@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::evidence_card;
 use super::output::{self, single_line};
 use super::terminal::Terminal;
-use crate::agent::Outcome;
-use crate::error::{Error, Result};
-use crate::job::Job;
-use crate::settings::Flags;
+use testwright_agent::agent::Outcome;
+use testwright_agent::job::Job;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Flags;
+use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct RunOptions {
@@ -59,7 +60,8 @@ impl RunOptions {
     }
 
     /// Does the work, and says how it ended.
-    pub async fn work(&self, job: Job, terminal: Arc<Terminal>) -> Result<u8> {
+    pub async fn work(&self, mut job: Job, terminal: Arc<Terminal>) -> Result<u8> {
+        job.shared = shared_environments(&job.settings)?;
         let record = job.work(terminal.clone()).await;
         terminal.clear();
         let (record, folder) = record?;

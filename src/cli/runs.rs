@@ -7,10 +7,10 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::output::{self, single_line};
-use crate::daemon::client::ApiClient;
-use crate::daemon::run_files::is_file_name;
-use crate::error::{Error, Result};
-use crate::trajectory::{Event, entries};
+use testwright_agent::trajectory::{Event, entries};
+use testwright_config::error::{Error, Result};
+use testwright_server::client::ApiClient;
+use testwright_server::run_files::is_file_name;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

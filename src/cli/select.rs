@@ -12,9 +12,9 @@ use testwright_evals::selection::{Choice, SelectionResult, SelectionSummary, cho
 use super::eval::GradeArgs;
 use super::output::{self, Live, single_line};
 use super::place::load;
-use crate::error::{Error, Result};
-use crate::grading::{GradingRun, records};
-use crate::setup::interrupted;
+use testwright_agent::setup::interrupted;
+use testwright_comparisons::grading::{GradingRun, records};
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

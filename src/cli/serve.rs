@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::daemon_options::{RunnerArgs, StoreArgs, own_artifacts};
 use super::output;
-use crate::artifacts::Artifacts;
-use crate::daemon::access::Access;
-use crate::daemon::allow_list::{self, AllowList};
-use crate::daemon::descriptors;
-use crate::daemon::mcp::SessionLimits;
-use crate::daemon::server::{Server, ServerSettings};
-use crate::error::Result;
-use crate::settings::Size;
-use crate::setup::interrupted;
+use testwright_agent::setup::interrupted;
+use testwright_config::error::Result;
+use testwright_config::settings::Size;
+use testwright_server::access::Access;
+use testwright_server::allow_list::{self, AllowList};
+use testwright_server::artifacts::Artifacts;
+use testwright_server::descriptors;
+use testwright_server::mcp::SessionLimits;
+use testwright_server::server::{Server, ServerSettings};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

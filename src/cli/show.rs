@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::{evidence_card, output};
-use crate::agent::Outcome;
-use crate::error::{Error, Result};
-use crate::trajectory::{Event, Events, Started, TrajectoryError};
+use testwright_agent::agent::Outcome;
+use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

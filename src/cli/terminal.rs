@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::output::{Live, single_line};
-use crate::agent::{Progress, RunUsage, StepView};
+use testwright_agent::agent::{Progress, RunUsage, StepView};
 
 pub struct Terminal {
     live: Live,

@@ -4,9 +4,9 @@ use secrecy::ExposeSecret as _;
 
 use super::daemon_options::StoreArgs;
 use super::output::{self, single_line};
-use crate::daemon::owners;
-use crate::error::{Error, Result};
-use crate::store::{Scope, Store, Token, now, timestamp};
+use testwright_config::error::{Error, Result};
+use testwright_server::owners;
+use testwright_server::store::{Scope, Store, Token, now, timestamp};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Characters of a name.

@@ -5,8 +5,8 @@ use testwright_tools::registry;
 use testwright_tools::tool::ToolSpec;
 
 use super::place::names::approaches;
-use crate::approaches::Variant;
-use crate::error::Result;
+use testwright_agent::approaches::Variant;
+use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

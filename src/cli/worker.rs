@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use super::daemon_options::{DataArgs, RunnerArgs, own_artifacts};
 use super::output;
-use crate::artifacts::Artifacts;
-use crate::daemon::descriptors;
-use crate::daemon::server::{WorkerSettings, work};
-use crate::error::Result;
-use crate::setup::interrupted;
+use testwright_agent::setup::interrupted;
+use testwright_config::error::Result;
+use testwright_server::artifacts::Artifacts;
+use testwright_server::descriptors;
+use testwright_server::server::{WorkerSettings, work};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -51,6 +51,11 @@ pub fn sources() -> Vec<Source> {
         "agent-prompts",
         "sandboxes",
         "evals",
+        "config",
+        "models",
+        "agent",
+        "comparisons",
+        "server",
     ]
     .iter()
     .map(|name| root().join(name))

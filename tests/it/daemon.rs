@@ -39,7 +39,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testwright::store::NewRun;
+use testwright_server::store::NewRun;
 
 use crate::program::{Place, example};
 use crate::server::Server;

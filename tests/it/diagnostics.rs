@@ -38,7 +38,7 @@ fn a_variable_shows_what_goes_on() {
     let (ended, text) = printed(Some("testwright=info"));
     assert_eq!(ended, 1, "{text}");
     assert!(
-        text.contains("INFO testwright::model::retry") && text.contains(RETRY),
+        text.contains("INFO testwright_models::retry") && text.contains(RETRY),
         "{text}"
     );
     assert!(!text.contains("sk-secret-key"), "{text}");

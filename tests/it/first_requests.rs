@@ -1,7 +1,7 @@
 //! What each approach sends first for a fixed instance: the example's issue and code.
 
 use serde_json::Value;
-use testwright::approaches::{self, ModelKind};
+use testwright_agent::approaches::{self, ModelKind};
 
 use crate::program::{Place, says};
 

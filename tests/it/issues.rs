@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use testwright::error::{Error, Kind};
-use testwright::issues::{Issue, Options, load};
-use testwright::settings::{Flags, RedactedUrl, Settings, Sources};
+use testwright_agent::issues::{Issue, Options, load};
+use testwright_config::error::{Error, Kind};
+use testwright_config::settings::{Flags, RedactedUrl, Settings, Sources};
 
 use crate::server::{Request, Response, Server};
 

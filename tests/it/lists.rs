@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use testwright::{approaches, backends};
+use testwright_agent::{approaches, backends};
 
 use crate::architecture::root;
 use crate::program::{Place, assert_exit_code};

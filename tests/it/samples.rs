@@ -30,14 +30,14 @@ const ADDITIONS: [Addition; 3] = [
     },
     Addition {
         sample: "tests/samples/approach.rs",
-        file: "src/approaches/sample.rs",
-        list: ("src/approaches/mod.rs", "\napproaches! {\n"),
+        file: "agent/src/approaches/sample.rs",
+        list: ("agent/src/approaches/mod.rs", "\napproaches! {\n"),
         line: "    sample::Sample,\n",
     },
     Addition {
         sample: "tests/samples/backend.rs",
-        file: "src/backends/sample.rs",
-        list: ("src/backends/mod.rs", "\nbackends! {\n"),
+        file: "agent/src/backends/sample.rs",
+        list: ("agent/src/backends/mod.rs", "\nbackends! {\n"),
         line: "    sample::SampleConnector,\n",
     },
 ];

@@ -1,4 +1,4 @@
-//! `--approach sample`: two tools and no feedback. Added to a copy of the project as `src/approaches/sample.rs` by
+//! `--approach sample`: two tools and no feedback. Added to a copy of the project as `agent/src/approaches/sample.rs` by
 //! `tests/it/samples.rs`.
 
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! `--sandbox sample`: the local sandbox by another name. Added to a copy of the project as `src/backends/sample.rs` by
+//! `--sandbox sample`: the local sandbox by another name. Added to a copy of the project as `agent/src/backends/sample.rs` by
 //! `tests/it/samples.rs`.
 
 use async_trait::async_trait;
@@ -6,8 +6,8 @@ use testwright_sandboxes::Backend;
 
 use super::local::LocalConnector;
 use super::{Connector, Examination, Holds, Promise};
-use crate::error::Result;
-use crate::settings::Settings;
+use testwright_config::error::Result;
+use testwright_config::settings::Settings;
 
 pub(super) struct SampleConnector;
 

@@ -10,14 +10,15 @@ use testwright_evals::clover::manifest::{BuildLimits, Manifest, RepositoryFacts}
 use testwright_evals::clover::{Task, VERSION};
 use testwright_evals::document::format::seconds;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+use testwright_server::artifacts::shared_environments;
 
 use super::progress::CloverProgress;
 use crate::cli::output::{self, single_line};
 use crate::cli::place::{SandboxArgs, load};
-use crate::clover::evaluation::open;
-use crate::clover::prompts::TaskPrompts;
-use crate::error::{Error, Result};
-use crate::setup::{HarnessArgs, harness, interrupted};
+use testwright_agent::setup::{HarnessArgs, harness, interrupted};
+use testwright_comparisons::clover::evaluation::open;
+use testwright_comparisons::clover::prompts::TaskPrompts;
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -73,6 +74,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         repositories: testwright_evals::harness::FORGE.to_owned(),
         test_time: Duration::from_secs(args.test_seconds),
         out: args.out.clone(),
+        shared: shared_environments(&settings)?,
     };
     let mut benchmark = begun(args)?;
     let (harness, notes) = harness(&settings, given).await?;

@@ -10,20 +10,21 @@ use testwright_evals::clover::report::Report;
 use testwright_evals::clover::{Budget, Task};
 use testwright_evals::document::format::seconds;
 use testwright_evals::harness::Harness;
+use testwright_server::artifacts::shared_environments;
 
 use super::progress::CloverProgress;
 use super::report::print;
 use crate::cli::output::{self, single_line};
 use crate::cli::place::{SandboxArgs, load};
-use crate::clover::agents::Agents;
-use crate::clover::asking::{Asked, Asking};
-use crate::clover::evaluation::{self, Judging, answer_costs};
-use crate::clover::plan::{Ask, Plan, SINGLE_CALL, check_approaches};
-use crate::error::{Error, Result};
-use crate::model::ModelName;
-use crate::model::price::Prices;
-use crate::settings::Settings;
-use crate::setup::{HarnessArgs, harness, interrupted};
+use testwright_agent::setup::{HarnessArgs, harness, interrupted};
+use testwright_comparisons::clover::agents::Agents;
+use testwright_comparisons::clover::asking::{Asked, Asking};
+use testwright_comparisons::clover::evaluation::{self, Judging, answer_costs};
+use testwright_comparisons::clover::plan::{Ask, Plan, SINGLE_CALL, check_approaches};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_models::ModelName;
+use testwright_models::price::Prices;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -252,6 +253,7 @@ async fn open_harness(args: &Args, settings: &Settings) -> Result<Harness> {
         repositories: testwright_evals::harness::FORGE.to_owned(),
         test_time: Duration::from_secs(args.test_seconds),
         out: args.out.clone(),
+        shared: shared_environments(settings)?,
     };
     let (harness, notes) = harness(settings, given).await?;
     let progress = CloverProgress::new(None, args.json);

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use crate::agent::{Progress, StepView};
 use crate::cli::output::{Live, single_line};
+use testwright_agent::agent::{Progress, StepView};
 
 pub struct CloverProgress {
     live: Live,

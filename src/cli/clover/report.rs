@@ -9,9 +9,9 @@ use testwright_evals::clover::report::{Report, costs, figures};
 use testwright_evals::document::format::{percent, points};
 
 use crate::cli::output::{self, single_line};
-use crate::clover::evaluation::{self, answer_costs, cost_facts, judgements};
-use crate::clover::{JUDGEMENTS, plan::Plan};
-use crate::error::{Error, Result};
+use testwright_comparisons::clover::evaluation::{self, answer_costs, cost_facts, judgements};
+use testwright_comparisons::clover::{JUDGEMENTS, plan::Plan};
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -1,7 +1,7 @@
 //! Progress of a comparison on stderr: a bar on a terminal, a line a run elsewhere.
 
 use crate::cli::output::{Live, single_line};
-use crate::compare::{RunRecord, Step};
+use testwright_comparisons::compare::{RunRecord, Step};
 
 pub struct CompareProgress {
     live: Live,

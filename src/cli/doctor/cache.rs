@@ -10,8 +10,8 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use super::checks::existing;
 use super::finding::Finding;
 use crate::cli::output::single_line;
-use crate::disk_usage;
-use crate::settings::{Settings, Size};
+use testwright_config::settings::{Settings, Size};
+use testwright_server::disk_usage;
 
 /// Less than this is too little for a build.
 const LITTLE: u64 = 2 << 30;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use testwright_sandboxes::{http_client, programs, recipe, uv};
 
 use super::finding::{Finding, State};
-use crate::approaches::model_selection;
-use crate::backends::{Connector, Examination, Holds};
-use crate::settings::{Origin, Settings};
+use testwright_agent::approaches::model_selection;
+use testwright_agent::backends::{Connector, Examination, Holds};
+use testwright_config::settings::{Origin, Settings};
 
 /// How long a check may take.
 const PATIENCE: Duration = Duration::from_secs(30);

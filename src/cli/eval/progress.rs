@@ -4,7 +4,7 @@ use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
 
 use crate::cli::output::{Live, single_line};
-use crate::grading::GradingListener;
+use testwright_comparisons::grading::GradingListener;
 
 pub struct GradingProgress {
     live: Live,

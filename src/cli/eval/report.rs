@@ -7,8 +7,8 @@ use testwright_evals::report::{self, Report, RunMetadata};
 use testwright_evals::result::results_file;
 
 use crate::cli::output::{self, single_line};
-use crate::error::{Error, Result};
-use crate::grading::reporting;
+use testwright_comparisons::grading::reporting;
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

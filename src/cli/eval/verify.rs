@@ -7,8 +7,8 @@ use testwright_evals::{Dataset, Instance, InstanceResult, verify};
 use super::{GradeArgs, WorkersArgs};
 use crate::cli::output::{self, single_line};
 use crate::cli::place::load;
-use crate::error::{Error, Result};
-use crate::grading::RemoteGrading;
+use testwright_comparisons::grading::RemoteGrading;
+use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

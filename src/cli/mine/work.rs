@@ -8,7 +8,7 @@ use testwright_evals::mine::{self, IssueText};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::private;
 
-use crate::error::{Error, Result};
+use testwright_config::error::{Error, Result};
 
 /// What is mined. The newest commit is that of the first time: branches move.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
-use crate::approaches;
-use crate::backends;
+use testwright_agent::approaches;
+use testwright_agent::backends;
 
 /// Names with a description each. As a parser it takes any text: the same name may come from a file or a variable, so
 /// it is checked where settings are.

@@ -19,7 +19,7 @@ const FORMATS: [Format; 11] = [
         what: "What speaks for an accepted test. One JSON object, an `Evidence`.",
         types: &[
             (
-                "src/gate/evidence.rs",
+                "agent/src/gate/evidence.rs",
                 &[
                     "Evidence",
                     "TestEvidence",
@@ -39,7 +39,7 @@ const FORMATS: [Format; 11] = [
         what: "Everything that happened in a run. One JSON object a line, an `Event`.",
         types: &[
             (
-                "src/trajectory/event.rs",
+                "agent/src/trajectory/event.rs",
                 &[
                     "Event",
                     "Started",
@@ -49,24 +49,24 @@ const FORMATS: [Format; 11] = [
                     "FileState",
                 ],
             ),
-            ("src/issues/mod.rs", &["Issue", "Comment"]),
+            ("agent/src/issues/mod.rs", &["Issue", "Comment"]),
             ("tools/src/tool.rs", &["ToolSpec"]),
             (
-                "src/model/message.rs",
+                "models/src/message.rs",
                 &["Message", "ToolCall", "ToolResult"],
             ),
-            ("src/model/mod.rs", &["Reply", "Usage", "Finish"]),
+            ("models/src/lib.rs", &["Reply", "Usage", "Finish"]),
         ],
     },
     Format {
         title: "run.json of a run",
         what: "Settings, versions, isolation, outcome and usage. One JSON object, a `Record`.",
         types: &[
-            ("src/job.rs", &["Record"]),
-            ("src/approaches/given.rs", &["Given"]),
+            ("agent/src/job.rs", &["Record"]),
+            ("agent/src/approaches/given.rs", &["Given"]),
             ("sandboxes/src/environment.rs", &["Environment"]),
-            ("src/agent/outcome.rs", &["Outcome", "Limit"]),
-            ("src/agent/budget.rs", &["RunUsage"]),
+            ("agent/src/outcome.rs", &["Outcome", "Limit"]),
+            ("agent/src/agent/budget.rs", &["RunUsage"]),
         ],
     },
     Format {
@@ -115,7 +115,7 @@ const FORMATS: [Format; 11] = [
         what: "What a comparison compares, a `Plan`; and what became of its runs, one JSON object a line, a `RunRecord`.",
         types: &[
             (
-                "src/compare/plan.rs",
+                "comparisons/src/compare/plan.rs",
                 &[
                     "Plan",
                     "System",
@@ -125,7 +125,7 @@ const FORMATS: [Format; 11] = [
                 ],
             ),
             (
-                "src/compare/run_record.rs",
+                "comparisons/src/compare/run_record.rs",
                 &["RunRecord", "RunStatus", "RunCost", "StageCost"],
             ),
         ],
@@ -134,18 +134,18 @@ const FORMATS: [Format; 11] = [
         title: "report.json of a comparison",
         what: "The figures of its `report.md` and `report.html`. One JSON object, a `Report`.",
         types: &[
-            ("src/compare/report/mod.rs", &["Report"]),
+            ("comparisons/src/compare/report/mod.rs", &["Report"]),
             (
-                "src/compare/report/summary.rs",
+                "comparisons/src/compare/report/summary.rs",
                 &["SystemSummary", "CostSummary", "Group"],
             ),
-            ("src/compare/report/score.rs", &["Score"]),
+            ("comparisons/src/compare/report/score.rs", &["Score"]),
             (
-                "src/compare/report/pairs.rs",
+                "comparisons/src/compare/report/pairs.rs",
                 &["Pair", "Discordant", "Ablation"],
             ),
             (
-                "src/compare/report/overlap.rs",
+                "comparisons/src/compare/report/overlap.rs",
                 &["Overlap", "OverlapGroup"],
             ),
         ],

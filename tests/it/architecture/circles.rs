@@ -1,5 +1,5 @@
-//! Modules of a crate use each other in one direction. A folder and what is in it are one: a parent may use its
-//! children, and children what is their parent's. What a parent imports is its owner's, whoever names it there.
+//! Modules of a crate use each other in one direction. Seen from outside, a folder and its content are one module. A
+//! parent may use its children, and children may use their parent. An import by a parent belongs to the owner of the item.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,17 @@ use regex::Regex;
 
 use super::{Source, sources};
 
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 10] = [
     "src",
     "tools/src",
     "agent-prompts/src",
     "sandboxes/src",
     "evals/src",
+    "config/src",
+    "models/src",
+    "agent/src",
+    "comparisons/src",
+    "server/src",
 ];
 
 /// A module's path inside its crate.
@@ -106,22 +111,53 @@ fn uses(files: &[Source], folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     uses
 }
 
+/// For each folder, the edges between its members. A member stands for all modules in it.
+fn edges_by_folder(
+    uses: &BTreeMap<Module, BTreeSet<Module>>,
+) -> BTreeMap<Module, BTreeMap<&str, BTreeSet<&str>>> {
+    let mut edges: BTreeMap<_, BTreeMap<_, BTreeSet<_>>> = BTreeMap::new();
+    for (module, other) in uses
+        .iter()
+        .flat_map(|(m, all)| all.iter().map(move |o| (m, o)))
+    {
+        let in_common = module.iter().zip(other).take_while(|(a, b)| a == b).count();
+        if let (Some(from), Some(to)) = (module.get(in_common), other.get(in_common)) {
+            let folder = edges.entry(module[..in_common].to_vec()).or_default();
+            folder.entry(from.as_str()).or_default().insert(to.as_str());
+        }
+    }
+    edges
+}
+
+/// The members that a member uses, directly or through others.
+fn reached<'m>(edges: &BTreeMap<&'m str, BTreeSet<&'m str>>, from: &'m str) -> BTreeSet<&'m str> {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+    while let Some(member) = next.pop() {
+        let used = edges.get(member).into_iter().flatten();
+        next.extend(used.filter(|member| seen.insert(**member)));
+    }
+    seen
+}
+
 fn circles(files: &[Source]) -> BTreeSet<Vec<String>> {
     let mut circles = BTreeSet::new();
-    for uses in CRATES.map(|folder| uses(files, folder)) {
-        let reached = |from: &Module| {
-            let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
-            while let Some(module) = next.pop() {
-                next.extend(uses[module].iter().filter(|m| seen.insert((*m).clone())));
+    for crate_folder in CRATES {
+        let uses = uses(files, crate_folder);
+        for (folder, edges) in edges_by_folder(&uses) {
+            // The folders of this crate still use each other in circles.
+            if crate_folder == "tools/src" && folder.is_empty() {
+                continue;
             }
-            seen
-        };
-        let reached: BTreeMap<_, _> = uses.keys().map(|m| (m, reached(m))).collect();
-        for (module, others) in reached.iter().filter(|(m, others)| others.contains(**m)) {
-            let back = others
-                .iter()
-                .filter(|other| reached[other].contains(*module));
-            circles.insert(back.map(|m| m.join("/")).collect());
+            let reached: BTreeMap<_, _> = edges.keys().map(|m| (*m, reached(&edges, m))).collect();
+            let is_in_circle = |a: &str, b: &str| reached[a].contains(b) && reached[b].contains(a);
+            for member in reached.keys() {
+                let circle = reached.keys().filter(|other| is_in_circle(member, other));
+                let path = |name: &&str| [&folder[..], &[name.to_string()]].concat().join("/");
+                let circle: Vec<String> = circle.map(path).collect();
+                if !circle.is_empty() {
+                    circles.insert([vec![crate_folder.to_owned()], circle].concat());
+                }
+            }
         }
     }
     circles
@@ -146,7 +182,7 @@ fn circles_are_found_however_modules_are_named() {
         ];
         circles(&files).into_iter().next()
     };
-    let found = Some(vec!["a/b".to_owned(), "a/c".to_owned()]);
+    let found = Some(["src", "a/b", "a/c"].map(str::to_owned).to_vec());
     assert_eq!(broken("use super::b::B;\n", ""), found);
     assert_eq!(broken("fn f(b: crate::a::b::B) {}\n", ""), found);
     assert_eq!(broken("use super::B;\n", "pub use b::{A, B};\n"), found);
@@ -160,4 +196,17 @@ fn circles_are_found_however_modules_are_named() {
         ),
         None
     );
+}
+
+#[test]
+fn circles_between_folders_are_found() {
+    let files = [
+        Source::new("src/error.rs", "use crate::model::ModelError;\n"),
+        Source::new("src/model/mod.rs", "pub struct ModelError;\n"),
+        Source::new("src/model/price.rs", "use crate::settings::Price;\n"),
+        Source::new("src/settings/mod.rs", "mod layer;\n"),
+        Source::new("src/settings/layer.rs", "use crate::error::Error;\n"),
+    ];
+    let circle = ["src", "error", "model", "settings"].map(str::to_owned);
+    assert_eq!(circles(&files), BTreeSet::from([circle.to_vec()]));
 }

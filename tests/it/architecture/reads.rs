@@ -18,22 +18,25 @@ const ALLOWED: [(&str, &[&str]); 7] = [
         "it opens with the reader's flags, checks, and appends",
         &[
             "evals/src/harness/results.rs",
-            "src/clover/evaluation.rs",
-            "src/model/ceiling.rs",
-            "src/record_file.rs",
+            "comparisons/src/clover/evaluation.rs",
+            "models/src/ceiling.rs",
+            "comparisons/src/record_file.rs",
         ],
     ),
     (
         "readers with bounds of their own",
-        &["src/model/cassette/recorder.rs", "src/settings/layer.rs"],
+        &[
+            "models/src/cassette/recorder.rs",
+            "config/src/settings/layer.rs",
+        ],
     ),
     (
         "the system's own files",
         &[
             "sandboxes/src/egress.rs",
-            "src/daemon/machine.rs",
-            "src/daemon/telemetry/process.rs",
-            "src/grading/mod.rs",
+            "server/src/machine.rs",
+            "server/src/telemetry/process.rs",
+            "comparisons/src/grading/mod.rs",
         ],
     ),
     (
@@ -47,7 +50,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
             "sandboxes/src/repository/",
             "sandboxes/src/sandbox.rs",
             "sandboxes/src/uv.rs",
-            "src/artifacts/mod.rs",
+            "server/src/artifacts/mod.rs",
         ],
     ),
     (
@@ -93,17 +96,17 @@ fn files_are_read_through_one_module() {
     let unbounded = "use std::fs;\nlet text = fs::read_to_string(path)?;\n";
     let tested = "//! X.\n#[cfg(test)]\nmod tests {\nstd::fs::read(path)\n}\n";
     let broken = [
-        Source::new("src/inspect/mod.rs", unbounded),
+        Source::new("comparisons/src/inspect/mod.rs", unbounded),
         Source::new("evals/src/records.rs", "let file = File::open(path)?;\n"),
-        Source::new("src/job.rs", "let file = RecordFile::open(path)?;\n"),
-        Source::new("src/session/mod.rs", tested),
+        Source::new("agent/src/job.rs", "let file = RecordFile::open(path)?;\n"),
+        Source::new("agent/src/session/mod.rs", tested),
         Source::new("sandboxes/src/plain_file.rs", unbounded),
         Source::new("tests/it/runs.rs", unbounded),
     ];
     assert_eq!(
         raw_reads(&broken),
         [
-            "src/inspect/mod.rs:2 let text = fs::read_to_string(path)?;",
+            "comparisons/src/inspect/mod.rs:2 let text = fs::read_to_string(path)?;",
             "evals/src/records.rs:1 let file = File::open(path)?;",
         ]
     );

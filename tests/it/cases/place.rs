@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use testwright::backends::JAIL;
+use testwright_agent::backends::JAIL;
 use testwright_evals::cases::{Case, Place};
 use testwright_sandboxes::docker::{Docker, DockerSettings};
 use testwright_sandboxes::environment::{BuildSettings, prepare};

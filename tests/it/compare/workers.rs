@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testwright::store::{ComparisonFilter, Store};
+use testwright_server::store::{ComparisonFilter, Store};
 
 use super::{APPROACHES, Bench, answered, service, without_seconds};
 use crate::daemon::databases;

@@ -1,7 +1,9 @@
 //! The page of a comparison: where its runs are, its end, and the way to its report and back.
 
 use serde_json::json;
-use testwright::store::{AskedComparison, ComparisonReport, NewComparison, NewRun, RunId, Store};
+use testwright_server::store::{
+    AskedComparison, ComparisonReport, NewComparison, NewRun, RunId, Store,
+};
 
 use super::{Daemon, databases};
 use crate::program::Place;
@@ -48,7 +50,7 @@ async fn a_comparison_has_a_page_with_its_runs_its_end_and_its_report() {
         let url = database.url.as_deref().unwrap_or(&embedded);
         let store = Store::open(url).await.unwrap();
         let client = &daemon.client;
-        let id = RunId::new(testwright::store::now());
+        let id = RunId::new(testwright_server::store::now());
         let plan = plan();
         // One that the server was asked for, and that no server can take: what was asked for is of another version.
         let asked = AskedComparison {

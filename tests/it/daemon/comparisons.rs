@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testwright::store::{ComparisonReport, NewComparison, NewRun, RunId, Store};
+use testwright_server::store::{ComparisonReport, NewComparison, NewRun, RunId, Store};
 
 use super::client::Reply;
 use super::{Daemon, databases};
@@ -32,7 +32,7 @@ async fn a_comparison_is_listed_reported_and_ended() {
                 .contains("There are no comparisons")
         );
 
-        let id = RunId::new(testwright::store::now());
+        let id = RunId::new(testwright_server::store::now());
         let hostile = "<script>alert(1)</script>.jsonl";
         let plan = json!({"systems": [{"approach": "otter:planner=off", "model": "m"}, {"approach": "snippet", "model": "snippet"}],
             "instances": [{"id": "a"}, {"id": "b"}], "samples": 3});

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use testwright::daemon::queue::Queue;
-use testwright::error::Kind;
-use testwright::store::Store;
+use testwright_config::error::Kind;
 use testwright_sandboxes::Shortage;
+use testwright_server::queue::Queue;
+use testwright_server::store::Store;
 
 use super::{Daemon, databases, issue, stored_run, wait_until};
 use crate::program::Place;
@@ -74,7 +74,7 @@ impl Drop for SmallDisk {
 /// Writes by both pools, with and without transactions, side by side; says how many failed.
 async fn write_all(store: &Store, queue: &Queue, round: usize) -> usize {
     let writes = (0..24).map(|n| async move {
-        let run = testwright::store::NewRun {
+        let run = testwright_server::store::NewRun {
             request: "x".repeat(20_000),
             ..stored_run("o", "")
         };
@@ -102,7 +102,7 @@ async fn write_all(store: &Store, queue: &Queue, round: usize) -> usize {
 
 /// Fails writes until one does, and says of what kind the failure is.
 async fn first_failure(store: &Store) -> Kind {
-    let run = testwright::store::NewRun {
+    let run = testwright_server::store::NewRun {
         request: "x".repeat(100_000),
         ..stored_run("o", "")
     };

@@ -1,7 +1,7 @@
 //! Predictions that workers grade, as the daemon lists and ends them.
 
 use serde_json::json;
-use testwright::store::{NewGrading, Store};
+use testwright_server::store::{NewGrading, Store};
 
 use super::{Daemon, databases};
 use crate::program::Place;

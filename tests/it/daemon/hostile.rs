@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testwright::store::{NewMatrix, NewRun, Store};
+use testwright_server::store::{NewMatrix, NewRun, Store};
 
 use super::mcp_client::McpClient;
 use super::{Daemon, databases, issue, stored_run};

@@ -1,7 +1,7 @@
 //! Lists of what is stored: pages that hold all of it, and filters.
 
 use serde_json::{Value, json};
-use testwright::store::{NewComparison, NewGrading, NewMatrix, RunId, Store, now};
+use testwright_server::store::{NewComparison, NewGrading, NewMatrix, RunId, Store, now};
 
 use super::client::Client;
 use super::{Daemon, databases, stored_run};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testwright::store::{NewMatrix, RunId, Store, WorkKind};
+use testwright_server::store::{NewMatrix, RunId, Store, WorkKind};
 
 use super::databases::{self, Database};
 use super::{Daemon, issue};

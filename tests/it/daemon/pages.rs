@@ -1,7 +1,7 @@
 //! The pages as a browser asks for them.
 
 use serde_json::{Value, json};
-use testwright::store::{Filter, Store};
+use testwright_server::store::{Filter, Store};
 
 use super::client::Client;
 use super::{Daemon, databases};

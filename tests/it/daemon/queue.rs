@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use testwright::daemon::queue::{Consumer, QUEUE, Queue, Ticket};
-use testwright::error::Result;
-use testwright::store::Store;
+use testwright_config::error::Result;
+use testwright_server::queue::{Consumer, QUEUE, Queue, Ticket};
+use testwright_server::store::Store;
 
 use super::databases;
 use crate::program::Place;

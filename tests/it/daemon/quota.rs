@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
 
-use testwright::model::quota::{CallCost, Quota as _};
-use testwright::model::{ModelError, ModelName};
-use testwright::settings::ModelLimits;
-use testwright::store::{BatchBudget, Store, StoreQuota};
+use testwright_config::settings::ModelLimits;
+use testwright_models::quota::{CallCost, Quota as _};
+use testwright_models::{ModelError, ModelName};
+use testwright_server::store::{BatchBudget, Store, StoreQuota};
 
 use super::{Daemon, databases, issue, model};
 use crate::program::Place;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use testwright::store::{
+use testwright_server::store::{
     AskedComparison, Attempt, AttemptResults, ComparisonReport, NewComparison, NewGrading,
     NewMatrix, Removed, RunId, RunStatus, Store, StoredArtifact, WorkStatus, now,
 };

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use testwright::store::{AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent, WorkKind};
+use testwright_server::store::{
+    AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent, WorkKind,
+};
 
 use super::{Daemon, databases, issue, stored_run};
 use crate::program::{Place, example};

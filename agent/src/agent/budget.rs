@@ -1,0 +1,386 @@
+//! What a run may spend. Checked before it is spent: a call whose estimate does not fit is not made.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::token_shares::{TokenShares, add_shares};
+use crate::outcome::Limit;
+use testwright_models::{Message, Reply, Request, Usage};
+
+/// Limits of a run; `None` stands for no limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Model calls of the conversation (side calls such as reviews are paid for, but are not steps).
+    pub steps: Option<u32>,
+    pub dollars: Option<f64>,
+    /// Prompt and completion tokens together.
+    pub tokens: Option<u64>,
+    pub minutes: Option<f64>,
+}
+
+/// What was spent so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunUsage {
+    pub steps: u32,
+    /// All model calls, side calls included.
+    pub model_calls: u32,
+    /// Model calls that failed and were made again.
+    pub failed_calls: u32,
+    /// Tool calls that could not be read.
+    pub malformed_calls: u32,
+    /// Tool calls that were refused with a reason.
+    pub refused_calls: u32,
+    pub tool_calls: std::collections::BTreeMap<String, u32>,
+    pub prompt_tokens: u64,
+    pub cached_tokens: u64,
+    pub completion_tokens: u64,
+    /// All of these by what they were spent on; a prompt's parts share its tokens by their length.
+    #[serde(default)]
+    pub token_shares: TokenShares,
+    /// `None` where the model has no price.
+    pub dollars: Option<f64>,
+    pub model_seconds: f64,
+    pub tool_seconds: f64,
+}
+
+impl RunUsage {
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+
+    pub fn add(&mut self, usage: &Usage) {
+        self.prompt_tokens = self.prompt_tokens.saturating_add(usage.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens);
+        self.completion_tokens = self
+            .completion_tokens
+            .saturating_add(usage.completion_tokens);
+        if let Some(dollars) = usage.dollars {
+            *self.dollars.get_or_insert(0.0) += dollars;
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Budget {
+    pub limits: Limits,
+    pub spent: RunUsage,
+    started: Instant,
+    /// Seconds that the run took before it was resumed.
+    before: f64,
+    /// Waiting for a processor that other runs had.
+    waited: Duration,
+    last: Usage,
+    last_length: usize,
+}
+
+/// Characters a token, for prompts that no provider has counted yet.
+const CHARACTERS_A_TOKEN: usize = 4;
+/// Tokens for fewer calls like the last one are nearly used up.
+const CALLS_LEFT: u64 = 3;
+/// Completion tokens that a call is expected to need at least.
+const COMPLETION: u64 = 256;
+
+impl Budget {
+    pub fn new(limits: Limits) -> Self {
+        Budget {
+            limits,
+            spent: RunUsage::default(),
+            started: Instant::now(),
+            before: 0.0,
+            waited: Duration::ZERO,
+            last: Usage::default(),
+            last_length: 0,
+        }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        let here = self.started.elapsed().saturating_sub(self.waited);
+        here + Duration::from_secs_f64(self.before)
+    }
+
+    /// Time that is no run's own.
+    pub fn leave_out(&mut self, waited: Duration) {
+        self.waited += waited;
+    }
+
+    /// Time left until the limit of minutes; a day if there is none.
+    pub fn left(&self) -> Duration {
+        let all =
+            Duration::from_secs_f64(self.limits.minutes.map_or(86_400.0, |m| m.max(0.0) * 60.0));
+        all.saturating_sub(self.elapsed())
+    }
+
+    /// Books seconds of an earlier part of the run.
+    pub fn book_past(&mut self, seconds: f64) {
+        self.before += seconds;
+    }
+
+    pub fn book(&mut self, reply: &Reply, request: &Request, seconds: f64, step: bool) {
+        self.spent.model_calls += 1;
+        self.spent.failed_calls += reply.failed_tries;
+        self.spent.model_seconds += seconds;
+        self.spent.malformed_calls += reply.malformed.len() as u32;
+        self.spent.add(&reply.usage);
+        add_shares(&mut self.spent.token_shares, request, &reply.usage, step);
+        if step {
+            self.spent.steps += 1;
+            self.last = reply.usage;
+            self.last_length = length(&request.messages);
+        }
+    }
+
+    /// The limit that the next call of the conversation would pass, if any.
+    pub fn next_call(&self, messages: &[Message]) -> Option<Limit> {
+        if self
+            .limits
+            .steps
+            .is_some_and(|most| self.spent.steps >= most)
+        {
+            return Some(Limit::Steps);
+        }
+        self.side_call(messages)
+    }
+
+    /// The limit that a call of its own with these messages would pass, if any.
+    pub fn side_call(&self, messages: &[Message]) -> Option<Limit> {
+        if self.left().is_zero() {
+            return Some(Limit::Minutes);
+        }
+        let tokens = self.estimate(messages);
+        if self
+            .limits
+            .tokens
+            .is_some_and(|most| self.spent.tokens() + tokens > most)
+        {
+            return Some(Limit::Tokens);
+        }
+        if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars) {
+            // The price of a token so far is the best guess at the price of the next one.
+            let price = spent / self.spent.tokens().max(1) as f64;
+            if spent + price * tokens as f64 > most {
+                return Some(Limit::Dollars);
+            }
+        }
+        None
+    }
+
+    /// Completion tokens that a call with these messages may take: `most`, or what the limit of tokens leaves of it.
+    pub fn completion_tokens(&self, messages: &[Message], most: Option<u64>) -> Option<u64> {
+        let most = most?;
+        let Some(limit) = self.limits.tokens else {
+            return Some(most);
+        };
+        let prompt = self.estimate(messages).saturating_sub(COMPLETION);
+        let left = limit.saturating_sub(self.spent.tokens().saturating_add(prompt));
+        Some(most.min(left.max(COMPLETION)))
+    }
+
+    /// Limits for one of so many parts alike of what is left.
+    pub fn share(&self, parts: u32) -> Limits {
+        let parts = parts.max(1);
+        let limits = &self.limits;
+        let share = |most: f64, spent: f64| spent + (most - spent).max(0.0) / f64::from(parts);
+        let minutes = self.elapsed().as_secs_f64() / 60.0;
+        let (steps, tokens) = (self.spent.steps, self.spent.tokens());
+        Limits {
+            steps: (limits.steps).map(|most| steps + most.saturating_sub(steps).div_ceil(parts)),
+            dollars: (limits.dollars).map(|most| share(most, self.spent.dollars.unwrap_or(0.0))),
+            tokens: (limits.tokens)
+                .map(|most| tokens + most.saturating_sub(tokens) / u64::from(parts)),
+            minutes: limits.minutes.map(|most| share(most, minutes)),
+        }
+    }
+
+    /// What is nearly used up, in words, for a reminder in good time.
+    pub fn nearly_spent(&self) -> Option<String> {
+        let steps = self
+            .limits
+            .steps
+            .map(|most| most.saturating_sub(self.spent.steps));
+        if let Some(left) = steps
+            && left <= 3
+        {
+            return Some(format!("{left} step{}", if left == 1 { "" } else { "s" }));
+        }
+        let share = |spent: f64, most: f64| most > 0.0 && spent > 0.9 * most;
+        if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars)
+            && share(spent, most)
+        {
+            return Some(format!("{:.2} dollars", (most - spent).max(0.0)));
+        }
+        let most = self.limits.tokens?;
+        let left = most.saturating_sub(self.spent.tokens());
+        let last = self
+            .last
+            .prompt_tokens
+            .saturating_add(self.last.completion_tokens);
+        // Each call is at least as long as the one before it.
+        let is_for_few = last > 0 && left < last.saturating_mul(CALLS_LEFT);
+        (is_for_few || share(self.spent.tokens() as f64, most as f64))
+            .then(|| format!("{left} tokens"))
+    }
+
+    fn estimate(&self, messages: &[Message]) -> u64 {
+        let length = length(messages);
+        let counted = if length >= self.last_length {
+            self.last.prompt_tokens
+        } else {
+            0
+        };
+        let new = if counted > 0 {
+            length - self.last_length
+        } else {
+            length
+        };
+        counted + (new / CHARACTERS_A_TOKEN) as u64 + COMPLETION
+    }
+}
+
+fn length(messages: &[Message]) -> usize {
+    messages
+        .iter()
+        .map(|message| match message {
+            Message::System { content } | Message::User { content } => content.len(),
+            Message::Assistant { content, calls } => {
+                content.len()
+                    + calls
+                        .iter()
+                        .map(|c| c.arguments.as_str().len() + c.name.len())
+                        .sum::<usize>()
+            }
+            Message::Tool(result) => result.content.len(),
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(prompt: u64, completion: u64, dollars: Option<f64>) -> Reply {
+        Reply {
+            usage: Usage {
+                prompt_tokens: prompt,
+                completion_tokens: completion,
+                dollars,
+                ..Usage::default()
+            },
+            ..Reply::default()
+        }
+    }
+
+    fn request(length: usize) -> Request {
+        Request {
+            messages: user(length),
+            tools: Vec::new(),
+            parallel_calls: true,
+            temperature: None,
+            max_tokens: None,
+        }
+    }
+
+    fn user(length: usize) -> Vec<Message> {
+        vec![Message::User {
+            content: "x".repeat(length),
+        }]
+    }
+
+    #[test]
+    fn the_call_that_would_pass_a_limit_is_not_made() {
+        let mut budget = Budget::new(Limits {
+            steps: Some(2),
+            tokens: Some(5_000),
+            ..Limits::default()
+        });
+        assert_eq!(budget.next_call(&user(400)), None);
+        budget.book(&reply(100, 10, None), &request(400), 0.1, true);
+        assert_eq!(budget.next_call(&user(20_000)), Some(Limit::Tokens));
+        assert_eq!(budget.next_call(&user(400)), None);
+        budget.book(&reply(100, 10, None), &request(400), 0.1, true);
+        assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
+        assert_eq!(budget.side_call(&user(400)), None);
+    }
+
+    #[test]
+    fn the_last_calls_get_what_tokens_are_left_and_are_told_of() {
+        let mut budget = Budget::new(Limits {
+            tokens: Some(10_000),
+            ..Limits::default()
+        });
+        assert_eq!(
+            budget.completion_tokens(&user(400), Some(4_000)),
+            Some(4_000)
+        );
+        assert_eq!(budget.nearly_spent(), None);
+        budget.book(&reply(4_000, 1_000, None), &request(16_000), 0.1, true);
+        assert_eq!(budget.nearly_spent().as_deref(), Some("5000 tokens"));
+        assert_eq!(
+            budget.completion_tokens(&user(16_000), Some(4_000)),
+            Some(1_000)
+        );
+        assert_eq!(budget.completion_tokens(&user(16_000), None), None);
+        budget.limits.tokens = None;
+        assert_eq!(
+            budget.completion_tokens(&user(16_000), Some(4_000)),
+            Some(4_000)
+        );
+        assert_eq!(budget.nearly_spent(), None);
+    }
+
+    #[test]
+    fn dollars_are_estimated_from_what_a_token_cost_so_far() {
+        let mut budget = Budget::new(Limits {
+            dollars: Some(1.0),
+            ..Limits::default()
+        });
+        budget.book(&reply(900, 100, Some(0.5)), &request(3_600), 0.1, true);
+        assert_eq!(budget.next_call(&user(3_600)), Some(Limit::Dollars));
+        budget.limits.dollars = Some(2.0);
+        assert_eq!(budget.next_call(&user(3_600)), None);
+    }
+
+    #[test]
+    fn time_counts_what_was_used_before_a_crash() {
+        let mut budget = Budget::new(Limits {
+            minutes: Some(1.0),
+            ..Limits::default()
+        });
+        assert_eq!(budget.next_call(&user(1)), None);
+        budget.book_past(61.0);
+        assert_eq!(budget.next_call(&user(1)), Some(Limit::Minutes));
+    }
+
+    #[test]
+    fn what_a_part_leaves_goes_to_the_others() {
+        let mut budget = Budget::new(Limits {
+            steps: Some(60),
+            tokens: Some(9_000),
+            dollars: Some(3.0),
+            minutes: None,
+        });
+        let first = budget.share(3);
+        assert_eq!(first.steps, Some(20));
+        assert_eq!(first.tokens, Some(3_000));
+        assert_eq!(first.dollars, Some(1.0));
+        budget.book(&reply(900, 100, Some(0.5)), &request(10), 0.1, true);
+        let second = budget.share(2);
+        assert_eq!(second.steps, Some(1 + 30));
+        assert_eq!(second.tokens, Some(5_000));
+        assert_eq!(second.dollars, Some(1.75));
+        assert_eq!(budget.share(1), budget.limits);
+    }
+
+    #[test]
+    fn hostile_counts_of_tokens_do_not_start_again_from_nothing() {
+        let usage = Usage {
+            prompt_tokens: u64::MAX,
+            completion_tokens: u64::MAX,
+            ..Usage::default()
+        };
+        let mut spent = RunUsage::default();
+        spent.add(&usage);
+        spent.add(&usage);
+        assert_eq!(spent.tokens(), u64::MAX);
+    }
+}

@@ -1,0 +1,108 @@
+//! A full context: the answers of tools that are furthest back are cut to a line each. What the model said and
+//! what it was asked stays, and no model call is spent on it.
+
+use testwright_agent_prompts::{Cut, Prompt};
+
+use testwright_models::Message;
+
+/// Answers shorter than this are left: cutting them gains nothing.
+const SHORT: usize = 400;
+
+/// Up to which message answers are to be cut, so that about half of their length goes; `None` if nothing is left to cut.
+pub(super) fn until(messages: &[Message]) -> Option<usize> {
+    let lengths: Vec<(usize, usize)> = messages
+        .iter()
+        .enumerate()
+        .filter_map(|(i, message)| match message {
+            Message::Tool(result) if result.content.len() > SHORT => {
+                Some((i, result.content.len()))
+            }
+            _ => None,
+        })
+        .collect();
+    let half = lengths
+        .iter()
+        .map(|(_, length)| length)
+        .sum::<usize>()
+        .div_ceil(2);
+    let mut gone = 0;
+    for (i, length) in lengths {
+        gone += length;
+        if gone >= half {
+            return Some(i + 1);
+        }
+    }
+    None
+}
+
+/// Cuts the answers among the first `until` messages.
+pub(super) fn cut(messages: &mut [Message], until: usize) {
+    let names: std::collections::HashMap<String, String> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Assistant { calls, .. } => Some(calls),
+            _ => None,
+        })
+        .flatten()
+        .map(|call| (call.id.clone(), call.name.clone()))
+        .collect();
+    for message in messages.iter_mut().take(until) {
+        if let Message::Tool(result) = message
+            && result.content.len() > SHORT
+        {
+            let note = Cut {
+                tool: names.get(&result.id).cloned().unwrap_or_default(),
+                lines: result.content.lines().count(),
+            };
+            if let Ok(text) = note.render() {
+                result.content = text;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testwright_models::{ToolCall, ToolResult};
+
+    fn exchange(id: &str, length: usize) -> [Message; 2] {
+        [
+            Message::Assistant {
+                content: String::new(),
+                calls: vec![ToolCall {
+                    id: id.into(),
+                    name: "search".into(),
+                    arguments: serde_json::json!({}).into(),
+                }],
+            },
+            Message::Tool(ToolResult {
+                id: id.into(),
+                content: "line\n".repeat(length / 5),
+            }),
+        ]
+    }
+
+    #[test]
+    fn the_oldest_answers_go_first_until_nothing_is_left() {
+        let mut messages: Vec<Message> = [
+            exchange("a", 1_000),
+            exchange("b", 1_000),
+            exchange("c", 1_000),
+        ]
+        .concat();
+        let first = until(&messages);
+        assert_eq!(first, Some(4));
+        cut(&mut messages, 4);
+        let Message::Tool(result) = &messages[1] else {
+            panic!("no answer")
+        };
+        assert_eq!(
+            result.content,
+            "[200 lines of an earlier answer of `search` were cut to make room; call it again if you need them]"
+        );
+        assert_eq!(until(&messages), Some(6));
+        cut(&mut messages, 6);
+        assert_eq!(until(&messages), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! Calls of one message depend on those before them: what follows a refused edit is skipped, and a submission is held back
+//! where no test fails in the run before it, or tests fail with the fix before it.
+
+use testwright_agent_prompts::{HeldBack, Prompt, Skipped};
+use testwright_tools::outcomes::report::Outcome as TestOutcome;
+use testwright_tools::tool::{AnyTool, Effect, Route, Tool};
+use testwright_tools::tools::RunPytest;
+
+use super::Outcome;
+use super::failures::prompt;
+use super::fix_trials::RecordedTrial;
+use super::run_counts::RunCounts;
+use crate::trajectory::Answer;
+use testwright_models::ToolCall;
+
+/// What the calls of this message did so far.
+#[derive(Default)]
+pub(super) struct EarlierCalls {
+    is_edit_refused: bool,
+    /// Why the tests should be looked at before they are submitted: for what the last run of them showed …
+    run: Option<&'static str>,
+    /// … and for what the last fix did.
+    fix: Option<&'static str>,
+}
+
+impl EarlierCalls {
+    /// The answer to a call that is not to be carried out.
+    pub fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Result<Option<String>, Outcome> {
+        let is_of_tests = tool.runs_code() && (tool.route() != Route::Sandbox || takes_tests(tool));
+        let is_abstention = call.arguments.value()["reproducible"] == false;
+        if self.is_edit_refused && is_of_tests && !is_abstention {
+            let keeps_fix = tool.route() == Route::Fork;
+            return prompt(Skipped { keeps_fix }.render()).map(Some);
+        }
+        match self.run.or(self.fix) {
+            Some(why) if tool.route() == Route::Gate && !is_abstention => {
+                let why = why.to_owned();
+                prompt(HeldBack { why }.render()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub fn note(&mut self, tool: &dyn AnyTool, answer: &Answer) {
+        let is_edit = tool.effect() == Effect::Writes && !tool.runs_code();
+        self.is_edit_refused |= is_edit && answer.refused;
+        if is_edit && !answer.refused {
+            // What ran before it ran on other files.
+            (self.run, self.fix) = (None, None);
+        }
+        if tool.route() == Route::Fork {
+            let trials = RecordedTrial::read(&answer.data, 0);
+            // On other tests it says nothing of those that are submitted.
+            if !answer.refused && !trials.iter().any(|trial| trial.contributed) {
+                return;
+            }
+            let passes = |trial: &&RecordedTrial| {
+                let outcomes = &trial.trial.outcomes;
+                let is_passed =
+                    |(_, outcome): &(String, TestOutcome)| *outcome == TestOutcome::Passed;
+                !outcomes.is_empty() && outcomes.iter().all(is_passed)
+            };
+            let passing: Vec<&RecordedTrial> = trials.iter().filter(passes).collect();
+            self.fix = if answer.refused {
+                Some("the fix before it was refused")
+            } else if passing.is_empty() {
+                Some("with the fix before it the tests do not all pass")
+            } else if passing.iter().all(|trial| !trial.trial.breaks.is_empty()) {
+                Some("the fix before it breaks existing tests")
+            } else {
+                None
+            };
+        } else if takes_tests(tool) {
+            let counts = RunCounts::read(&answer.data);
+            self.run = match counts {
+                _ if answer.refused => Some("the run of the tests before it was refused"),
+                Some(counts) if !counts.has_contributed() => return,
+                Some(counts) if !counts.shows_failure() => {
+                    Some("in the run before it no test fails, or some do not run")
+                }
+                _ => None,
+            };
+        }
+    }
+}
+
+/// Does it run tests in the workspace itself?
+pub(super) fn takes_tests(tool: &dyn AnyTool) -> bool {
+    tool.name() == RunPytest::NAME
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Value, json};
+    use testwright_tools::registry;
+
+    use super::*;
+    use testwright_models::ToolResult;
+
+    /// Is a submission held back after these calls?
+    fn is_held_back(calls: &[(&str, Value)]) -> bool {
+        let mut earlier = EarlierCalls::default();
+        for (name, data) in calls {
+            let answer = Answer {
+                tool: (*name).to_owned(),
+                result: ToolResult {
+                    id: String::new(),
+                    content: String::new(),
+                },
+                refused: data.is_null(),
+                data: data.clone(),
+                seconds: 0.0,
+            };
+            earlier.note(registry::find(name).unwrap(), &answer);
+        }
+        let submit = ToolCall {
+            id: String::new(),
+            name: "submit".to_owned(),
+            arguments: json!({}).into(),
+        };
+        let declined = earlier.declines(registry::find("submit").unwrap(), &submit);
+        declined.unwrap().is_some()
+    }
+
+    #[test]
+    fn the_last_run_and_the_last_fix_of_the_tests_decide() {
+        let run = |failed: usize, contributed: bool| {
+            let counts =
+                json!({"passed": 1, "failed": failed, "errors": 0, "contributed": contributed});
+            ("run_pytest", counts)
+        };
+        let fix = |outcome: &str, contributed: bool| {
+            let test =
+                json!({"id": "t.py::test_a", "outcome": outcome, "failure": null, "seconds": 0.0});
+            let report = json!({
+                "tests": [test], "collection_errors": [], "not_found": [], "exit_code": 0, "timed_out": false, "printed": "",
+                "seconds": 0.0,
+            });
+            let data = json!({"patch": "", "report": report, "contributed": contributed});
+            ("try_fix", data)
+        };
+        for (calls, held_back) in [
+            (vec![run(1, true)], false),
+            (vec![run(0, true)], true),
+            (vec![run(0, true), run(1, true)], false),
+            // The existing tests pass, as they should.
+            (vec![run(1, true), run(0, false)], false),
+            (vec![run(0, true), run(1, false)], true),
+            (vec![fix("failed", true)], true),
+            (vec![fix("failed", true), fix("passed", true)], false),
+            (vec![fix("failed", true), fix("passed", false)], true),
+            (vec![("try_fix", Value::Null), fix("passed", true)], false),
+            (vec![("run_pytest", Value::Null), run(1, true)], false),
+            // Each clears its own reason.
+            (vec![run(0, true), fix("passed", true)], true),
+            (vec![fix("failed", true), run(1, true)], true),
+        ] {
+            assert_eq!(is_held_back(&calls), held_back, "{calls:?}");
+        }
+    }
+}

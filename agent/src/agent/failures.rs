@@ -1,0 +1,78 @@
+//! What ends a run, or a call, for reasons that are not the test's: as outcomes and as answers.
+
+use testwright_agent_prompts::RenderError;
+use testwright_sandboxes::SandboxError;
+use testwright_tools::tool::AnyTool;
+
+use super::Outcome;
+use crate::trajectory::TrajectoryError;
+use testwright_models::ModelError;
+
+pub(crate) fn infrastructure(error: SandboxError) -> Outcome {
+    Outcome::Infrastructure {
+        shortage: error.shortage(),
+        message: error.message,
+        hint: error.hint,
+    }
+}
+
+/// A prompt, or what kept it from being rendered.
+pub(crate) fn prompt(text: Result<String, RenderError>) -> Result<String, Outcome> {
+    text.map_err(|error| Outcome::Infrastructure {
+        message: error.to_string(),
+        hint: None,
+        shortage: None,
+    })
+}
+
+pub(super) fn trajectory_failed(error: TrajectoryError) -> Outcome {
+    Outcome::Infrastructure {
+        message: error.to_string(),
+        shortage: error.shortage(),
+        hint: Some(
+            "make room on the disk, then go on with `testwright run --resume DIR`".to_owned(),
+        ),
+    }
+}
+
+pub(super) fn model_failed(error: ModelError) -> Outcome {
+    let message = error.to_string();
+    match error {
+        ModelError::Fatal { hint, .. } => Outcome::ModelFailed { message, hint },
+        ModelError::Transient { .. } => Outcome::ModelFailed {
+            message,
+            hint: Some("go on later with `testwright run --resume DIR`".to_owned()),
+        },
+        ModelError::CeilingReached(_) => Outcome::ModelFailed {
+            message,
+            hint: Some("raise --max-dollars, or `dollars-per-day` in [model-limits]".to_owned()),
+        },
+        ModelError::ContextFull(_) | ModelError::NotRecorded(_) | ModelError::TimeUp { .. } => {
+            Outcome::ModelFailed {
+                message,
+                hint: None,
+            }
+        }
+    }
+}
+
+/// The answer to a call of a tool that is not offered.
+pub(super) fn unknown_tool(name: &str, allowed: &[&dyn AnyTool]) -> String {
+    let nearest = allowed
+        .iter()
+        .map(|tool| (strsim::jaro_winkler(name, tool.name()), tool.name()))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let names: Vec<&str> = allowed.iter().map(|tool| tool.name()).collect();
+    match nearest {
+        Some((score, nearest)) if score > 0.7 => {
+            format!(
+                "there is no tool `{name}`; did you mean `{nearest}`? The tools are: {}",
+                names.join(", ")
+            )
+        }
+        _ => format!(
+            "there is no tool `{name}`. The tools are: {}",
+            names.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,465 @@
+//! Candidate fixes: what each did, and which are forms of the same.
+
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use testwright_tools::outcomes::report::{
+    Failure, Outcome as TestOutcome, Place, Report, TestResult,
+};
+use testwright_tools::tools::review_context::SourceLine;
+
+use crate::gate::FixTrial;
+use crate::session::Contents;
+use testwright_config::hex::hex;
+
+/// Lines between two edits that count as forms of the same.
+const NEAR: usize = 3;
+/// Exceptions of code that was written wrongly.
+const MISTAKES: [&str; 8] = [
+    "NameError",
+    "UnboundLocalError",
+    "AttributeError",
+    "TypeError",
+    "ImportError",
+    "ModuleNotFoundError",
+    "SyntaxError",
+    "IndentationError",
+];
+
+/// A trial, and what is needed to make it again.
+#[derive(Debug, Clone)]
+pub(super) struct RecordedTrial {
+    pub trial: FixTrial,
+    pub edits: Vec<Value>,
+    /// Digest of the changed files when it was made.
+    pub state: String,
+    /// Which call of the tool made it.
+    pub call: usize,
+    /// Tests that were added or changed were among those that it was tried on.
+    pub contributed: bool,
+}
+
+/// What the toolbox says of a trial.
+#[derive(Deserialize)]
+struct TrialData {
+    patch: String,
+    report: Report,
+    #[serde(default = "yes")]
+    contributed: bool,
+    #[serde(default)]
+    neighbours: Siblings,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Default, Deserialize)]
+struct Siblings {
+    #[serde(default)]
+    good: usize,
+    #[serde(default)]
+    failing: Vec<Sibling>,
+}
+
+#[derive(Deserialize)]
+struct Sibling {
+    with_fix: TestResult,
+    alone: Option<TestOutcome>,
+    without_fix: Option<TestOutcome>,
+}
+
+impl Sibling {
+    /// It passes without the fix, and fails with it whatever else runs.
+    fn is_broken(&self) -> bool {
+        let fails = |outcome| {
+            matches!(
+                outcome,
+                TestOutcome::Failed | TestOutcome::Error | TestOutcome::Absent
+            )
+        };
+        self.alone.is_some_and(fails) && self.without_fix.is_some_and(|outcome| !fails(outcome))
+    }
+}
+
+impl RecordedTrial {
+    /// Those of one call: its answer's data, with what [`add_origin`] adds.
+    pub fn read(data: &Value, call: usize) -> Vec<Self> {
+        let edits = data["edits"].as_array().cloned().unwrap_or_default();
+        let state = data["state"].as_str().unwrap_or_default();
+        let number = |edit: &Value| edit["variant"].as_u64().unwrap_or_default();
+        let mut numbers: Vec<u64> = edits.iter().map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let variants = match data["variants"].as_array() {
+            Some(variants) => variants.as_slice(),
+            None => std::slice::from_ref(data),
+        };
+        let mut found = Vec::new();
+        for (at, variant) in variants.iter().enumerate() {
+            let Ok(data) = TrialData::deserialize(variant) else {
+                continue;
+            };
+            let own = |edit: &&Value| numbers.get(at) == Some(&number(edit));
+            found.push(RecordedTrial {
+                trial: trial(&data),
+                edits: edits.iter().filter(own).cloned().collect(),
+                state: state.to_owned(),
+                call,
+                contributed: data.contributed,
+            });
+        }
+        found
+    }
+}
+
+/// Adds to the data of an answer what is needed to make the trial again.
+pub(super) fn add_origin(data: &mut Value, edits: Value, state: String) {
+    if let Some(data) = data.as_object_mut() {
+        data.insert("edits".to_owned(), edits);
+        data.insert("state".to_owned(), state.into());
+    }
+}
+
+fn trial(data: &TrialData) -> FixTrial {
+    let failures = data.report.tests.iter().filter_map(|test| {
+        let failure = test.failure.as_ref()?;
+        Some(format!("{}: {}", test.id, line(failure)))
+    });
+    let broken = data
+        .neighbours
+        .failing
+        .iter()
+        .filter(|sibling| sibling.is_broken());
+    FixTrial {
+        outcomes: (data.report.tests.iter())
+            .map(|test| (test.id.clone(), test.outcome))
+            .collect(),
+        on_submitted_tests: false,
+        crash: crash(&data.patch, &data.report),
+        failures: failures.collect(),
+        breaks: broken
+            .map(|sibling| match &sibling.with_fix.failure {
+                Some(failure) => format!("{}: {}", sibling.with_fix.id, line(failure)),
+                None => sibling.with_fix.id.clone(),
+            })
+            .collect(),
+        existing_run: data.neighbours.good,
+        patch: data.patch.clone(),
+        origin: None,
+    }
+}
+
+/// `EXCEPTION: MESSAGE (FILE:LINE: CODE)`, of the place where it arose.
+fn line(failure: &Failure) -> String {
+    let message = failure.message.lines().next().unwrap_or_default().trim();
+    let message: String = message.chars().take(160).collect();
+    match failure.origin() {
+        Some(frame) => format!(
+            "{}: {message} ({}:{}: {})",
+            failure.exception, frame.file, frame.line, frame.code
+        ),
+        None => format!("{}: {message}", failure.exception),
+    }
+}
+
+/// The mistake in the edit that all tests end with.
+fn crash(patch: &str, report: &Report) -> Option<String> {
+    let edited = edits(patch);
+    let in_edit = |failure: &Failure| {
+        let kind = failure.exception.rsplit('.').next().unwrap_or_default();
+        let mut frames = failure.frames.iter().rev();
+        let frame = frames.find(|frame| frame.place != Place::External);
+        MISTAKES.contains(&kind)
+            && frame.is_some_and(|frame| {
+                let line = frame.line as usize;
+                let mut edited = edited.iter();
+                edited.any(|edit| edit.path == frame.file && edit.added.contains(&line))
+            })
+    };
+    let failures: Vec<&Failure> = (report.collection_errors.iter())
+        .map(|error| &error.failure)
+        .chain(report.tests.iter().filter_map(|test| test.failure.as_ref()))
+        .collect();
+    let passes = report
+        .tests
+        .iter()
+        .any(|test| test.outcome == TestOutcome::Passed);
+    let first = failures.first()?;
+    (!passes && failures.iter().all(|failure| in_edit(failure))).then(|| line(first))
+}
+
+/// One change of a patch.
+#[derive(Debug, PartialEq)]
+struct PatchEdit {
+    path: String,
+    /// Line of the old file at which it begins.
+    at: usize,
+    /// Lines of the old file that it takes out.
+    removed: usize,
+    /// Lines of the new file that it adds.
+    added: std::ops::Range<usize>,
+    /// The first of them that says something.
+    first: String,
+    /// It adds a function or class, decorators or not.
+    defines: bool,
+}
+
+fn edits(patch: &str) -> Vec<PatchEdit> {
+    let mut found: Vec<PatchEdit> = Vec::new();
+    let (mut path, mut old, mut new) = (String::new(), 0, 0);
+    let mut is_open = false;
+    for line in patch.lines() {
+        if line.starts_with("diff --git ") {
+            (old, new, is_open) = (0, 0, false);
+        } else if old == 0 && line.starts_with("--- ") {
+            path = line.strip_prefix("--- a/").unwrap_or_default().to_owned();
+        } else if old == 0 && line.starts_with("+++ ") {
+            if path.is_empty() {
+                path = line.strip_prefix("+++ b/").unwrap_or_default().to_owned();
+            }
+        } else if let Some(head) = line.strip_prefix("@@ -") {
+            let number = |text: &str| -> usize {
+                let digits = text.split(|c: char| !c.is_ascii_digit()).next();
+                digits
+                    .and_then(|digits| digits.parse().ok())
+                    .unwrap_or(1)
+                    .max(1)
+            };
+            old = number(head);
+            new = head.split_once('+').map_or(1, |(_, text)| number(text));
+            is_open = false;
+        } else if old > 0 {
+            match line.as_bytes().first() {
+                Some(b'-' | b'+') => {
+                    if !is_open {
+                        found.push(PatchEdit {
+                            path: path.clone(),
+                            at: old,
+                            removed: 0,
+                            added: new..new,
+                            first: String::new(),
+                            defines: false,
+                        });
+                        is_open = true;
+                    }
+                    let Some(edit) = found.last_mut() else {
+                        continue;
+                    };
+                    if line.starts_with('-') {
+                        edit.removed += 1;
+                        old += 1;
+                    } else {
+                        edit.added.end += 1;
+                        new += 1;
+                        let code = line[1..].trim_start();
+                        if edit.first.is_empty() {
+                            code.clone_into(&mut edit.first);
+                        }
+                        edit.defines |= ["def ", "async def ", "class "]
+                            .iter()
+                            .any(|word| code.starts_with(word));
+                    }
+                }
+                Some(b'\\') => {}
+                _ => {
+                    is_open = false;
+                    old += 1;
+                    new += 1;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The lines of the code under test that a patch changes, as it is without the patch. Functions that it adds are beside
+/// code with which they need have nothing to do, so where there is anything else, that counts.
+pub(super) fn places(patch: &str) -> Vec<SourceLine> {
+    let edits = edits(patch);
+    let is_new = |edit: &&PatchEdit| edit.removed == 0 && edit.defines;
+    let (new, changed): (Vec<&PatchEdit>, Vec<_>) = edits.iter().partition(is_new);
+    let edits = if changed.is_empty() { new } else { changed };
+    let line = |edit: &PatchEdit| match edit.removed {
+        // A decorator belongs to what comes after it, other code to what comes before.
+        0 if edit.first.starts_with('@') => edit.at,
+        0 => edit.at.saturating_sub(1).max(1),
+        _ => edit.at,
+    };
+    edits
+        .into_iter()
+        .map(|edit| SourceLine {
+            line: line(edit),
+            path: edit.path.clone(),
+        })
+        .collect()
+}
+
+/// Without those that a later call changed: it edits the same place.
+pub(super) fn last_forms(trials: &[RecordedTrial]) -> Vec<&RecordedTrial> {
+    let is_near = |a: &PatchEdit, b: &PatchEdit| {
+        a.path == b.path && a.at <= b.at + b.removed + NEAR && b.at <= a.at + a.removed + NEAR
+    };
+    let is_form = |a: &RecordedTrial, b: &RecordedTrial| {
+        let (a, b) = (edits(&a.trial.patch), edits(&b.trial.patch));
+        a.iter().any(|a| b.iter().any(|b| is_near(a, b)))
+    };
+    let mut kept: Vec<&RecordedTrial> = Vec::new();
+    for trial in trials {
+        kept.retain(|earlier| earlier.call == trial.call || !is_form(earlier, trial));
+        kept.push(trial);
+    }
+    kept
+}
+
+pub(super) fn digest(state: &Contents) -> String {
+    hex(&Sha256::digest(
+        serde_json::to_vec(state).unwrap_or_default(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATCH: &str = "diff --git a/pkg/a.py b/pkg/a.py\nindex 1..2 100644\n--- a/pkg/a.py\n+++ b/pkg/a.py\n\
+        @@ -10,5 +10,6 @@ def f():\n x\n-y\n+z\n+--- a/other.py\n x\n x\n x\n@@ -40,2 +41,3 @@\n x\n+w\n x\n";
+
+    fn recorded(patch: &str, call: usize) -> RecordedTrial {
+        RecordedTrial {
+            trial: FixTrial {
+                patch: patch.to_owned(),
+                ..FixTrial::default()
+            },
+            edits: Vec::new(),
+            state: String::new(),
+            call,
+            contributed: true,
+        }
+    }
+
+    #[test]
+    fn edits_of_a_patch_are_known_by_their_lines() {
+        let edits = edits(PATCH);
+        let shown: Vec<_> = (edits.iter())
+            .map(|edit| {
+                (
+                    edit.path.as_str(),
+                    edit.at,
+                    edit.removed,
+                    edit.added.clone(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [("pkg/a.py", 11, 1, 11..13), ("pkg/a.py", 41, 0, 42..43)]
+        );
+    }
+
+    #[test]
+    fn what_a_fix_changes_is_looked_for_where_it_does_not_only_add_functions() {
+        let lines = |hunks: &str| -> Vec<usize> {
+            let patch = format!("diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n{hunks}");
+            places(&patch).iter().map(|place| place.line).collect()
+        };
+        let helper = "@@ -10,2 +10,6 @@\n     return 1\n+\n+\n+def helper():\n+    return 2\n x\n";
+        let inside = "@@ -40,2 +44,3 @@\n x = 1\n+    y = 2\n z = 3\n";
+        let decorator = "@@ -60,2 +60,3 @@\n \n+@cached\n def f():\n";
+        assert_eq!(lines(helper), [10]);
+        assert_eq!(lines(&format!("{helper}{inside}")), [40]);
+        assert_eq!(lines(decorator), [61]);
+        assert_eq!(lines("@@ -70,2 +70,2 @@\n \n-def f():\n+def g():\n"), [71]);
+    }
+
+    #[test]
+    fn the_last_form_of_each_fix_counts() {
+        let at = |line: usize| {
+            format!(
+                "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -{line} +{line} @@\n-x\n+y\n"
+            )
+        };
+        let (first, second, other) = (at(10), at(12), at(90));
+        let trials = [
+            recorded(&first, 0),
+            recorded(&other, 1),
+            recorded(&second, 2),
+            // Variants of one call stand beside each other.
+            recorded(&first, 2),
+        ];
+        let kept: Vec<&str> = (last_forms(&trials).iter())
+            .map(|trial| trial.trial.patch.as_str())
+            .collect();
+        assert_eq!(kept, [&other, &second, &first]);
+    }
+
+    #[test]
+    fn a_mistake_in_the_edit_is_no_verdict_on_the_tests() {
+        use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};
+        let report = |exception: &str, line| Report {
+            tests: vec![TestResult {
+                failure: Some(Failure {
+                    phase: Phase::Call,
+                    class: FailureClass::Exception,
+                    exception: exception.to_owned(),
+                    message: "name 'z' is not defined".to_owned(),
+                    frames: vec![Frame {
+                        file: "pkg/a.py".to_owned(),
+                        line,
+                        function: "f".to_owned(),
+                        code: "z".to_owned(),
+                        place: Place::Source,
+                    }],
+                    missing_name: None,
+                }),
+                ..TestResult::new("t.py::test_a", TestOutcome::Failed)
+            }],
+            ..Report::default()
+        };
+        let of = |exception, line| crash(PATCH, &report(exception, line));
+        assert_eq!(
+            of("NameError", 11).as_deref(),
+            Some("NameError: name 'z' is not defined (pkg/a.py:11: z)")
+        );
+        assert_eq!(of("NameError", 10), None);
+        assert_eq!(of("ValueError", 11), None);
+    }
+    #[test]
+    fn an_assertion_is_told_by_the_line_of_the_test() {
+        use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};
+        let frame = |file: &str, line, code: &str, place| Frame {
+            file: file.to_owned(),
+            line,
+            function: "f".to_owned(),
+            code: code.to_owned(),
+            place,
+        };
+        let mut failure = Failure {
+            phase: Phase::Call,
+            class: FailureClass::Assertion,
+            exception: "Failed".to_owned(),
+            message: "nomatch: 'a'\nremains unmatched: 'a'".to_owned(),
+            frames: vec![
+                frame(
+                    "testing/test_a.py",
+                    7,
+                    "result.fnmatch_lines(['a'])",
+                    Place::Test,
+                ),
+                frame(
+                    "src/_pytest/outcomes.py",
+                    196,
+                    "raise Failed(reason)",
+                    Place::Source,
+                ),
+            ],
+            missing_name: None,
+        };
+        assert_eq!(
+            line(&failure),
+            "Failed: nomatch: 'a' (testing/test_a.py:7: result.fnmatch_lines(['a']))"
+        );
+        failure.class = FailureClass::Exception;
+        assert!(line(&failure).ends_with("(src/_pytest/outcomes.py:196: raise Failed(reason))"));
+    }
+}

@@ -1,0 +1,39 @@
+//! The loop: ask the model, carry out what it calls, write it down, until the gate accepts a test or a budget
+//! ends. [`run_loop`] is the loop itself; [`Run`] is what a step needs.
+//!
+//! Invariants: budgets are checked before they are spent; messages are append-only; every step is on disk
+//! before the next begins; the way a run ended is data ([`Outcome`]). A run that goes on after a crash plays its
+//! recorded events through the same code, so no state has to be saved apart from the trajectory.
+
+mod agent_loop;
+pub mod budget;
+mod compaction;
+mod drafts;
+mod earlier_calls;
+mod failures;
+mod fix_trials;
+mod processor;
+mod progress;
+mod replay;
+mod review;
+mod run;
+mod run_counts;
+mod submission_policy;
+mod submit;
+mod submit_coverage;
+mod token_shares;
+mod trial_runs;
+mod whole_issue;
+
+pub use crate::outcome::{Limit, Outcome};
+pub use agent_loop::{Hook, LOOP_PROMPTS, LoopConfig, NoHook, run_loop};
+pub use budget::{Budget, Limits, RunUsage};
+pub use drafts::Drafts;
+pub(crate) use failures::{infrastructure, prompt};
+pub use processor::ProcessorShare;
+pub use progress::{Progress, Silent, StepView};
+pub use replay::{Difference, Replay};
+pub use run::{ChangedTests, Run, RunParts};
+pub use run_counts::FailureKind;
+pub use submission_policy::{OnSubmit, SubmissionPolicy};
+pub use token_shares::TokenShares;

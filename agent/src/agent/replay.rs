@@ -1,0 +1,335 @@
+//! Recorded events that are still to be played: for going on after a crash, and for `testwright replay`.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+use crate::session::Contents;
+use crate::trajectory::{Answer, Event, NoReplyCause, Purpose};
+
+/// What is left of a recorded run.
+#[derive(Debug, Default)]
+pub struct Replay {
+    events: VecDeque<Event>,
+    /// Tools run again and their answers are compared; else recorded answers are taken.
+    live_tools: bool,
+    /// Where the recorded answers and the present ones differ.
+    pub differences: Vec<Difference>,
+    state: Contents,
+    /// Results of stages that were passed over and that no stage came to again so far.
+    stages: u32,
+}
+
+/// A tool answered otherwise than recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Steps are counted from 1.
+    pub step: u32,
+    pub tool: String,
+    pub recorded: String,
+    pub now: String,
+}
+
+/// A recorded reply.
+pub(super) struct RecordedReply {
+    pub request: String,
+    pub reply: testwright_models::Reply,
+    pub seconds: f64,
+}
+
+impl Replay {
+    /// To go on where the events end.
+    pub fn resume(events: Vec<Event>) -> Self {
+        Replay {
+            events: events.into(),
+            ..Replay::default()
+        }
+    }
+
+    /// To play the model's part again on a fresh sandbox.
+    pub fn with_live_tools(events: Vec<Event>) -> Self {
+        Replay {
+            events: events.into(),
+            live_tools: true,
+            ..Replay::default()
+        }
+    }
+
+    pub fn has_live_tools(&self) -> bool {
+        self.live_tools
+    }
+
+    /// Nothing recorded is left: what comes now is new.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.skip();
+        self.events.is_empty()
+    }
+
+    /// The files that differ from the base commit at this point of the recorded part.
+    pub(super) fn state(&mut self) -> &Contents {
+        self.skip();
+        &self.state
+    }
+
+    /// The files that differed from the base commit when the recorded part ended.
+    pub(super) fn take_state(&mut self) -> Contents {
+        std::mem::take(&mut self.state)
+    }
+
+    /// Is the next result of a stage on record?
+    pub(super) fn has_stage(&mut self) -> bool {
+        self.skip();
+        let recorded = self.stages > 0;
+        self.stages = self.stages.saturating_sub(1);
+        recorded
+    }
+
+    /// Drops events that carry no answer (messages are made anew by the same code), keeping track of the files.
+    fn skip(&mut self) {
+        while let Some(event) = self.events.front() {
+            match event {
+                Event::Reply { .. }
+                | Event::Answer(_)
+                | Event::Compacted { .. }
+                | Event::NoReply { .. }
+                | Event::DraftEnded { .. } => return,
+                Event::State { files, .. } => {
+                    for file in files {
+                        if file.base {
+                            self.state.remove(&file.path);
+                        } else {
+                            self.state.insert(file.path.clone(), file.content.clone());
+                        }
+                    }
+                }
+                Event::Stage { .. } => self.stages += 1,
+                Event::Started(_)
+                | Event::Message { .. }
+                | Event::Resumed { .. }
+                | Event::Ended { .. } => {}
+            }
+            self.events.pop_front();
+        }
+    }
+
+    /// The recorded reply, if one of this purpose is next.
+    pub(super) fn reply(&mut self, wanted: Purpose) -> Option<RecordedReply> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::Reply { purpose, .. }) if *purpose == wanted => {}
+            _ => return None,
+        }
+        match self.events.pop_front() {
+            Some(Event::Reply {
+                request,
+                reply,
+                seconds,
+                ..
+            }) => Some(RecordedReply {
+                request,
+                reply,
+                seconds,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The recorded answer to a call, if it is next; the replies that were asked for on the way (a review) are passed over.
+    pub(super) fn answer(&mut self, call: &str) -> Option<Answer> {
+        self.skip();
+        let at = self.events.iter().position(|event| match event {
+            Event::Answer(_) | Event::DraftEnded { .. } => true,
+            Event::Reply { purpose, .. } | Event::NoReply { purpose, .. } => purpose.is_step(),
+            _ => false,
+        })?;
+        match self.events.get(at) {
+            Some(Event::Answer(answer)) if answer.result.id == call => {}
+            _ => return None,
+        }
+        match self.events.drain(..=at).next_back() {
+            Some(Event::Answer(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Why a call of this purpose has no reply, if that is on record, next.
+    pub(super) fn no_reply(&mut self, wanted: Purpose) -> Option<NoReplyCause> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::NoReply { purpose, .. }) if *purpose == wanted => {}
+            _ => return None,
+        }
+        match self.events.pop_front() {
+            Some(Event::NoReply { why, .. }) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// How the draft ended, if its end is next and nothing that is on record says so.
+    pub(super) fn draft_outcome(&mut self) -> Option<Outcome> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::DraftEnded {
+                limit: Some(limit), ..
+            }) => Some(Outcome::OutOfBudget { limit: *limit }),
+            Some(Event::DraftEnded {
+                reason: Some(reason),
+                ..
+            }) => Some(Outcome::Nothing {
+                reason: reason.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Is the end of a draft on record, next?
+    pub(super) fn draft_ended(&mut self) -> bool {
+        self.skip();
+        let is_next = matches!(self.events.front(), Some(Event::DraftEnded { .. }));
+        if is_next {
+            self.events.pop_front();
+        }
+        is_next
+    }
+
+    /// The recorded compaction, if it is next.
+    pub(super) fn compacted(&mut self) -> Option<usize> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::Compacted { until }) => {
+                let until = *until;
+                self.events.pop_front();
+                Some(until)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::trajectory::FileState;
+    use testwright_models::{Message, Reply, ToolResult};
+
+    fn reply(purpose: Purpose, content: &str) -> Event {
+        Event::Reply {
+            purpose,
+            request: String::new(),
+            asked: vec![],
+            reply: Reply {
+                content: content.into(),
+                ..Reply::default()
+            },
+            seconds: 0.0,
+        }
+    }
+
+    fn answer(id: &str) -> Event {
+        Event::Answer(Answer {
+            tool: "search".into(),
+            result: ToolResult {
+                id: id.into(),
+                content: String::new(),
+            },
+            refused: false,
+            data: serde_json::Value::Null,
+            seconds: 0.0,
+        })
+    }
+
+    fn state(path: &str, content: Option<&str>, base: bool) -> Event {
+        Event::State {
+            files: vec![FileState {
+                path: path.into(),
+                content: content.map(str::to_owned),
+                base,
+            }],
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn events_come_back_in_their_order_and_messages_are_passed_over() {
+        let message = Event::Message {
+            message: Message::User {
+                content: "x".into(),
+            },
+        };
+        let mut replay = Replay::resume(vec![
+            message,
+            reply(Purpose::Step, "one"),
+            answer("a"),
+            answer("b"),
+        ]);
+        assert!(replay.answer("a").is_none());
+        assert_eq!(replay.reply(Purpose::Step).unwrap().reply.content, "one");
+        assert!(replay.answer("b").is_none(), "a comes first");
+        assert!(replay.answer("a").is_some());
+        assert!(replay.answer("b").is_some());
+        assert!(replay.is_over());
+    }
+
+    #[test]
+    fn a_review_on_the_way_to_an_answer_is_passed_over_but_kept_if_the_answer_is_missing() {
+        let mut whole = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
+        assert!(whole.answer("a").is_some());
+        let mut torn = Replay::resume(vec![reply(Purpose::Review, "YES")]);
+        assert!(torn.answer("a").is_none());
+        assert_eq!(torn.reply(Purpose::Review).unwrap().reply.content, "YES");
+    }
+
+    #[test]
+    fn a_call_without_a_reply_is_met_again_where_it_was() {
+        let missing = |purpose| Event::NoReply {
+            purpose,
+            why: NoReplyCause::TimeUp { begun: false },
+        };
+        let mut whole = Replay::resume(vec![missing(Purpose::Review), answer("a")]);
+        assert!(whole.answer("a").is_some(), "a review on the way");
+        let mut torn = Replay::resume(vec![missing(Purpose::Review)]);
+        assert!(!torn.is_over());
+        assert_eq!(torn.no_reply(Purpose::Step), None);
+        assert!(torn.no_reply(Purpose::Review).is_some());
+        assert!(torn.is_over());
+        let mut step = Replay::resume(vec![missing(Purpose::Step), answer("a")]);
+        assert!(step.answer("a").is_none());
+    }
+
+    #[test]
+    fn a_draft_ends_again_as_it_ended() {
+        let ended = Event::DraftEnded {
+            number: 1,
+            limit: None,
+            reason: Some("the tool server ended".to_owned()),
+        };
+        let mut replay = Replay::resume(vec![reply(Purpose::Step, "one"), ended, answer("b")]);
+        assert_eq!(replay.draft_outcome(), None, "a reply comes first");
+        assert!(replay.reply(Purpose::Step).is_some());
+        assert!(matches!(
+            replay.draft_outcome(),
+            Some(Outcome::Nothing { reason }) if reason == "the tool server ended"
+        ));
+        assert!(replay.draft_ended());
+        assert_eq!(replay.draft_outcome(), None);
+    }
+
+    #[test]
+    fn the_state_of_the_files_is_the_sum_of_its_changes() {
+        let mut replay = Replay::resume(vec![
+            state("a.py", Some("MQ=="), false),
+            state("b.py", None, false),
+            state("a.py", Some("Mg=="), false),
+            state("c.py", Some("Mw=="), false),
+            state("c.py", None, true),
+        ]);
+        assert!(replay.is_over());
+        let state = replay.take_state();
+        let expected: Contents = [("a.py", Some("Mg==")), ("b.py", None)]
+            .map(|(path, content)| (path.to_owned(), content.map(str::to_owned)))
+            .into();
+        assert_eq!(state, expected);
+    }
+}

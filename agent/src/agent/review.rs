@@ -1,0 +1,456 @@
+//! The reviewer: a model call that reads a submission against the issue, with what a reviewer of a pull request sees.
+
+mod brief;
+mod printed;
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt};
+use testwright_tools::outcomes::report::{
+    FailureClass, Frame, Outcome as TestOutcome, Place, Report, TestResult, is_of,
+};
+use testwright_tools::outcomes::text::fitted_in;
+use testwright_tools::python::Excerpt;
+use testwright_tools::server::visible;
+use testwright_tools::tool::Tool;
+use testwright_tools::tools::ReviewContext;
+use testwright_tools::tools::review_context::{Excerpts, SourceLine};
+use testwright_tools::tools::submission::{Change, Submission};
+
+use self::printed::printed_errors;
+use super::failures::{infrastructure, prompt};
+use super::fix_trials::places;
+use super::{Outcome, Run};
+use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
+use crate::trajectory::Purpose;
+use testwright_models::Message;
+
+/// Lines of a failure's message, and frames.
+const MESSAGE_LINES: usize = 40;
+const FRAMES: usize = 12;
+/// Characters of the reviewer's words.
+const WORDS: usize = 1_500;
+/// Failing tests that are shown; the others are named.
+const SHOWN: usize = 4;
+
+/// A submission that the gate accepts.
+pub(super) struct Reviewed<'a> {
+    pub submission: &'a Submission,
+    pub verdict: &'a Verdict,
+    pub fixes: &'a [FixTrial],
+    pub reason: Option<&'a str>,
+}
+
+impl Run {
+    /// `None` where the budget does not allow it.
+    pub(super) async fn review(
+        &mut self,
+        reviewed: &Reviewed<'_>,
+        deadline: Duration,
+    ) -> Result<Option<Review>, Outcome> {
+        let context = self.review_context(reviewed, deadline).await?;
+        let text = prompt(self.review_prompt(reviewed, &context).render())?;
+        let reply = self
+            .side_reply(Purpose::Review, vec![Message::User { content: text }])
+            .await?;
+        Ok(reply.map(|reply| read_review(&reply.content)))
+    }
+
+    /// The version that runs the tests, and the one that the issue names where that is another.
+    pub(super) fn python(&self) -> String {
+        let version = &self.session.environment().python_version;
+        match self.issue.named_python() {
+            Some(named) if named.version != *version => {
+                format!("{version} (the issue names {})", named.version)
+            }
+            _ => version.clone(),
+        }
+    }
+
+    async fn review_context(
+        &self,
+        reviewed: &Reviewed<'_>,
+        deadline: Duration,
+    ) -> Result<Excerpts, Outcome> {
+        let tests = reviewed.submission.contributed.iter();
+        let tests = tests.filter(|test| test.change != Change::Deleted);
+        // What cures the tests is where the issue's fault lies, rather than where an exception arises.
+        let mut fixes: Vec<&FixTrial> = reviewed.fixes.iter().collect();
+        fixes.sort_by_key(|fix| !fix.cures(&reviewed.verdict.failing));
+        let mut lines: Vec<SourceLine> =
+            (fixes.iter()).flat_map(|fix| places(&fix.patch)).collect();
+        for failed in failing(reviewed) {
+            // What is beneath an assertion of the test are helpers that compare.
+            let failures =
+                (failed.failure.iter()).filter(|failure| failure.class != FailureClass::Assertion);
+            let frames = failures.flat_map(|failure| failure.frames.iter().rev());
+            let mut source = frames.filter(|frame| frame.place == Place::Source);
+            lines.extend(source.next().map(|frame| SourceLine {
+                path: frame.file.clone(),
+                line: frame.line as usize,
+            }));
+        }
+        let arguments = json!({
+            "tests": tests.map(|test| test.id.as_str()).collect::<Vec<_>>(),
+            "places": lines,
+        });
+        let called = self.session.call(ReviewContext::NAME, arguments, deadline);
+        let answer = called.await.map_err(infrastructure)?;
+        // Without them the reviewer sees less; nothing is wrong.
+        Ok(Excerpts::deserialize(&answer.data).unwrap_or_default())
+    }
+
+    fn review_prompt(&self, reviewed: &Reviewed<'_>, context: &Excerpts) -> ReviewPrompt {
+        // The line of its outcome, just above, names it.
+        let is_single = reviewed.submission.contributed.len() == 1
+            && reviewed.verdict.failing.len() == 1
+            && reviewed.verdict.failing[0].id == reviewed.submission.contributed[0].id;
+        let failures: Vec<String> = brief::alike(&reviewed.verdict.failing)
+            .into_iter()
+            .take(SHOWN)
+            .map(|(test, others)| {
+                let text = failure(reviewed.submission, test) + &others;
+                match is_single {
+                    true => text,
+                    false => format!("{}\n{text}", test.id),
+                }
+            })
+            .collect();
+        let patches: Vec<&str> = (reviewed.fixes.iter())
+            .map(|fix| fix.patch.as_str())
+            .collect();
+        let functions = brief::not_in_patches(context.functions.clone(), &patches);
+        let fixes: Vec<String> = (reviewed.fixes.iter().enumerate())
+            .map(|(at, fix)| candidate_fix(at + 1, fix, &reviewed.verdict.failing, &functions))
+            .collect();
+        // What strangers wrote comes from data, which are as they are.
+        let visible = |text: &str| visible(text).into_owned();
+        ReviewPrompt {
+            issue: visible(&self.issue.brief_text()),
+            python: self.python(),
+            change: visible(&brief::of_tests(&reviewed.submission.patch)),
+            used_code: visible(&excerpts(&context.used)),
+            outcomes: visible(&outcomes(reviewed.submission, reviewed.verdict)),
+            failure: visible(&failures.join("\n\n")),
+            code_under_test: visible(&excerpts(&functions)),
+            fixes: visible(&fixes.join("\n\n")),
+            reason: visible(reviewed.reason.unwrap_or_default()),
+        }
+    }
+}
+
+/// The results of the failing contributed tests that are shown.
+fn failing<'a>(reviewed: &'a Reviewed<'_>) -> impl Iterator<Item = &'a TestResult> {
+    let tests = reviewed.verdict.failing.iter().take(SHOWN);
+    tests.filter_map(|test| result(&reviewed.submission.old, &test.id))
+}
+
+fn result<'a>(report: &'a Report, id: &str) -> Option<&'a TestResult> {
+    report.tests.iter().find(|test| test.id == id)
+}
+
+/// Single lines of a file in a row, as imports are, have one head.
+fn excerpts(all: &[Excerpt]) -> String {
+    let is_line = |excerpt: &Excerpt| !excerpt.source.contains('\n');
+    let one_head = |a: &Excerpt, b: &Excerpt| a.path == b.path && is_line(a) && is_line(b);
+    let mut parts = Vec::new();
+    for group in all.chunk_by(one_head) {
+        let [first, ..] = group else { continue };
+        let sources: Vec<&str> = group
+            .iter()
+            .map(|excerpt| excerpt.source.as_str())
+            .collect();
+        parts.push(format!(
+            "# {}:{}\n{}",
+            first.path,
+            first.line,
+            sources.join("\n")
+        ));
+    }
+    parts.join("\n\n")
+}
+
+/// One line for each contributed test: how it does now, and how it did before the change.
+fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
+    let mut lines = Vec::new();
+    for test in &submission.contributed {
+        let of = |report: &Report| -> Vec<TestOutcome> {
+            let tests = report
+                .tests
+                .iter()
+                .filter(|found| is_of(&found.id, &test.id));
+            tests.map(|found| found.outcome).collect()
+        };
+        let is_failing = verdict
+            .failing
+            .iter()
+            .any(|failing| is_of(&failing.id, &test.id));
+        let now = match of(&submission.old) {
+            now if now.len() > 1 => count(&now, "passes"),
+            _ if is_failing => "fails".to_owned(),
+            now => now
+                .first()
+                .map_or("did not run", |outcome| word(*outcome))
+                .to_owned(),
+        };
+        let before = match (test.change, &submission.changed_before) {
+            (Change::Added, _) => "new".to_owned(),
+            (Change::Deleted, _) => "deleted".to_owned(),
+            (Change::Modified, None) => "changed".to_owned(),
+            (Change::Modified, Some(report)) => match of(report) {
+                then if then.len() > 1 => {
+                    format!("changed; before the change it {}", count(&then, "passed"))
+                }
+                then => match then.first() {
+                    Some(outcome) => {
+                        format!("changed; before the change it {}", word_before(*outcome))
+                    }
+                    None => "changed".to_owned(),
+                },
+            },
+        };
+        lines.push(format!("- {} {now} ({before})", test.id));
+    }
+    lines.extend(verdict.notes.iter().map(|note| format!("Note: {note}.")));
+    lines.join("\n")
+}
+
+fn count(outcomes: &[TestOutcome], passes: &str) -> String {
+    let passed = outcomes
+        .iter()
+        .filter(|o| **o == TestOutcome::Passed)
+        .count();
+    format!("{passes} for {passed} of {} parameter sets", outcomes.len())
+}
+
+fn word(outcome: TestOutcome) -> &'static str {
+    match outcome {
+        TestOutcome::Passed => "passes",
+        TestOutcome::Failed | TestOutcome::Error => "fails",
+        TestOutcome::Skipped => "is skipped",
+        TestOutcome::Xfailed => "fails as expected",
+        TestOutcome::Xpassed => "passes against expectation",
+        TestOutcome::Absent => "did not end",
+    }
+}
+
+/// How it did before the change.
+fn word_before(outcome: TestOutcome) -> &'static str {
+    match outcome {
+        TestOutcome::Passed => "passed",
+        TestOutcome::Failed | TestOutcome::Error => "failed",
+        TestOutcome::Skipped => "was skipped",
+        TestOutcome::Xfailed => "failed as expected",
+        TestOutcome::Xpassed => "passed against expectation",
+        TestOutcome::Absent => "did not end",
+    }
+}
+
+/// A failure at length: the test's own line first.
+fn failure(submission: &Submission, test: &TestEvidence) -> String {
+    let mut out = format!("{} {}", test.origin(), test.exception);
+    if !test.message.is_empty() {
+        let _ = write!(out, ": {}", fitted_in(&test.message, MESSAGE_LINES));
+    }
+    let found = result(&submission.old, &test.id);
+    let frames: Vec<&Frame> = found
+        .and_then(|found| found.failure.as_ref())
+        .map(|failure| failure.frames_of_interest().iter().collect())
+        .unwrap_or_default();
+    let repository: Vec<&&Frame> = frames
+        .iter()
+        .filter(|frame| frame.place != Place::External)
+        .collect();
+    // A single frame is the test's own line, which is named above and stands in the change.
+    if repository.len() > 1 {
+        let _ = write!(out, "\nThe calls, from the test inwards:");
+        let more = repository.len().saturating_sub(FRAMES);
+        for (at, frame) in repository.iter().enumerate() {
+            // The first and the last ones say most.
+            if at == FRAMES / 2 && more > 0 {
+                let _ = write!(out, "\n  … {more} more");
+            }
+            if at >= FRAMES / 2 && at < FRAMES / 2 + more {
+                continue;
+            }
+            let Frame {
+                file,
+                line,
+                function,
+                code,
+                ..
+            } = frame;
+            let _ = write!(out, "\n  {file}:{line} in {function}: {code}");
+        }
+    }
+    if let Some(stand_in) = &test.stand_in {
+        let _ = write!(
+            out,
+            "\nIt was raised by {stand_in}, which is the test's own code and stands in for something real."
+        );
+    }
+    if let Some(printed) = found.and_then(printed_errors) {
+        let _ = write!(
+            out,
+            "\nPrinted in the test, or by a program that it started:\n{printed}"
+        );
+    }
+    let limits = test.limits();
+    if !limits.is_empty() {
+        let _ = write!(out, "\n{}.", capitalized(limits.trim_start_matches("; ")));
+    }
+    out
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
+/// `shown` is the code under test that the reviewer is shown beside it.
+fn candidate_fix(
+    number: usize,
+    fix: &FixTrial,
+    failing: &[TestEvidence],
+    shown: &[Excerpt],
+) -> String {
+    let on = match fix.on_submitted_tests {
+        true => "the tests as they are submitted",
+        false => "an earlier form of the tests",
+    };
+    let mut out = format!("Candidate fix {number}, tried on {on}: ");
+    if let Some(crash) = &fix.crash {
+        let _ = write!(
+            out,
+            "the edit itself is wrong ({crash}), so this says nothing of the tests."
+        );
+    } else if fix.cures(failing) {
+        out.push_str("with it all of them pass.");
+    } else {
+        let did_run = |test: &&TestEvidence| fix.outcomes.iter().any(|(id, _)| *id == test.id);
+        let (ran, did_not): (Vec<_>, Vec<_>) = failing.iter().partition(did_run);
+        if !fix.failures.is_empty() {
+            out.push_str("with it these still fail:");
+            for line in brief::folded(&fix.failures) {
+                let _ = write!(out, "\n- {line}");
+            }
+        } else if did_not.is_empty() {
+            out.push_str("with it not all of them pass.");
+        } else if !ran.is_empty() {
+            out.push_str("with it those that ran pass.");
+        } else {
+            out.push_str("with it none of them ran.");
+        }
+        if !did_not.is_empty() {
+            let ids: Vec<&str> = did_not.iter().map(|test| test.id.as_str()).collect();
+            let _ = write!(out, "\nIt was not tried on {}.", ids.join(", "));
+        }
+    }
+    if fix.crash.is_none() {
+        match (fix.breaks.len(), fix.existing_run) {
+            (0, 0) => {}
+            (0, 1) => out.push_str("\nThe one existing test beside them does not break."),
+            (0, ran) => {
+                let _ = write!(
+                    out,
+                    "\nIt breaks none of {ran} existing tests of the same files that do not fail anyway."
+                );
+            }
+            _ => out.push_str("\nIt breaks existing tests of the same files:"),
+        }
+        for line in brief::folded(&fix.breaks) {
+            let _ = write!(out, "\n- {line}");
+        }
+    }
+    let is_known = |path: &str| shown.iter().any(|excerpt| excerpt.path == path);
+    let mut files = fix
+        .patch
+        .lines()
+        .filter_map(|line| line.strip_prefix("--- a/"));
+    let patch = match !shown.is_empty() && files.all(is_known) {
+        true => brief::changes_alone(&fix.patch),
+        false => brief::without_headers(&fix.patch),
+    };
+    let _ = write!(out, "\n{patch}");
+    out
+}
+
+/// What goes back to the author; `None` where there is nothing to tell.
+pub(super) fn doubt(review: &Review) -> Option<ReviewDoubt> {
+    let opinion = match review.verdict {
+        ReviewVerdict::No => "doubts that the tests fail for the reason that the issue states",
+        ReviewVerdict::Unsure => {
+            "is not sure that the tests fail for the reason that the issue states"
+        }
+        ReviewVerdict::Yes if !review.beyond.is_empty() => {
+            "agrees that the tests fail for the reason that the issue states, but finds that they ask for more than it does"
+        }
+        ReviewVerdict::Yes | ReviewVerdict::Unreadable => return None,
+    };
+    Some(ReviewDoubt {
+        opinion: opinion.to_owned(),
+        reason: review.reason.clone(),
+        beyond: review.beyond.clone(),
+    })
+}
+
+/// The verdict is the first of the three words; what cannot be read is no doubt.
+fn read_review(text: &str) -> Review {
+    let words = || {
+        text.split(|c: char| !c.is_ascii_alphabetic())
+            .filter(|word| !word.is_empty())
+    };
+    let first = words().next().map(str::to_ascii_uppercase);
+    // Further on only what is written as it was asked for.
+    let verdict = (first.iter().map(String::as_str).chain(words()))
+        .find_map(|word| match word {
+            "YES" => Some(ReviewVerdict::Yes),
+            "NO" => Some(ReviewVerdict::No),
+            "UNSURE" => Some(ReviewVerdict::Unsure),
+            _ => None,
+        })
+        .unwrap_or(ReviewVerdict::Unreadable);
+    let marks = ['*', '#', '-', '`', ' ', '_'];
+    let is_beyond = |line: &&str| line.trim_start_matches(marks).starts_with("BEYOND");
+    let (beyond, reason): (Vec<&str>, Vec<&str>) = text.trim().lines().partition(is_beyond);
+    let beyond = beyond
+        .into_iter()
+        .map(|line| line.trim_start_matches(marks).trim_start_matches("BEYOND"))
+        .map(|line| line.trim_start_matches(['*', ':', ' ']).trim())
+        .filter(|line| !line.is_empty() && !is_none(line))
+        .map(|line| line.chars().take(WORDS / 3).collect())
+        .collect();
+    let reason = reason
+        .join("\n")
+        .trim_start_matches(['*', '#'])
+        .trim_start_matches("YES")
+        .trim_start_matches("NO")
+        .trim_start_matches("UNSURE")
+        .trim_start_matches(['*', '.', ',', ':', ' ', '\n'])
+        .trim_end()
+        .chars()
+        .take(WORDS)
+        .collect();
+    Review {
+        verdict,
+        reason,
+        beyond,
+    }
+}
+
+/// A model that fills in a form writes `none`.
+fn is_none(line: &str) -> bool {
+    let plain = line
+        .trim_matches(|c: char| !c.is_ascii_alphabetic())
+        .to_ascii_lowercase();
+    matches!(plain.as_str(), "" | "none" | "nothing" | "no" | "n/a")
+}
+
+#[cfg(test)]
+mod tests;

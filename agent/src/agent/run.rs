@@ -1,0 +1,410 @@
+//! What a step needs: the model, the session, the record, the budget, and the past of a resumed run.
+
+mod model_calls;
+mod pipeline;
+
+pub use pipeline::ChangedTests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testwright_sandboxes::repository::Source;
+use testwright_tools::server::visible;
+use testwright_tools::tool::{AnyTool, Effect, Route, Tool};
+use testwright_tools::tools::OpenFile;
+
+use super::Budget;
+use super::earlier_calls::takes_tests;
+use super::failures::{infrastructure, trajectory_failed, unknown_tool};
+use super::fix_trials::RecordedTrial;
+use super::processor::ProcessorShare;
+use super::progress::{Progress, StepView};
+use super::replay::Replay;
+use super::run_counts::RunCounts;
+use super::submission_policy::SubmissionPolicy;
+use super::whole_issue::whole_issue;
+use crate::gate::Evidence;
+use crate::issues::{Issue, WHOLE};
+use crate::outcome::Outcome;
+use crate::session::{Contents, Session};
+use crate::trajectory::{Answer, Event, FileState, RunFolder};
+use testwright_models::{Message, Model, ToolCall, ToolResult};
+
+/// What a run is made of.
+pub struct RunParts {
+    pub issue: Issue,
+    pub source: Source,
+    pub model: Arc<dyn Model>,
+    pub session: Session,
+    pub folder: RunFolder,
+    pub budget: Budget,
+    pub replay: Replay,
+    pub progress: Arc<dyn Progress>,
+    /// Most completion tokens of one call.
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+    pub processor: ProcessorShare,
+}
+
+pub struct Run {
+    pub issue: Issue,
+    pub source: Source,
+    pub(super) session: Session,
+    pub budget: Budget,
+    pub progress: Arc<dyn Progress>,
+    pub replay: Replay,
+    model: Arc<dyn Model>,
+    folder: RunFolder,
+    pub(super) messages: Vec<Message>,
+    max_tokens: Option<u64>,
+    temperature: Option<f64>,
+    processor: ProcessorShare,
+    /// Files that differ from the base commit, as last recorded.
+    pub(super) state: Contents,
+    /// The sandbox holds the state of the recorded part.
+    caught_up: bool,
+    pub(super) submission_policy: SubmissionPolicy,
+    pub(super) given: Vec<String>,
+    pub(super) trials: Vec<RecordedTrial>,
+    /// Calls so far that tried candidate fixes.
+    pub(super) fix_calls: usize,
+    /// How often the tool server had ended when the draft began.
+    pub(super) ends_before: u32,
+    /// Edits of the last fix.
+    pub(super) last_fix: Vec<Value>,
+    pub(super) fix_asked_for: bool,
+    /// How often the reviewer's doubts were sent back.
+    pub(super) doubts: u32,
+    /// Calls that were refused.
+    pub(super) refused: HashSet<String>,
+    /// Patch and evidence of an accepted submission.
+    pub(super) submission: Option<(String, Box<Evidence>)>,
+}
+
+/// How often the tool server may end while code of the repository or of the model runs. It is that code's doing, so the
+/// run ends as one that found nothing, and counts.
+const MOST_ENDS: u32 = 3;
+
+/// Longest time that a tool gets; the toolbox has shorter limits of its own.
+const LONGEST_CALL: Duration = Duration::from_secs(900);
+
+impl Run {
+    pub fn new(parts: RunParts) -> Self {
+        Run {
+            issue: parts.issue,
+            source: parts.source,
+            session: parts.session,
+            budget: parts.budget,
+            progress: parts.progress,
+            caught_up: parts.replay.has_live_tools(),
+            replay: parts.replay,
+            model: parts.model,
+            folder: parts.folder,
+            messages: Vec::new(),
+            max_tokens: parts.max_tokens,
+            temperature: parts.temperature,
+            processor: parts.processor,
+            state: Contents::new(),
+            submission_policy: SubmissionPolicy::default(),
+            given: Vec::new(),
+            trials: Vec::new(),
+            fix_calls: 0,
+            ends_before: 0,
+            last_fix: Vec::new(),
+            fix_asked_for: false,
+            doubts: 0,
+            refused: HashSet::new(),
+            submission: None,
+        }
+    }
+
+    /// What the model is given beyond the issue, in words for the evidence.
+    pub fn set_given(&mut self, given: Vec<String>) {
+        self.given = given;
+    }
+
+    /// What the approach asks of a submission beyond the gate.
+    pub fn set_submission_policy(&mut self, policy: SubmissionPolicy) {
+        self.submission_policy = policy;
+    }
+
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// What the toolbox says of the workspace.
+    pub async fn describe(&self) -> Result<String, Outcome> {
+        self.session.describe().await.map_err(infrastructure)
+    }
+
+    /// Adds a system or user message to the conversation.
+    pub fn say(&mut self, message: Message) -> Result<(), Outcome> {
+        // A resumed run makes the same messages again; they are on disk already.
+        if self.replay.is_over() {
+            self.record(&Event::Message {
+                message: message.clone(),
+            })?;
+        }
+        self.messages.push(message);
+        Ok(())
+    }
+
+    /// Carries out one tool call, or takes its recorded answer, and appends the answer to the conversation.
+    pub async fn call(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Result<Answer, Outcome> {
+        let answer = if self.replay.has_live_tools() {
+            let now = self.carry_out(call, allowed).await?;
+            self.compare(call, now)
+        } else if let Some(answer) = self.replay.answer(&call.id) {
+            self.take_facts(&answer);
+            self.budget.book_past(answer.seconds);
+            answer
+        } else if let Some(outcome) = self.replay.draft_outcome() {
+            return Err(outcome);
+        } else {
+            self.carry_out(call, allowed).await?
+        };
+        *self
+            .budget
+            .spent
+            .tool_calls
+            .entry(call.name.clone())
+            .or_default() += 1;
+        self.budget.spent.refused_calls += u32::from(answer.refused);
+        if answer.refused {
+            self.refused.insert(call.id.clone());
+        }
+        self.budget.spent.tool_seconds += answer.seconds;
+        self.answered(answer.result.clone());
+        Ok(answer)
+    }
+
+    /// In a replay: notes where the answer differs from the recorded one. The recorded conversation goes on, since
+    /// what follows was said in answer to it.
+    fn compare(&mut self, call: &ToolCall, now: Answer) -> Answer {
+        let Some(recorded) = self.replay.answer(&call.id) else {
+            return now;
+        };
+        if recorded.result.content != now.result.content {
+            self.replay.differences.push(super::Difference {
+                step: self.budget.spent.steps,
+                tool: call.name.clone(),
+                recorded: recorded.result.content.clone(),
+                now: now.result.content.clone(),
+            });
+        }
+        Answer {
+            result: recorded.result,
+            ..now
+        }
+    }
+
+    /// Answers a call that is not carried out, with the reason.
+    pub fn decline(&mut self, call: &ToolCall, text: String) -> Result<(), Outcome> {
+        let result = ToolResult {
+            id: call.id.clone(),
+            content: text,
+        };
+        if self.replay.answer(&call.id).is_none() && !self.replay.has_live_tools() {
+            if let Some(outcome) = self.replay.draft_outcome() {
+                return Err(outcome);
+            }
+            self.record(&Event::Answer(Answer {
+                tool: call.name.clone(),
+                result: result.clone(),
+                refused: true,
+                data: Value::Null,
+                seconds: 0.0,
+            }))?;
+        }
+        self.budget.spent.refused_calls += 1;
+        self.refused.insert(call.id.clone());
+        self.answered(result);
+        Ok(())
+    }
+
+    /// Appends an answer that no tool gave (a call that could not be read, one call too many).
+    pub fn answered(&mut self, result: ToolResult) {
+        self.messages.push(Message::Tool(result));
+    }
+
+    async fn carry_out(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Result<Answer, Outcome> {
+        self.acquire_processor().await;
+        let answer = self.carry_out_here(call, allowed).await;
+        self.processor.release();
+        answer
+    }
+
+    async fn acquire_processor(&mut self) {
+        let waited = self.processor.acquire().await;
+        self.budget.leave_out(waited);
+    }
+
+    async fn carry_out_here(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Result<Answer, Outcome> {
+        self.catch_up().await?;
+        let arguments = call.arguments.value();
+        let view = StepView {
+            step: self.budget.spent.steps,
+            what: &call.name,
+            detail: call.arguments.as_str(),
+            spent: &self.budget.spent,
+            seconds: 0.0,
+        };
+        self.progress.begins(&view);
+        let (started, of_models) = (Instant::now(), self.budget.spent.model_seconds);
+        let deadline = self.budget.left().min(LONGEST_CALL);
+        let tool = allowed.iter().find(|tool| tool.name() == call.name);
+        // The data are kept where a run that goes on needs them.
+        let (text, refused, data) = match tool.map(|tool| tool.route()) {
+            None => (unknown_tool(&call.name, allowed), true, Value::Null),
+            Some(_) if call.name == OpenFile::NAME && arguments["path"] == WHOLE => {
+                let text = whole_issue(&self.issue.text(), &arguments);
+                (text, false, Value::Null)
+            }
+            Some(Route::Gate) => self.submit(&arguments, deadline).await?,
+            Some(Route::Fork) => self.call_in_fork(&call.name, arguments, deadline).await?,
+            Some(Route::Sandbox) => {
+                let answer = self
+                    .session
+                    .call(&call.name, arguments, deadline)
+                    .await
+                    .map_err(infrastructure)?;
+                let data = match tool.copied().is_some_and(takes_tests) {
+                    true => RunCounts::of_report(&answer.data),
+                    false => Value::Null,
+                };
+                (answer.text, answer.refused, data)
+            }
+        };
+        // What a reviewer took is the model's time.
+        let of_models = self.budget.spent.model_seconds - of_models;
+        let seconds = (started.elapsed().as_secs_f64() - of_models).max(0.0);
+        let answer = Answer {
+            tool: call.name.clone(),
+            result: ToolResult {
+                id: call.id.clone(),
+                // Those that the host makes (`submit`) quote names of files too.
+                content: visible(&text).into_owned(),
+            },
+            refused,
+            data,
+            seconds,
+        };
+        if !self.replay.has_live_tools() {
+            self.record(&Event::Answer(answer.clone()))?;
+            if !refused && tool.is_some_and(|tool| tool.effect() == Effect::Writes) {
+                self.record_state().await?;
+            }
+        }
+        self.progress.ended(&StepView {
+            step: self.budget.spent.steps,
+            what: &call.name,
+            detail: first_line(&answer.result.content),
+            spent: &self.budget.spent,
+            seconds,
+        });
+        let ended = (self.session.ended_by_code()).saturating_sub(self.ends_before);
+        if ended >= MOST_ENDS {
+            return Err(Outcome::Nothing {
+                reason: format!(
+                    "what the calls ran ended the tool server {ended} times, by using up the memory or otherwise"
+                ),
+            });
+        }
+        Ok(answer)
+    }
+
+    /// Before the first new call of a resumed run: puts the workspace into the recorded state.
+    async fn catch_up(&mut self) -> Result<(), Outcome> {
+        if self.caught_up || !self.replay.is_over() {
+            return Ok(());
+        }
+        self.caught_up = true;
+        let state = self.replay.take_state();
+        if !state.is_empty() {
+            self.session.restore(&state).await.map_err(infrastructure)?;
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    /// The files that differ from the base commit, as far as they are kept in records.
+    pub(super) async fn workspace(&mut self) -> Result<Contents, Outcome> {
+        if self.replay.has_live_tools() {
+            let (now, _) = self.session.changes().await.map_err(infrastructure)?;
+            return Ok(now);
+        }
+        Ok(match self.caught_up {
+            true => self.state.clone(),
+            false => self.replay.state().clone(),
+        })
+    }
+
+    async fn record_state(&mut self) -> Result<(), Outcome> {
+        let (now, left_out) = self.session.changes().await.map_err(infrastructure)?;
+        let changed = now
+            .iter()
+            .filter(|(path, content)| self.state.get(*path) != Some(content))
+            .map(|(path, content)| FileState {
+                path: path.clone(),
+                content: content.clone(),
+                base: false,
+            });
+        let back = self
+            .state
+            .keys()
+            .filter(|path| !now.contains_key(*path))
+            .map(|path| FileState {
+                path: path.clone(),
+                content: None,
+                base: true,
+            });
+        let files: Vec<FileState> = changed.chain(back).collect();
+        if !files.is_empty() || !left_out.is_empty() {
+            self.record(&Event::State { files, left_out })?;
+            self.state = now;
+        }
+        Ok(())
+    }
+
+    pub(super) fn record(&mut self, event: &Event) -> Result<(), Outcome> {
+        self.folder.append(event).map_err(trajectory_failed)
+    }
+
+    /// Writes the end down and gives back what is needed to finish the folder.
+    pub async fn finish(mut self, outcome: &Outcome) -> (Budget, RunFolder, Replay) {
+        if !self.replay.has_live_tools()
+            && outcome.is_final()
+            && let Err(error) = self.folder.append(&Event::Ended {
+                outcome: outcome.clone(),
+            })
+        {
+            self.progress.note(&format!("failed to {error}"));
+        }
+        if let Err(error) = self.session.close().await {
+            self.progress.note(&format!("failed to {error}"));
+        }
+        (self.budget, self.folder, self.replay)
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

@@ -1,0 +1,277 @@
+//! Calls of the model: for the conversation's next reply, and with a prompt of their own.
+
+use std::time::Instant;
+
+use testwright_tools::tool::ToolSpec;
+
+use super::super::failures::{infrastructure, model_failed};
+use super::super::progress::StepView;
+use super::super::{Limit, Outcome, compaction};
+use super::{Run, first_line};
+use crate::trajectory::{Event, NoReplyCause, Purpose};
+use testwright_models::cassette::digest;
+use testwright_models::{Message, ModelError, Reply, Request};
+
+impl Run {
+    /// One step's model call: asks for the next reply of the conversation and appends it.
+    pub async fn next_reply(
+        &mut self,
+        tools: &[ToolSpec],
+        parallel_calls: bool,
+    ) -> Result<Reply, Outcome> {
+        // One cuts half, so several may follow each other.
+        while let Some(until) = self.replay.compacted() {
+            compaction::cut(&mut self.messages, until);
+        }
+        if let Some(outcome) = self.replay.draft_outcome() {
+            return Err(outcome);
+        }
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.next_call(&self.messages)
+        {
+            self.call_not_made(Purpose::Step, limit)?;
+            return Err(Outcome::OutOfBudget { limit });
+        }
+        loop {
+            let max_tokens = self.completion_tokens(&self.messages);
+            // Lent for as long as the call takes: a long conversation is not held twice.
+            let request = Request {
+                messages: std::mem::take(&mut self.messages),
+                tools: tools.to_vec(),
+                parallel_calls,
+                temperature: self.temperature,
+                max_tokens,
+            };
+            let asked = self.ask(Purpose::Step, &request).await;
+            self.messages = request.messages;
+            match asked {
+                Ok(reply) => {
+                    let turn = reply.turn();
+                    self.messages.push(turn.assistant);
+                    return Ok(reply);
+                }
+                Err(NoReply::ContextFull(message)) => {
+                    let Some(until) = compaction::until(&self.messages) else {
+                        // Of this method with this model, as it is for a pipeline.
+                        let reason = message.clone();
+                        self.no_reply(Purpose::Step, NoReplyCause::ContextFull { message })?;
+                        return Err(Outcome::Nothing { reason });
+                    };
+                    self.record(&Event::Compacted { until })?;
+                    self.progress
+                        .note("the model's context is full: older tool answers are cut");
+                    compaction::cut(&mut self.messages, until);
+                }
+                Err(NoReply::TimeUp { .. }) => return Err(time_up()),
+                Err(NoReply::Ended(outcome)) => return Err(outcome),
+            }
+        }
+    }
+
+    fn completion_tokens(&self, messages: &[Message]) -> Option<u64> {
+        self.budget.completion_tokens(messages, self.max_tokens)
+    }
+
+    fn no_reply(&mut self, purpose: Purpose, why: NoReplyCause) -> Result<(), Outcome> {
+        self.record(&Event::NoReply { purpose, why })
+    }
+
+    /// Other limits follow from what is on record, time does not.
+    fn call_not_made(&mut self, purpose: Purpose, limit: Limit) -> Result<(), Outcome> {
+        if limit != Limit::Minutes || self.replay.has_live_tools() {
+            return Ok(());
+        }
+        self.no_reply(purpose, NoReplyCause::TimeUp { begun: false })
+    }
+
+    /// A model call of its own, without tools; `None` where the budget does not allow it or the prompt does not fit.
+    pub async fn side_reply(
+        &mut self,
+        purpose: Purpose,
+        messages: Vec<Message>,
+    ) -> Result<Option<Reply>, Outcome> {
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.side_call(&messages)
+        {
+            self.call_not_made(purpose, limit)?;
+            return Ok(None);
+        }
+        let max_tokens = self.completion_tokens(&messages);
+        let request = Request {
+            messages,
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: self.temperature,
+            max_tokens,
+        };
+        match self.ask(purpose, &request).await {
+            Ok(reply) => Ok(Some(reply)),
+            Err(NoReply::ContextFull(_) | NoReply::TimeUp { begun: false }) => Ok(None),
+            Err(NoReply::TimeUp { begun: true }) => Err(time_up()),
+            Err(NoReply::Ended(outcome)) => Err(outcome),
+        }
+    }
+
+    /// The model call of a pipeline's stage: a prompt of its own, which knows nothing of those before. A temperature above 0
+    /// is sent whatever the settings say.
+    pub async fn prompt_reply(
+        &mut self,
+        messages: Vec<Message>,
+        temperature: Option<f64>,
+    ) -> Result<Reply, Outcome> {
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.next_call(&messages)
+        {
+            self.call_not_made(Purpose::Prompt, limit)?;
+            return Err(Outcome::OutOfBudget { limit });
+        }
+        let max_tokens = self.completion_tokens(&messages);
+        let request = Request {
+            messages,
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: decoding(self.temperature, temperature),
+            max_tokens,
+        };
+        match self.ask(Purpose::Prompt, &request).await {
+            Ok(reply) => Ok(reply),
+            // Of this method with this model: asked again, it would be no other.
+            Err(NoReply::ContextFull(message)) => Err(Outcome::Nothing { reason: message }),
+            Err(NoReply::TimeUp { .. }) => Err(time_up()),
+            Err(NoReply::Ended(outcome)) => Err(outcome),
+        }
+    }
+
+    async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, NoReply> {
+        let step = purpose.is_step();
+        if let Some(recorded) = self.replay.reply(purpose) {
+            if !self.replay.has_live_tools() {
+                self.budget.book_past(recorded.seconds);
+            }
+            self.budget
+                .book(&recorded.reply, request, recorded.seconds, step);
+            let now = digest(request);
+            if now != recorded.request {
+                tracing::debug!(
+                    recorded = recorded.request,
+                    now,
+                    "the request differs from the recorded one"
+                );
+            }
+            return Ok(recorded.reply);
+        }
+        if let Some(why) = self.replay.no_reply(purpose) {
+            return Err(match why {
+                NoReplyCause::ContextFull { message } if purpose == Purpose::Step => {
+                    NoReply::Ended(Outcome::Nothing { reason: message })
+                }
+                NoReplyCause::ContextFull { message } => NoReply::ContextFull(message),
+                NoReplyCause::TimeUp { begun } => NoReply::TimeUp { begun },
+            });
+        }
+        if self.replay.has_live_tools() {
+            return Err(NoReply::Ended(Outcome::Nothing {
+                reason: "the recorded run ends here".to_owned(),
+            }));
+        }
+        self.catch_up().await.map_err(NoReply::Ended)?;
+        self.session
+            .health()
+            .await
+            .map_err(|e| NoReply::Ended(infrastructure(e)))?;
+        let step_number = self.budget.spent.steps + u32::from(step);
+        self.progress.begins(&StepView {
+            step: step_number,
+            what: if step { "model" } else { "review" },
+            detail: "",
+            spent: &self.budget.spent,
+            seconds: 0.0,
+        });
+        let had_processor = self.processor.release();
+        let started = Instant::now();
+        let left = self.budget.left();
+        let answered = tokio::time::timeout(left, self.model.complete(request)).await;
+        let seconds = started.elapsed().as_secs_f64();
+        if had_processor {
+            self.acquire_processor().await;
+        }
+        let reply = match answered {
+            Err(_) => return Err(self.time_was_up(purpose, true)),
+            Ok(Err(ModelError::TimeUp { begun })) => return Err(self.time_was_up(purpose, begun)),
+            Ok(Err(ModelError::ContextFull(message))) => {
+                // What the conversation does about it is recorded there.
+                if purpose != Purpose::Step {
+                    let message = message.clone();
+                    self.no_reply(purpose, NoReplyCause::ContextFull { message })
+                        .map_err(NoReply::Ended)?;
+                }
+                return Err(NoReply::ContextFull(message));
+            }
+            Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
+            Ok(Ok(reply)) => reply,
+        };
+        self.record(&Event::Reply {
+            purpose,
+            request: digest(request),
+            asked: match purpose {
+                Purpose::Step => Vec::new(),
+                Purpose::Prompt | Purpose::Review => request.messages.clone(),
+            },
+            reply: reply.clone(),
+            seconds,
+        })
+        .map_err(NoReply::Ended)?;
+        self.budget.book(&reply, request, seconds, step);
+        self.progress.ended(&StepView {
+            step: step_number,
+            what: if step { "model" } else { "review" },
+            detail: first_line(&reply.content),
+            spent: &self.budget.spent,
+            seconds,
+        });
+        Ok(reply)
+    }
+
+    fn time_was_up(&mut self, purpose: Purpose, begun: bool) -> NoReply {
+        match self.no_reply(purpose, NoReplyCause::TimeUp { begun }) {
+            Ok(()) => NoReply::TimeUp { begun },
+            Err(outcome) => NoReply::Ended(outcome),
+        }
+    }
+}
+
+/// Why [`Run::ask`] has no reply.
+enum NoReply {
+    ContextFull(String),
+    TimeUp { begun: bool },
+    Ended(Outcome),
+}
+
+fn time_up() -> Outcome {
+    Outcome::OutOfBudget {
+        limit: Limit::Minutes,
+    }
+}
+
+/// The temperature of a pipeline's call. The setting replaces 0, which is a default; what is above asks for samples that
+/// differ, of which a method chooses.
+fn decoding(setting: Option<f64>, wanted: Option<f64>) -> Option<f64> {
+    match wanted {
+        Some(wanted) if wanted > 0.0 => Some(wanted),
+        _ => setting.or(wanted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_replaces_greedy_decoding_but_not_that_of_samples() {
+        assert_eq!(decoding(None, Some(0.0)), Some(0.0));
+        assert_eq!(decoding(Some(1.0), Some(0.0)), Some(1.0));
+        assert_eq!(decoding(Some(1.0), None), Some(1.0));
+        assert_eq!(decoding(Some(0.0), Some(0.7)), Some(0.7));
+        assert_eq!(decoding(None, Some(0.7)), Some(0.7));
+    }
+}

@@ -1,0 +1,353 @@
+//! What the host does with a submission: the gate decides on it, and, where the approach wants it, candidate fixes are tried
+//! on it and a reviewer reads it. A model may also say that the issue cannot fail here.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use testwright_agent_prompts::{NothingTried, Prompt, ReasonMissing, TryAFix};
+use testwright_tools::outcomes::report::Outcome as TestOutcome;
+use testwright_tools::registry;
+use testwright_tools::tool::{Route, Tool};
+use testwright_tools::tools::Submit;
+use testwright_tools::tools::submission::{Change, Submission};
+
+use super::failures::{infrastructure, prompt};
+use super::review::{Reviewed, doubt};
+use super::submission_policy::OnSubmit;
+use super::{Outcome, Run};
+use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
+use crate::trajectory::Answer;
+use testwright_models::{Message, ToolCall};
+
+/// Calls that are named when no test is handed in.
+const MOST_TRIED: usize = 20;
+
+/// What one submission led to, as kept in the trajectory.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SubmissionRecord {
+    submission: Submission,
+    verdict: Verdict,
+    /// What the last forms of the candidate fixes did to these tests.
+    #[serde(default)]
+    fixes: Vec<FixTrial>,
+    review: Option<Review>,
+    /// A candidate fix was asked for instead of accepting.
+    asked_for_fix: bool,
+    /// The reviewer's doubts were sent back instead of accepting.
+    doubted: bool,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl SubmissionRecord {
+    fn is_final(&self) -> bool {
+        self.verdict.accepted() && !self.asked_for_fix && !self.doubted
+    }
+}
+
+/// What a model said instead of handing in a test.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct AbstentionRecord {
+    abstained: String,
+}
+
+type Facts = (String, bool, Value);
+
+impl Run {
+    pub(super) async fn submit(
+        &mut self,
+        arguments: &Value,
+        deadline: Duration,
+    ) -> Result<Facts, Outcome> {
+        if self.session.has_wanted_lines() {
+            return self.submit_for_coverage(arguments, deadline).await;
+        }
+        let reason = arguments.get("reason").and_then(Value::as_str);
+        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        if arguments.get("reproducible").and_then(Value::as_bool) == Some(false) {
+            return self.abstain(reason);
+        }
+        let check = gate::check_submission(
+            &self.session,
+            &self.source,
+            &self.issue.text(),
+            arguments,
+            deadline,
+        )
+        .await
+        .map_err(infrastructure)?;
+        let (submission, verdict) = match check {
+            SubmissionCheck::Refused(text) => return Ok((text, true, Value::Null)),
+            SubmissionCheck::Judged {
+                submission,
+                verdict,
+            } => (*submission, verdict),
+        };
+        let mut submitted = SubmissionRecord {
+            submission,
+            verdict,
+            fixes: Vec::new(),
+            review: None,
+            asked_for_fix: false,
+            doubted: false,
+            reason: reason.map(str::to_owned),
+        };
+        let mut text = if self.submission_policy.feedback {
+            submitted.verdict.text()
+        } else {
+            "Submitted.".to_owned()
+        };
+        if submitted.verdict.accepted() {
+            let failing = &submitted.verdict.failing;
+            submitted.fixes = self.trials_on_submitted_tests(failing, deadline).await?;
+            let cures = |fix: &FixTrial| fix.on_submitted_tests && fix.cures(failing);
+            if submitted.fixes.iter().any(cures) {
+                // Behind the failure everything ran, and held.
+                for test in &mut submitted.verdict.failing {
+                    test.unreached.clear();
+                }
+            }
+            let is_tried = submitted.fixes.iter().any(|fix| fix.crash.is_none());
+            if self.submission_policy.wants_fix && !self.fix_asked_for && !is_tried {
+                submitted.asked_for_fix = true;
+                text = prompt(TryAFix {}.render())?;
+            } else if self.submission_policy.reviews > 0 {
+                let reviewed = Reviewed {
+                    submission: &submitted.submission,
+                    verdict: &submitted.verdict,
+                    fixes: &submitted.fixes,
+                    reason,
+                };
+                submitted.review = self.review(&reviewed, deadline).await?;
+                if let Some(review) = &submitted.review
+                    && self.may_doubt(review)
+                    && let Some(doubt) = doubt(review)
+                {
+                    submitted.doubted = true;
+                    text = prompt(doubt.render())?;
+                }
+            }
+        }
+        self.book_submission(&submitted);
+        let data = serde_json::to_value(&submitted).unwrap_or_default();
+        Ok((text, false, data))
+    }
+
+    /// A NO goes back as often as the approach says; what is less than that goes back once.
+    fn may_doubt(&self, review: &Review) -> bool {
+        self.doubts
+            < match review.verdict {
+                ReviewVerdict::No => self.submission_policy.reviews,
+                _ => self.submission_policy.reviews.min(1),
+            }
+    }
+
+    /// The model says that the issue cannot fail here. It has to have tried, and to say why.
+    fn abstain(&mut self, reason: Option<&str>) -> Result<Facts, Outcome> {
+        let Some(reason) = reason else {
+            return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
+        };
+        if self.tried().is_empty() {
+            return Ok((prompt(NothingTried {}.render())?, true, Value::Null));
+        }
+        let record = AbstentionRecord {
+            abstained: reason.to_owned(),
+        };
+        let data = serde_json::to_value(record).unwrap_or_default();
+        Ok(("No test was handed in.".to_owned(), false, data))
+    }
+
+    /// The latest calls that ran code, with a line of each answer.
+    fn tried(&self) -> Vec<String> {
+        let runs_code = |call: &&ToolCall| {
+            registry::find(&call.name).is_some_and(|tool| tool.runs_code())
+                && call.name != Submit::NAME
+                && !self.refused.contains(&call.id)
+        };
+        let calls = self.messages().iter().flat_map(|message| match message {
+            Message::Assistant { calls, .. } => calls.as_slice(),
+            _ => &[],
+        });
+        let mut tried: Vec<String> = calls
+            .filter(runs_code)
+            .filter_map(|call| {
+                let answer = self.messages().iter().find_map(|message| match message {
+                    Message::Tool(result) if result.id == call.id => Some(&result.content),
+                    _ => None,
+                })?;
+                told(call, answer)
+            })
+            .collect();
+        tried.drain(..tried.len().saturating_sub(MOST_TRIED));
+        tried
+    }
+
+    /// Facts of a recorded answer, for a run that goes on.
+    pub(super) fn take_facts(&mut self, answer: &Answer) {
+        match registry::find(&answer.tool).map(|tool| tool.route()) {
+            Some(Route::Fork) if !answer.refused => self.book_trial(&answer.data),
+            Some(Route::Gate) => {
+                if let Ok(submitted) = SubmissionRecord::deserialize(&answer.data) {
+                    self.book_submission(&submitted);
+                } else {
+                    self.take_coverage(answer);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn book_submission(&mut self, submitted: &SubmissionRecord) {
+        self.fix_asked_for |= submitted.asked_for_fix;
+        self.doubts += u32::from(submitted.doubted);
+        self.submission = submitted.is_final().then(|| {
+            (
+                submitted.submission.patch.clone(),
+                Box::new(self.evidence(submitted)),
+            )
+        });
+    }
+
+    /// After a submission was answered: has the run ended?
+    pub(super) fn submitted(&mut self, when: OnSubmit, answer: &Answer) -> Option<Outcome> {
+        if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
+            return Some(Outcome::Abstained {
+                reason: record.abstained,
+                python: self.python(),
+                tried: self.tried(),
+            });
+        }
+        if let Some((patch, evidence)) = self.submission.take() {
+            return Some(Outcome::Accepted { patch, evidence });
+        }
+        if when == OnSubmit::UntilAccepted || answer.refused {
+            return None;
+        }
+        let submitted = SubmissionRecord::deserialize(&answer.data).ok()?;
+        Some(Outcome::Refused {
+            patch: submitted.submission.patch,
+            findings: submitted
+                .verdict
+                .findings
+                .into_iter()
+                .map(|finding| finding.text)
+                .collect(),
+        })
+    }
+
+    fn evidence(&self, submitted: &SubmissionRecord) -> Evidence {
+        let verdict = &submitted.verdict;
+        let words: Vec<String> = verdict
+            .failing
+            .iter()
+            .map(|test| format!("{} {} {}", test.exception, test.message, test.id))
+            .chain(submitted.reason.clone())
+            .chain(sources(&submitted.submission))
+            .collect();
+        let mut evidence = Evidence {
+            tests: verdict.failing.clone(),
+            passing: verdict.passing.clone(),
+            issue_sentence: (submitted.reason.as_deref())
+                .and_then(|reason| gate::quoted_sentence(&self.issue.text(), reason))
+                .or_else(|| gate::best_sentence(&self.issue.text(), &words.join(" "))),
+            reason: submitted.reason.clone(),
+            reruns: submitted
+                .submission
+                .reruns
+                .iter()
+                .map(|rerun| {
+                    let failed = rerun
+                        .report
+                        .tests
+                        .iter()
+                        .filter(|test| {
+                            matches!(
+                                test.outcome,
+                                TestOutcome::Failed | TestOutcome::Error | TestOutcome::Absent
+                            )
+                        })
+                        .count()
+                        + rerun.report.collection_errors.len();
+                    format!(
+                        "hash seed {}, order {}: {failed} failed again",
+                        rerun.hash_seed, rerun.order
+                    )
+                })
+                .collect(),
+            python: Some(self.python()),
+            fixes: submitted.fixes.clone(),
+            review: submitted.review.clone(),
+            given: self.given.clone(),
+            dropped: verdict.dropped.clone(),
+            ..Evidence::default()
+        };
+        self.add_spent(&mut evidence);
+        evidence
+    }
+
+    /// What the run has cost so far.
+    pub(super) fn add_spent(&self, evidence: &mut Evidence) {
+        let spent = &self.budget.spent;
+        evidence.steps = spent.steps;
+        evidence.prompt_tokens = spent.prompt_tokens;
+        evidence.cached_tokens = spent.cached_tokens;
+        evidence.completion_tokens = spent.completion_tokens;
+        evidence.dollars = spent.dollars;
+        evidence.seconds = self.budget.elapsed().as_secs_f64();
+    }
+}
+
+/// A call in one line. Of code: its first line, and the last of what it printed, which names the exception; of a run of
+/// tests: the first line, which says how they ended.
+fn told(call: &ToolCall, answer: &str) -> Option<String> {
+    let is_told = |line: &&str| !line.trim().is_empty();
+    let arguments = call.arguments.value();
+    let name = &call.name;
+    match arguments["code"].as_str() {
+        Some(code) => {
+            let code = code.lines().find(is_told)?.trim();
+            Some(format!(
+                "{name} `{code}`: {}",
+                answer.lines().rfind(is_told)?
+            ))
+        }
+        None => Some(format!("{name}: {}", answer.lines().next()?)),
+    }
+}
+
+fn sources(submission: &Submission) -> impl Iterator<Item = String> {
+    submission
+        .contributed
+        .iter()
+        .filter(|test| test.change != Change::Deleted)
+        .map(|test| test.source.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_tried_is_told_by_its_code_and_by_how_it_ended() {
+        let call = |name: &str, arguments: Value| ToolCall {
+            id: String::new(),
+            name: name.to_owned(),
+            arguments: arguments.into(),
+        };
+        let python = call("run_python", json!({"code": "\nimport pkg\npkg.f()\n"}));
+        let raised =
+            "Traceback (most recent call last):\n  File \"snippet.py\"\nValueError: no\n\n";
+        assert_eq!(
+            told(&python, raised).as_deref(),
+            Some("run_python `import pkg`: ValueError: no")
+        );
+        let pytest = call("run_pytest", json!({}));
+        assert_eq!(
+            told(&pytest, "1 test: 1 passed\n\npassed a").as_deref(),
+            Some("run_pytest: 1 test: 1 passed")
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! What tokens were spent on: a provider counts a prompt as a whole, and its parts share that by their length.
+
+use std::collections::{BTreeMap, HashMap};
+
+use testwright_models::{Message, Request, Usage};
+
+/// Tokens by what they were spent on: `tool schemas`, `system prompt`, `issue`, `remarks`, `earlier replies`,
+/// `answers of TOOL`, `replies`, `review`.
+pub type TokenShares = BTreeMap<String, u64>;
+
+/// Adds the tokens of one call.
+pub(super) fn add_shares(
+    shares: &mut TokenShares,
+    request: &Request,
+    usage: &Usage,
+    is_step: bool,
+) {
+    let mut add = |what: String, tokens: u64| {
+        if tokens > 0 {
+            let known = shares.entry(what).or_default();
+            *known = known.saturating_add(tokens);
+        }
+    };
+    if !is_step {
+        add(
+            "review".to_owned(),
+            usage.prompt_tokens.saturating_add(usage.completion_tokens),
+        );
+        return;
+    }
+    add("replies".to_owned(), usage.completion_tokens);
+    let lengths = lengths(request);
+    let all: u64 = lengths.values().sum();
+    let mut left = usage.prompt_tokens;
+    let mut rest = all;
+    for (what, length) in lengths {
+        // Of what is left, so that the sum is that of the provider.
+        let share = u128::from(left) * u128::from(length) / u128::from(rest.max(1));
+        let share = u64::try_from(share).unwrap_or(left);
+        add(what, share);
+        left -= share;
+        rest -= length;
+    }
+}
+
+/// Bytes of each part.
+fn lengths(request: &Request) -> BTreeMap<String, u64> {
+    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut add = |what: &str, bytes: usize| {
+        *found.entry(what.to_owned()).or_default() += bytes as u64;
+    };
+    let schemas = serde_json::to_string(&request.tools).unwrap_or_default();
+    if !request.tools.is_empty() {
+        add("tool schemas", schemas.len());
+    }
+    let mut tools: HashMap<&str, &str> = HashMap::new();
+    let mut is_first = true;
+    for message in &request.messages {
+        match message {
+            Message::System { content } => add("system prompt", content.len()),
+            Message::User { content } => {
+                add(if is_first { "issue" } else { "remarks" }, content.len());
+                is_first = false;
+            }
+            Message::Assistant { content, calls } => {
+                let arguments = calls.iter().map(|call| call.arguments.as_str().len());
+                add("earlier replies", content.len() + arguments.sum::<usize>());
+                tools.extend(
+                    calls
+                        .iter()
+                        .map(|call| (call.id.as_str(), call.name.as_str())),
+                );
+            }
+            Message::Tool(result) => {
+                let tool = tools.get(result.id.as_str()).copied().unwrap_or("tools");
+                add(&format!("answers of {tool}"), result.content.len());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use testwright_models::{ToolCall, ToolResult};
+
+    #[test]
+    fn the_parts_of_a_prompt_share_what_the_provider_counts() {
+        let request = Request {
+            messages: vec![
+                Message::System {
+                    content: "x".repeat(100),
+                },
+                Message::User {
+                    content: "x".repeat(200),
+                },
+                Message::Assistant {
+                    content: String::new(),
+                    calls: vec![ToolCall {
+                        id: "1".into(),
+                        name: "search".into(),
+                        arguments: json!({}).into(),
+                    }],
+                },
+                Message::Tool(ToolResult {
+                    id: "1".into(),
+                    content: "x".repeat(698),
+                }),
+            ],
+            tools: Vec::new(),
+            parallel_calls: true,
+            temperature: None,
+            max_tokens: None,
+        };
+        let usage = Usage {
+            prompt_tokens: 501,
+            completion_tokens: 7,
+            ..Usage::default()
+        };
+        let mut shares = TokenShares::new();
+        add_shares(&mut shares, &request, &usage, true);
+        assert_eq!(shares["replies"], 7);
+        assert_eq!(shares["system prompt"], 51);
+        assert_eq!(shares["answers of search"], 349);
+        assert_eq!(shares.values().sum::<u64>(), 508);
+        add_shares(&mut shares, &request, &usage, false);
+        assert_eq!(shares["review"], 508);
+    }
+}

@@ -1,0 +1,211 @@
+//! AutoCodeRover (arXiv 2404.05427) as SWT-bench ported it (§4.1): first a conversation in which the model may only search
+//! the code, then one answer with tests as pieces of files before and after.
+
+mod search;
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{
+    AutoCodeRoverAgain, AutoCodeRoverMore, AutoCodeRoverSystem, AutoCodeRoverTask,
+    AutoCodeRoverWrite, Prompt,
+};
+
+use super::stages::{system_and_user, write};
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{Outcome, Run, prompt};
+use crate::formats::snippets;
+use crate::retrieval::tokens;
+use testwright_models::Message;
+
+use search::CodeSearch;
+
+/// Rounds of searches.
+const ROUNDS: usize = 10;
+/// Rounds that fill all the room for code, where each finds as much as may be shown.
+const SHARES: usize = 4;
+/// Answers, where one cannot be applied.
+const ANSWERS: usize = 3;
+
+pub(super) struct AutoCodeRover;
+
+#[async_trait]
+impl Approach for AutoCodeRover {
+    fn name(&self) -> &'static str {
+        "auto-code-rover"
+    }
+
+    fn description(&self) -> &'static str {
+        "searches the code in up to ten rounds, then writes the test in one answer"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Pipeline {
+            stages: &["search", "write"],
+            model_calls: "2 to 13",
+            prompts: &[
+                AutoCodeRoverSystem::NAME,
+                AutoCodeRoverTask::NAME,
+                AutoCodeRoverMore::NAME,
+                AutoCodeRoverWrite::NAME,
+                AutoCodeRoverAgain::NAME,
+            ],
+        }
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let outcome = stages(run, context.code_tokens()).await;
+        outcome.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+/// Tokens of code that searches may still show.
+struct CodeBudget {
+    left: usize,
+    /// In one round.
+    round: usize,
+}
+
+impl CodeBudget {
+    fn of(code_tokens: usize) -> CodeBudget {
+        CodeBudget {
+            left: code_tokens,
+            round: code_tokens / SHARES,
+        }
+    }
+
+    /// What the searches of a round found, each with its call, as far as there is room for it.
+    fn round(&mut self, results: impl Iterator<Item = (String, String)>) -> Vec<String> {
+        let mut room = self.round.min(self.left);
+        let shown = results.map(|(call, result)| {
+            let begin = tokens::first(&result, room);
+            let taken = tokens::count(begin);
+            room -= taken.min(room);
+            self.left -= taken.min(self.left);
+            match begin.len() == result.len() {
+                true => result,
+                false => {
+                    let shown = if begin.is_empty() {
+                        call.as_str()
+                    } else {
+                        begin
+                    };
+                    format!(
+                        "{}\n… (cut: no more fits; search for less)",
+                        shown.trim_end()
+                    )
+                }
+            }
+        });
+        shown.collect()
+    }
+
+    /// Too little is left for a piece of code.
+    fn is_spent(&self) -> bool {
+        self.left < self.round / SHARES
+    }
+}
+
+fn user(text: &(impl Prompt + Sync)) -> Result<Message, Outcome> {
+    let content = prompt(text.render())?;
+    Ok(Message::User { content })
+}
+
+fn assistant(content: String) -> Message {
+    Message::Assistant {
+        content,
+        calls: Vec::new(),
+    }
+}
+
+async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
+    let tree = run.tree()?;
+    let code = CodeSearch::of(&tree)?;
+    let task = AutoCodeRoverTask {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+    };
+    let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
+    let mut budget = CodeBudget::of(code_tokens);
+    for round in 1..=ROUNDS {
+        let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
+        let calls = search::calls(&reply);
+        messages.push(assistant(reply));
+        let named: Vec<String> = calls.iter().map(ToString::to_string).collect();
+        run.stage(
+            "search",
+            match named.is_empty() {
+                true => "enough".to_owned(),
+                false => named.join(", "),
+            },
+        )?;
+        if calls.is_empty() {
+            break;
+        }
+        let (made, left_out) = calls.split_at(calls.len().min(search::CALLS));
+        let mut results = budget.round(
+            made.iter()
+                .map(|call| (call.to_string(), code.answer(call))),
+        );
+        results.extend(left_out.iter().map(|call| {
+            let most = search::CALLS;
+            format!("{call}: not made, since a message may hold {most} calls; write it again if you still need it")
+        }));
+        let left = match budget.is_spent() {
+            true => 0,
+            false => ROUNDS - round,
+        };
+        messages.push(user(&AutoCodeRoverMore { results, left })?);
+        if left == 0 {
+            break;
+        }
+    }
+    match messages.last_mut() {
+        // Two messages of a user may not follow each other.
+        Some(Message::User { content }) => {
+            let write = prompt(AutoCodeRoverWrite {}.render())?;
+            content.push_str(&format!("\n\n{write}"));
+        }
+        _ => messages.push(user(&AutoCodeRoverWrite {})?),
+    }
+    let mut why = String::new();
+    for _ in 0..ANSWERS {
+        match write(run, &tree, messages.clone(), Some(0.0), snippets::read).await? {
+            Ok(draft) => return draft.hand_in(run).await,
+            Err(unusable) => {
+                why = unusable.error.0;
+                messages.push(assistant(unusable.reply));
+                let problem = why.clone();
+                messages.push(user(&AutoCodeRoverAgain { problem })?);
+            }
+        }
+    }
+    Ok(Outcome::Nothing {
+        reason: format!("none of {ANSWERS} answers can be applied: {why}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_show_no_more_than_there_is_room_for() {
+        let result = |name: &str| {
+            let text = format!("{name}: 1 found\n{}", "x = 1\n".repeat(100));
+            (name.to_owned(), text)
+        };
+        let mut budget = CodeBudget::of(400);
+        let mut all = 0;
+        for _ in 0..ROUNDS {
+            let results = budget.round(["a(b)", "c(d)"].map(result).into_iter());
+            let shown: usize = results.iter().map(|result| tokens::count(result)).sum();
+            // With the words on what was cut.
+            assert!(shown <= 100 + 40, "{results:?}");
+            assert!(results[1].starts_with("c(d)\n… (cut"), "{results:?}");
+            all += shown;
+        }
+        assert!(all <= 400 + ROUNDS * 40 && budget.is_spent(), "{all}");
+        let mut wide = CodeBudget::of(100_000);
+        assert_eq!(wide.round([result("a(b)")].into_iter()), [result("a(b)").1]);
+        assert!(!wide.is_spent());
+    }
+}

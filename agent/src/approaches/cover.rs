@@ -1,0 +1,84 @@
+//! Writes a test that runs given lines: our own agent with another goal. It sees which of the lines its tests still miss, and
+//! by which condition. The gate takes a test that passes, asserts something and runs them all.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{CoverSystem, CoverTask, Prompt};
+use testwright_tools::registry;
+use testwright_tools::tool::{AnyTool, Tool};
+use testwright_tools::tools::TryFix;
+
+use super::given::lines::{self, Stub};
+use super::testwright::COVERED;
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
+use testwright_models::Message;
+
+pub(super) struct Cover;
+
+#[async_trait]
+impl Approach for Cover {
+    fn name(&self) -> &'static str {
+        "cover"
+    }
+
+    fn description(&self) -> &'static str {
+        "writes a test that runs given lines (`testwright cover`)"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[CoverSystem::NAME, CoverTask::NAME],
+        }
+    }
+
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        let is_left_out = |tool: &&dyn AnyTool| {
+            tool.low_level() || tool.name() == TryFix::NAME || COVERED.contains(&tool.name())
+        };
+        let tools = registry::with_wanted_lines();
+        tools.filter(|tool| !is_left_out(tool)).collect()
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        match begin(run, context).await {
+            Ok(()) => {}
+            Err(outcome) => return outcome,
+        }
+        let config = LoopConfig {
+            tools: self.tools(),
+            parallel_calls: true,
+            max_empty_replies: 3,
+            on_submit: OnSubmit::UntilAccepted,
+        };
+        run_loop(run, &config, &mut NoHook).await
+    }
+}
+
+async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> {
+    let tree = run.tree()?;
+    let ranges = lines::resolve(&tree, &context.given.lines).map_err(Outcome::of_error)?;
+    let blocks = lines::numbered(&tree, &ranges).map_err(Outcome::of_error)?;
+    let test = context.given.test.clone().unwrap_or_default();
+    let stub = match test.is_empty() {
+        true => Stub::default(),
+        false => lines::stub(&tree, &test).map_err(Outcome::of_error)?,
+    };
+    let system = CoverSystem {
+        max_steps: context.max_steps,
+        is_given_test: !test.is_empty(),
+    };
+    let task = CoverTask {
+        repository: run.source.name.clone(),
+        blocks,
+        test,
+        imports: stub.imports,
+        stub: stub.source,
+        max_tokens: run.budget.limits.tokens,
+        workspace: run.describe().await?,
+        notes: context.notes.clone(),
+    };
+    let content = prompt(system.render())?;
+    run.say(Message::System { content })?;
+    let content = prompt(task.render())?;
+    run.say(Message::User { content })
+}

@@ -1,0 +1,159 @@
+//! e-Otter++ (arXiv 2508.06365): Otter++ with the issue in several forms and parts of the context masked, and with what the
+//! drafts do when they run: each failure is read against the issue, and the first draft of the best class of those that
+//! are the issue's is handed in.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{EOtterRewrite, LibroJudge, Prompt};
+
+use super::otter::{OtterConfig, PROMPTS, drafts};
+use super::stages::{Draft, judge};
+use super::{Approach, ApproachContext, ApproachOption, Workflow};
+use crate::agent::{FailureKind, Outcome, Run, prompt};
+use testwright_models::Message;
+
+const REWRITE: ApproachOption = ApproachOption {
+    name: "rewrite",
+    description: "drafts from the issue written again, too",
+    default: true,
+};
+const MASKS: ApproachOption = ApproachOption {
+    name: "masks",
+    description: "drafts with parts of the context masked, too",
+    default: true,
+};
+const JUDGE: ApproachOption = ApproachOption {
+    name: "judge",
+    description: "a call reads each failure against the issue",
+    default: true,
+};
+
+pub(super) struct EOtterPlusPlus;
+
+#[async_trait]
+impl Approach for EOtterPlusPlus {
+    fn name(&self) -> &'static str {
+        "e-otter-plus-plus"
+    }
+
+    fn description(&self) -> &'static str {
+        "otter-plus-plus with the issue written again, masked contexts and a judge of failures"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Pipeline {
+            stages: &[
+                "rewrite", "localize", "write", "repair", "run", "judge", "choose",
+            ],
+            model_calls: "15 to 21",
+            prompts: ALL_PROMPTS,
+        }
+    }
+
+    fn options(&self) -> &'static [ApproachOption] {
+        &[REWRITE, MASKS, JUDGE]
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let outcome = stages(run, context).await;
+        outcome.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+const ALL_PROMPTS: &[&str] = &[
+    EOtterRewrite::NAME,
+    PROMPTS[0],
+    PROMPTS[1],
+    PROMPTS[4],
+    LibroJudge::NAME,
+];
+
+/// What a draft sees of the localized code.
+fn view(tests: bool, focal: bool) -> OtterConfig {
+    OtterConfig {
+        planner: false,
+        tests,
+        focal,
+        ..OtterConfig::default()
+    }
+}
+
+async fn stages(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
+    let views = match context.options.is_on(&MASKS) {
+        true => vec![
+            view(true, true),
+            view(true, false),
+            view(false, true),
+            view(false, false),
+        ],
+        false => vec![view(true, true)],
+    };
+    let mut all = drafts(run, &views).await?;
+    if context.options.is_on(&REWRITE) {
+        let rewritten = rewrite(run).await?;
+        let issue = std::mem::replace(&mut run.issue.body, rewritten);
+        let more = drafts(run, &[view(true, true), view(false, false)]).await;
+        run.issue.body = issue;
+        all.extend(more?);
+    }
+    let mut failing: Vec<FailingDraft> = Vec::new();
+    for draft in all {
+        run.put_files(&draft.proposed.files).await?;
+        let ran = run.run_changed_tests().await?;
+        let Some(kind) = ran.kind else {
+            run.stage("run", "passes on the old code: dropped")?;
+            continue;
+        };
+        run.stage("run", format!("fails on the old code: {kind}"))?;
+        let question = LibroJudge {
+            issue: run.issue.folded_text(),
+            test: draft.reply.trim().to_owned(),
+            failure: ran.text,
+        };
+        let is_of_issue = match context.options.is_on(&JUDGE) {
+            true => judge(run, &question).await?.is_yes,
+            false => true,
+        };
+        failing.push(FailingDraft {
+            draft,
+            kind,
+            is_of_issue,
+        });
+    }
+    let Some(chosen) = best(&failing) else {
+        return Ok(Outcome::Nothing {
+            reason: "no draft fails on the old code".to_owned(),
+        });
+    };
+    let of = failing.len();
+    let kind = failing[chosen].kind;
+    run.stage(
+        "choose",
+        format!("draft {} of {of} that fail: {kind}", chosen + 1),
+    )?;
+    failing[chosen].draft.hand_in(run).await
+}
+
+struct FailingDraft {
+    draft: Draft,
+    kind: FailureKind,
+    is_of_issue: bool,
+}
+
+/// Those first whose failure is the issue's; of these the first of the best class.
+fn best(failing: &[FailingDraft]) -> Option<usize> {
+    (0..failing.len()).min_by_key(|at| (!failing[*at].is_of_issue, failing[*at].kind))
+}
+
+async fn rewrite(run: &mut Run) -> Result<String, Outcome> {
+    let question = EOtterRewrite {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+    };
+    let messages = vec![Message::User {
+        content: prompt(question.render())?,
+    }];
+    let text = run.prompt_reply(messages, Some(0.0)).await?.content;
+    let text = text.trim().to_owned();
+    run.stage("rewrite", text.lines().next().unwrap_or_default())?;
+    Ok(text)
+}

@@ -1,0 +1,167 @@
+//! Lines of the old code that tests are wanted for, named as `FILE::FUNCTION` or `FILE:FIRST-LAST`.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use testwright_sandboxes::repository::Tree;
+use testwright_tools::python::{Definition, Kind, Module, flatten};
+
+use testwright_config::error::{Error, Result};
+
+/// A stretch of a file, its first and last lines counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineRange {
+    pub path: String,
+    pub first: usize,
+    pub last: usize,
+}
+
+/// What each of these names, in the same order.
+pub fn resolve(tree: &Tree, targets: &[String]) -> Result<Vec<LineRange>> {
+    targets.iter().map(|target| range(tree, target)).collect()
+}
+
+/// The same by file.
+pub fn by_file(ranges: &[LineRange]) -> BTreeMap<String, BTreeSet<u32>> {
+    let mut lines: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for range in ranges {
+        let numbers = (range.first..=range.last).filter_map(|line| u32::try_from(line).ok());
+        lines.entry(range.path.clone()).or_default().extend(numbers);
+    }
+    lines
+}
+
+/// The lines with their numbers, as a model is shown them; a text for each stretch, in the same order.
+pub fn numbered(tree: &Tree, ranges: &[LineRange]) -> Result<Vec<String>> {
+    let mut modules = BTreeMap::new();
+    for range in ranges {
+        if let Entry::Vacant(free) = modules.entry(range.path.as_str()) {
+            free.insert(module(tree, &range.path, &range.path)?);
+        }
+    }
+    let shown = ranges.iter();
+    let shown = shown.map(|range| number(&modules[range.path.as_str()], range));
+    Ok(shown.collect())
+}
+
+fn number(module: &Module, range: &LineRange) -> String {
+    let lines = module.text().lines().enumerate().skip(range.first - 1);
+    let lines = lines.take(range.last + 1 - range.first);
+    let mut out = format!("{}, lines {}-{}", range.path, range.first, range.last);
+    // What begins with the lines is seen in them.
+    let around = module.enclosing(range.first);
+    if let Some(around) = around.filter(|around| around.first < range.first) {
+        out.push_str(&format!(", in `{}`", around.qualified));
+    }
+    out.push(':');
+    for (at, line) in lines {
+        out.push_str(&format!("\n{:>5}  {line}", at + 1));
+    }
+    out
+}
+
+/// The source of a test, `file::Class::function`, and what its file imports at its head.
+pub fn stub(tree: &Tree, test: &str) -> Result<Stub> {
+    let (path, name) = test
+        .split_once("::")
+        .ok_or_else(|| wrong(test, "it names no function"))?;
+    let module = module(tree, test, path)?;
+    let found = definition(&module, test, path, name)?;
+    let lines = module.text().lines().skip(found.first - 1);
+    let source: Vec<&str> = lines.take(found.last + 1 - found.first).collect();
+    let imports = module.imports().into_iter();
+    Ok(Stub {
+        imports: imports
+            .filter(|import| import.top_level)
+            .map(|import| import.source)
+            .collect(),
+        source: source.join("\n"),
+    })
+}
+
+/// A test whose statements are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stub {
+    pub imports: Vec<String>,
+    /// With its decorators.
+    pub source: String,
+}
+
+fn range(tree: &Tree, target: &str) -> Result<LineRange> {
+    if let Some((path, name)) = target.split_once("::") {
+        let path = plain(path);
+        let found = definition(&module(tree, target, &path)?, target, &path, name)?;
+        return Ok(LineRange {
+            path,
+            first: found.line,
+            last: found.last,
+        });
+    }
+    let parts = target.rsplit_once(':').and_then(|(path, lines)| {
+        let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+        Some((path, first.parse().ok()?, last.parse().ok()?))
+    });
+    let Some((path, first, last)) = parts else {
+        return Err(wrong(target, "it names no function and no lines"));
+    };
+    let path = plain(path);
+    let count = read(tree, target, &path)?.lines().count();
+    if first == 0 || last < first || last > count {
+        let cause = format!("{path} has the lines 1-{count}");
+        return Err(wrong(target, cause));
+    }
+    Ok(LineRange { path, first, last })
+}
+
+/// The only one of this name, `Class::method` or `Class.method`.
+fn definition(module: &Module, target: &str, path: &str, name: &str) -> Result<Definition> {
+    let name = name.replace("::", ".");
+    let mut found = module.find(&name);
+    match found.as_slice() {
+        [_] => Ok(found.remove(0)),
+        [] => {
+            let outline = module.outline();
+            let functions = flatten(&outline).into_iter();
+            let functions = functions.filter(|found| found.kind == Kind::Function);
+            let nearest =
+                functions.min_by_key(|found| strsim::damerau_levenshtein(&name, &found.qualified));
+            let nearest = nearest.map_or_else(String::new, |found| {
+                format!("; the nearest is `{}`", found.qualified)
+            });
+            Err(wrong(target, format!("{path} has no `{name}`{nearest}")))
+        }
+        several => {
+            let lines: Vec<String> = several.iter().map(|found| found.line.to_string()).collect();
+            let cause = format!(
+                "{path} defines `{name}` more than once (lines {})",
+                lines.join(", ")
+            );
+            Err(wrong(target, cause))
+        }
+    }
+}
+
+fn module(tree: &Tree, target: &str, path: &str) -> Result<Module> {
+    Ok(Module::parse(read(tree, target, path)?))
+}
+
+fn plain(path: &str) -> String {
+    path.trim_start_matches("./").to_owned()
+}
+
+fn read(tree: &Tree, target: &str, path: &str) -> Result<String> {
+    if !path.ends_with(".py") {
+        return Err(wrong(target, format!("{path} is not a Python file")));
+    }
+    match tree.text(path)? {
+        Some(text) if !text.contains('\0') => Ok(text),
+        Some(_) => Err(wrong(target, format!("{path} is not a text file"))),
+        None => Err(wrong(target, format!("the repository has no file {path}"))),
+    }
+}
+
+fn wrong(target: &str, cause: impl Into<String>) -> Error {
+    Error::usage(format!("find what `{target}` names"))
+        .cause(cause.into())
+        .hint("name a function as pkg/mod.py::Class.method, or lines as pkg/mod.py:10-20")
+}

@@ -1,0 +1,221 @@
+//! Which approach and which model a run takes, from what is set and what is there.
+
+use super::{ALL, Approach, ModelKind, find};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{Origin, Settings};
+use testwright_models::{ModelName, ModelSource};
+
+const DEFAULT_MODEL: &str = "gpt-5-mini";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSelection {
+    pub approach: String,
+    pub model: ModelName,
+    /// What the user should know about how it came to this, in a line.
+    pub note: Option<String>,
+}
+
+/// The one that is asked where none is named for a run: what the settings name, or one of the provider whose key is there.
+pub fn default_model(settings: &Settings) -> Result<Option<ModelName>> {
+    let of_provider = settings.model_key().is_some() && settings.model.base_url.is_none();
+    let default = of_provider.then_some(DEFAULT_MODEL);
+    let name = settings.run.model.as_deref().or(default);
+    name.map(ModelName::parse).transpose()
+}
+
+/// A recording is played without any service; Azure has variables of its own.
+fn needs_no_key(model: &ModelName) -> bool {
+    model.is_recording() || matches!(model.source(), ModelSource::Azure(_))
+}
+
+/// An approach that follows rules, and the name of its model.
+type RuleBased = (&'static dyn Approach, &'static str);
+
+fn rule_based() -> impl Iterator<Item = RuleBased> {
+    ALL.iter().filter_map(|approach| match approach.model() {
+        ModelKind::Rules(model) => Some((*approach, model)),
+        ModelKind::Language => None,
+    })
+}
+
+/// Without a key and without an endpoint there is still the first approach that follows rules.
+pub fn select(settings: &Settings) -> Result<ModelSelection> {
+    let approach = settings.run.approach.clone();
+    let approach_given = settings.origin("run.approach") != Origin::Default;
+    let key = settings.model_key().is_some();
+    let endpoint = settings.model.base_url.is_some();
+    let key_variable = &settings.model.api_key_env;
+    let by_rules = |(approach, model): RuleBased, note: Option<String>| {
+        Ok(ModelSelection {
+            approach: approach.name().to_owned(),
+            model: ModelName::parse(model)?,
+            note,
+        })
+    };
+    let missing = |what: &str, or: Option<String>| {
+        let or = or.map_or_else(String::new, |flag| format!(", or use {flag}"));
+        Error::usage(what)
+            .cause(format!(
+                "{key_variable} is not set, and no model.base-url is configured"
+            ))
+            .hint(format!(
+                "set {key_variable}, or model.base-url for a server of your own{or}"
+            ))
+    };
+    let fallback = rule_based().next();
+    if approach_given
+        && let Some(approach) = find(approach.split(':').next().unwrap_or_default())
+        && let ModelKind::Rules(model) = approach.model()
+    {
+        return by_rules((approach, model), None);
+    }
+    let named = settings.run.model.as_deref().map(ModelName::parse);
+    let Some(model) = named.transpose()? else {
+        return match fallback {
+            _ if endpoint => Err(Error::usage("choose a model")
+                .cause("model.base-url is set, but no model is named")
+                .hint("add --model NAME, or set TESTWRIGHT_MODEL")),
+            _ if key => Ok(ModelSelection {
+                approach,
+                model: ModelName::parse(DEFAULT_MODEL)?,
+                note: Some(format!("no model is named: using {DEFAULT_MODEL}")),
+            }),
+            Some(fallback) if !approach_given => by_rules(
+                fallback,
+                Some(format!(
+                    "no model is configured ({key_variable} is not set): using the rules of `{}`",
+                    fallback.1
+                )),
+            ),
+            fallback => Err(missing(
+                &format!("use the approach `{approach}`"),
+                fallback.map(|(approach, _)| format!("--approach {}", approach.name())),
+            )),
+        };
+    };
+    if let Some(rules) = rule_based().find(|(_, name)| *name == model.as_str()) {
+        if !approach_given {
+            return by_rules(rules, None);
+        }
+        return Err(Error::usage(format!("use the approach `{approach}`"))
+            .cause(format!(
+                "the model `{model}` follows fixed rules and knows only the approach `{}`",
+                rules.0.name()
+            ))
+            .hint("choose another --model, or leave --approach out"));
+    }
+    if !key && !endpoint && !needs_no_key(&model) {
+        return Err(missing(
+            &format!("reach the model `{model}`"),
+            fallback.map(|(_, model)| format!("--model {model}")),
+        ));
+    }
+    Ok(ModelSelection {
+        approach,
+        model,
+        note: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde::Serialize;
+
+    use super::*;
+    use testwright_config::settings::Sources;
+
+    #[derive(Default)]
+    struct TestSources(Sources);
+
+    impl TestSources {
+        fn variable(mut self, name: &str, value: &str) -> Self {
+            self.0.variables.insert(name.to_owned(), value.to_owned());
+            self
+        }
+
+        fn flag<T: Serialize>(mut self, key: &str, value: T) -> Self {
+            self.0.flags.set(key, Some(value));
+            self
+        }
+    }
+
+    #[test]
+    fn what_runs_follows_from_what_is_there() {
+        let choice = |given: TestSources| {
+            let settings = Settings::load(&given.0).unwrap();
+            select(&settings).map_err(|e| e.render())
+        };
+        let ok = |place: TestSources| {
+            let choice = choice(place).unwrap();
+            (
+                choice.approach,
+                choice.model.to_string(),
+                choice.note.is_some(),
+            )
+        };
+        let is = |approach: &str, model: &str, note| (approach.to_owned(), model.to_owned(), note);
+        let with_key = || TestSources::default().variable("OPENAI_API_KEY", "k");
+        assert_eq!(ok(TestSources::default()), is("snippet", "snippet", true));
+        assert_eq!(
+            ok(TestSources::default().flag("run.approach", "snippet")),
+            is("snippet", "snippet", false)
+        );
+        assert_eq!(
+            ok(TestSources::default().flag("run.model", "snippet")),
+            is("snippet", "snippet", false)
+        );
+        assert_eq!(ok(with_key()), is("testwright", "gpt-5-mini", true));
+        assert_eq!(
+            ok(with_key().flag("run.approach", "snippet")),
+            is("snippet", "snippet", false)
+        );
+        assert_eq!(
+            ok(with_key().variable("OPENAI_MODEL", "m")),
+            is("testwright", "m", false)
+        );
+        let server =
+            || TestSources::default().variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
+        assert_eq!(
+            ok(server().flag("run.model", "qwen")),
+            is("testwright", "qwen", false)
+        );
+
+        insta::assert_snapshot!(choice(server()).unwrap_err(), @r"
+        error: failed to choose a model
+          cause: model.base-url is set, but no model is named
+          hint: add --model NAME, or set TESTWRIGHT_MODEL
+        ");
+        insta::assert_snapshot!(choice(TestSources::default().flag("run.model", "gpt-5")).unwrap_err(), @r"
+        error: failed to reach the model `gpt-5`
+          cause: OPENAI_API_KEY is not set, and no model.base-url is configured
+          hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --model snippet
+        ");
+        insta::assert_snapshot!(choice(TestSources::default().flag("run.approach", "testwright")).unwrap_err(), @r"
+        error: failed to use the approach `testwright`
+          cause: OPENAI_API_KEY is not set, and no model.base-url is configured
+          hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --approach snippet
+        ");
+        insta::assert_snapshot!(choice(with_key().flag("run.approach", "testwright").flag("run.model", "snippet")).unwrap_err(), @r"
+        error: failed to use the approach `testwright`
+          cause: the model `snippet` follows fixed rules and knows only the approach `snippet`
+          hint: choose another --model, or leave --approach out
+        ");
+    }
+
+    #[test]
+    fn a_comparison_asks_the_model_that_a_run_would_ask() {
+        let default = |given: TestSources| {
+            let name = default_model(&Settings::load(&given.0).unwrap()).unwrap();
+            name.map(|name| name.to_string())
+        };
+        let with_key = || TestSources::default().variable("OPENAI_API_KEY", "k");
+        assert_eq!(default(TestSources::default()), None);
+        assert_eq!(default(with_key()).as_deref(), Some(DEFAULT_MODEL));
+        let named = with_key().flag("run.model", "other");
+        assert_eq!(default(named).as_deref(), Some("other"));
+        let elsewhere = with_key().flag("model.base-url", "http://127.0.0.1:1/v1");
+        assert_eq!(default(elsewhere), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! Otter (Otter §4.1): localizes tests and focal code, plans what to read and where to write, writes one complete function,
+//! and repairs its imports. No context is carried from call to call; decoding is greedy.
+
+mod generate;
+mod imports;
+mod localize;
+mod plan;
+mod repository;
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{
+    OtterFiles, OtterFunctions, OtterGenerate, OtterPlan, OtterReflect, Prompt,
+};
+
+use super::stages::Draft;
+use super::{Approach, ApproachContext, ApproachOption, Options, Workflow};
+use crate::agent::{Outcome, Run, prompt};
+use testwright_models::Message;
+
+use localize::Localized;
+use plan::{Action, Plan};
+use repository::Repository;
+
+const STAGES: &[&str] = &["localize", "plan", "write", "repair"];
+pub(super) const PROMPTS: &[&str] = &[
+    OtterFiles::NAME,
+    OtterFunctions::NAME,
+    OtterPlan::NAME,
+    OtterReflect::NAME,
+    OtterGenerate::NAME,
+];
+
+pub(super) struct Otter;
+
+#[async_trait]
+impl Approach for Otter {
+    fn name(&self) -> &'static str {
+        "otter"
+    }
+
+    fn description(&self) -> &'static str {
+        "localizer, planner that reflects, generator, import repair"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Pipeline {
+            stages: STAGES,
+            model_calls: "7 to 11",
+            prompts: PROMPTS,
+        }
+    }
+
+    fn options(&self) -> &'static [ApproachOption] {
+        OPTIONS
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let outcome = stages(run, OtterConfig::of(&context.options)).await;
+        outcome.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+const fn option(name: &'static str, description: &'static str) -> ApproachOption {
+    ApproachOption {
+        name,
+        description,
+        default: true,
+    }
+}
+
+const PLANNER: ApproachOption = option("planner", "plans what to read and where to write");
+const REFINEMENT: ApproachOption = option("refinement", "the planner reflects on its plan");
+const VALIDATION: ApproachOption = option(
+    "validation",
+    "the planner is told which of its actions are not possible",
+);
+const FOCAL: ApproachOption = option("focal", "localizes the code that is at fault");
+const TESTS: ApproachOption = option("tests", "localizes tests");
+const IMPORTS: ApproachOption = option(
+    "imports",
+    "the generator sees the imports and the structure of the test file",
+);
+const IMPORT_REPAIR: ApproachOption = option(
+    "import-repair",
+    "imports that are missing or wrong are looked up",
+);
+
+/// The paper's ablations (Otter §6.3).
+static OPTIONS: &[ApproachOption] = &[
+    PLANNER,
+    REFINEMENT,
+    VALIDATION,
+    FOCAL,
+    TESTS,
+    IMPORTS,
+    IMPORT_REPAIR,
+];
+
+/// What the generator is given, and what is done besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OtterConfig {
+    pub planner: bool,
+    /// The planner reflects on its plan.
+    pub refinement: bool,
+    /// The planner is told which of its actions are not possible.
+    pub validation: bool,
+    pub focal: bool,
+    pub tests: bool,
+    /// The generator sees the imports and the structure of the test file.
+    pub imports: bool,
+    pub import_repair: bool,
+}
+
+impl OtterConfig {
+    fn of(options: &Options) -> Self {
+        OtterConfig {
+            planner: options.is_on(&PLANNER),
+            refinement: options.is_on(&REFINEMENT),
+            validation: options.is_on(&VALIDATION),
+            focal: options.is_on(&FOCAL),
+            tests: options.is_on(&TESTS),
+            imports: options.is_on(&IMPORTS),
+            import_repair: options.is_on(&IMPORT_REPAIR),
+        }
+    }
+}
+
+impl Default for OtterConfig {
+    fn default() -> Self {
+        OtterConfig::of(&Options::default())
+    }
+}
+
+async fn stages(run: &mut Run, config: OtterConfig) -> Result<Outcome, Outcome> {
+    match drafts(run, &[config]).await?.first() {
+        Some(draft) => draft.hand_in(run).await,
+        None => Ok(Outcome::Nothing {
+            reason: "the model wrote no test that can be put into the repository".to_owned(),
+        }),
+    }
+}
+
+/// A draft for each configuration that leads to one. What any of them needs is localized once.
+pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Result<Vec<Draft>, Outcome> {
+    let repository = Repository::of(run)?;
+    let whole = OtterConfig {
+        tests: configs.iter().any(|config| config.tests),
+        focal: configs.iter().any(|config| config.focal),
+        ..OtterConfig::default()
+    };
+    let localized = localize::localize(run, &repository, whole).await?;
+    let mut drafts = Vec::new();
+    for config in configs {
+        drafts.extend(draft(run, &repository, &localized, *config).await?);
+    }
+    Ok(drafts)
+}
+
+/// A test, from what was localized.
+async fn draft(
+    run: &mut Run,
+    repository: &Repository,
+    localized: &Localized,
+    config: OtterConfig,
+) -> Result<Option<Draft>, Outcome> {
+    let plan = match config.planner {
+        true => plan::plan(run, repository, localized, config).await?,
+        false => Plan::of(localized, config),
+    };
+    let target = plan.target;
+    let target = target.unwrap_or_else(|| Action::new_test(localized, repository));
+    generate::generate(run, repository, &plan.reads, &target, config).await
+}
+
+/// A prompt of its own, answered greedily.
+async fn ask(run: &mut Run, question: &(impl Prompt + Sync)) -> Result<String, Outcome> {
+    let messages = vec![Message::User {
+        content: prompt(question.render())?,
+    }];
+    Ok(run.prompt_reply(messages, Some(0.0)).await?.content)
+}

@@ -1,0 +1,50 @@
+//! A model's yes or no.
+
+use testwright_agent_prompts::Prompt;
+
+use crate::agent::{Outcome, Run, prompt};
+use testwright_models::Message;
+
+/// What a judge says.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    pub is_yes: bool,
+    /// Everything that it wrote.
+    pub text: String,
+}
+
+pub async fn judge(run: &mut Run, question: &(impl Prompt + Sync)) -> Result<Judgement, Outcome> {
+    let messages = vec![Message::User {
+        content: prompt(question.render())?,
+    }];
+    let text = run.prompt_reply(messages, Some(0.0)).await?.content;
+    let is_yes = says_yes(&text);
+    run.stage("judge", text.trim().lines().next().unwrap_or_default())?;
+    Ok(Judgement { is_yes, text })
+}
+
+/// The first word that is one of the two.
+fn says_yes(reply: &str) -> bool {
+    let mut words = reply.split(|c: char| !c.is_alphabetic());
+    let answer =
+        words.find(|word| word.eq_ignore_ascii_case("yes") || word.eq_ignore_ascii_case("no"));
+    answer.is_some_and(|word| word.eq_ignore_ascii_case("yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_by_their_first_word() {
+        for (reply, yes) in [
+            ("YES\nIt is.", true),
+            ("**Yes**, it does", true),
+            ("No. Yes would be wrong.", false),
+            ("Answer: yes", true),
+            ("It cannot be said.", false),
+        ] {
+            assert_eq!(says_yes(reply), yes, "{reply}");
+        }
+    }
+}

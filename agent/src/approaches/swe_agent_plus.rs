@@ -1,0 +1,130 @@
+//! SWE-Agent+ (SWT-bench §4.1): one command at a time with a shell, a windowed viewer and a line editor; the agent is
+//! told to run the new tests and see them fail, and reminded when it submits without having done so. Its
+//! submission is judged by the gate for the record, but it gets no feedback from it.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem, Task};
+use testwright_tools::tool::{AnyTool, Tool};
+use testwright_tools::tools::{CreateFile, EditLines, Shell, Submit};
+
+use super::swe_agent::{TOOLS, run_with_shell};
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{Hook, Outcome, Run, prompt};
+use crate::trajectory::Answer;
+use testwright_models::ToolCall;
+
+pub(super) struct SweAgentPlus;
+
+#[async_trait]
+impl Approach for SweAgentPlus {
+    fn name(&self) -> &'static str {
+        "swe-agent-plus"
+    }
+
+    fn description(&self) -> &'static str {
+        "shell, viewer and line editor, one command at a time; must see the test fail"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[SweAgentPlusSystem::NAME, Task::NAME, RunBeforeSubmit::NAME],
+        }
+    }
+
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        TOOLS.to_vec()
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let system = SweAgentPlusSystem {
+            max_steps: context.max_steps,
+        };
+        run_with_shell(run, &system, &context.notes, &mut Reminder::default()).await
+    }
+}
+
+/// Reminders before a submission is taken as it is.
+const REMINDERS: u32 = 2;
+
+/// Has the agent seen its tests fail since it last changed something?
+#[derive(Default)]
+struct Reminder {
+    seen_failing: bool,
+    /// The command that is being carried out.
+    command: String,
+    reminded: u32,
+}
+
+#[async_trait]
+impl Hook for Reminder {
+    async fn before(&mut self, _: &mut Run, call: &ToolCall) -> Result<Option<String>, Outcome> {
+        self.command = call
+            .arguments
+            .value()
+            .get("command")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if call.name != Submit::NAME || self.seen_failing || self.reminded == REMINDERS {
+            return Ok(None);
+        }
+        self.reminded += 1;
+        Ok(Some(prompt(RunBeforeSubmit {}.render())?))
+    }
+
+    fn after(&mut self, answer: &Answer) {
+        match answer.tool.as_str() {
+            EditLines::NAME | CreateFile::NAME if !answer.refused => self.seen_failing = false,
+            // A later run that passes takes nothing back: it may be one of a copy with a fix.
+            Shell::NAME if runs_tests(&self.command) => {
+                self.seen_failing |= shows_failure(&answer.result.content)
+            }
+            _ => {}
+        }
+    }
+}
+
+fn runs_tests(command: &str) -> bool {
+    ["pytest", "py.test", "bin/test", "unittest", "runtests"]
+        .iter()
+        .any(|runner| command.contains(runner))
+}
+
+/// A summary of a test runner that counts failures or errors.
+fn shows_failure(output: &str) -> bool {
+    output.lines().any(|line| {
+        let line = line.to_lowercase();
+        let counts = |word: &str| {
+            line.split(|c: char| !c.is_alphanumeric())
+                .zip(line.split(|c: char| !c.is_alphanumeric()).skip(1))
+                .any(|(number, what)| what == word && number.parse::<u32>().is_ok_and(|n| n > 0))
+        };
+        counts("failed") || counts("error") || counts("errors") || line.starts_with("failed (")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_seen_in_the_summaries_of_the_usual_runners() {
+        for output in [
+            "==== 1 failed, 3 passed in 0.12s ====",
+            "1 error in 0.10s",
+            "FAILED (failures=1)",
+            "===== tests finished: 2 passed, 1 failed, in 0.3 seconds =====",
+        ] {
+            assert!(shows_failure(output), "{output}");
+        }
+        for output in [
+            "==== 3 passed in 0.12s ====",
+            "OK",
+            "0 failed, 2 passed",
+            "failed to open",
+        ] {
+            assert!(!shows_failure(output), "{output}");
+        }
+    }
+}

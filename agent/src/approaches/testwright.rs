@@ -1,0 +1,238 @@
+//! Our own agent, the default: typed tools on the level of functions, the gate's findings as answers of `submit`,
+//! candidate fixes tried in forks, and a reviewer who reads the failure against the issue. One draft, or several from different
+//! views, of which the one is chosen on which drafts and candidate fixes agree most.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{
+    CodeFirst, PassingFirst, Prompt, Review, ReviewDoubt, Task, TestwrightSystem, TryAFix,
+};
+use testwright_tools::registry;
+use testwright_tools::tool::{AnyTool, Tool};
+use testwright_tools::tools::{
+    CreateFile, FindFile, OpenFile, Outline, ReadFunction, Revert, RewriteFunction, RunPython,
+    Search, ShowPatch,
+};
+
+use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with};
+use crate::agent::{
+    Drafts, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, infrastructure, prompt,
+    run_loop,
+};
+use crate::retrieval::{Index, functions};
+use testwright_config::settings::Effort;
+
+/// Offered first, in this order: what the agent looks around with.
+static FIRST: &[&dyn AnyTool] = &[&Search, &OpenFile, &ReadFunction, &RunPython];
+
+/// Left out, since others do the same: schemas are sent with every call.
+pub(super) const COVERED: [&str; 6] = [
+    FindFile::NAME,
+    Outline::NAME,
+    CreateFile::NAME,
+    RewriteFunction::NAME,
+    Revert::NAME,
+    ShowPatch::NAME,
+];
+
+const FEEDBACK: ApproachOption = ApproachOption {
+    name: "feedback",
+    description: "`submit` answers with what the gate finds until it finds nothing",
+    default: true,
+};
+const FIX: ApproachOption = ApproachOption {
+    name: "fix",
+    description: "asks for a candidate fix before the first submission counts",
+    default: true,
+};
+const REVIEW: ApproachOption = ApproachOption {
+    name: "review",
+    description: "a reviewer reads the failure against the issue",
+    default: true,
+};
+
+const DRAFTS: ApproachOption = ApproachOption {
+    name: "drafts",
+    description: "writes three tests from different views, and chooses by the tests × fixes matrix",
+    default: false,
+};
+const PASSING_FIRST: ApproachOption = ApproachOption {
+    name: "passing-first",
+    description: "asks for a test that passes and pins the wrong behaviour, then turns it round",
+    default: false,
+};
+
+/// Functions that a draft from the code is told of.
+const FUNCTIONS: usize = 8;
+/// A draft is not begun with fewer.
+const STEPS_A_DRAFT: u32 = 8;
+/// How often the reviewer's doubts go back to the model.
+const REVIEWS: u32 = 2;
+
+pub(super) struct Testwright;
+
+#[async_trait]
+impl Approach for Testwright {
+    fn name(&self) -> &'static str {
+        "testwright"
+    }
+
+    fn description(&self) -> &'static str {
+        "typed tools, gate feedback, candidate fixes on forks, a reviewer"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[
+                TestwrightSystem::NAME,
+                Task::NAME,
+                PassingFirst::NAME,
+                CodeFirst::NAME,
+                TryAFix::NAME,
+                Review::NAME,
+                ReviewDoubt::NAME,
+            ],
+        }
+    }
+
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        let is_left_out = |tool: &&dyn AnyTool| tool.low_level() || COVERED.contains(&tool.name());
+        let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
+        let others = registry::for_models().filter(|tool| !is_left_out(tool) && !is_first(tool));
+        FIRST.iter().copied().chain(others).collect()
+    }
+
+    fn options(&self) -> &'static [ApproachOption] {
+        &[FEEDBACK, FIX, REVIEW, DRAFTS, PASSING_FIRST]
+    }
+
+    fn effort(&self, level: Effort) -> Option<&'static [(ApproachOption, bool)]> {
+        Some(match level {
+            Effort::Low => &[(FIX, false), (REVIEW, false)],
+            Effort::Medium => &[],
+            Effort::High => &[(DRAFTS, true)],
+        })
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let options = &context.options;
+        run.set_submission_policy(SubmissionPolicy {
+            feedback: options.is_on(&FEEDBACK),
+            wants_fix: options.is_on(&FIX),
+            reviews: if options.is_on(&REVIEW) { REVIEWS } else { 0 },
+        });
+        let views: &[View] = match (options.is_on(&DRAFTS), options.is_on(&PASSING_FIRST)) {
+            (true, _) => &[View::Issue, View::PassingTest, View::Code],
+            (false, true) => &[View::PassingTest],
+            (false, false) => &[View::Issue],
+        };
+        let views = &views[..views.len().min(most_drafts(context.max_steps))];
+        let written = match views {
+            [view] => self.write(run, context, *view).await,
+            views => self.write_and_choose(run, context, views).await,
+        };
+        match written {
+            Ok(outcome) | Err(outcome) => outcome,
+        }
+    }
+}
+
+/// What a draft sets out from.
+#[derive(Debug, Clone, Copy)]
+enum View {
+    /// The issue, in the agent's own order.
+    Issue,
+    /// A test that passes and pins the wrong behaviour.
+    PassingTest,
+    /// The faulty code and its fix.
+    Code,
+}
+
+impl View {
+    fn advice(self, run: &mut Run) -> Result<Option<String>, Outcome> {
+        match self {
+            View::Issue => Ok(None),
+            View::PassingTest => prompt(PassingFirst {}.render()).map(Some),
+            View::Code => {
+                let index = Index::of(&run.tree()?).map_err(infrastructure)?;
+                let functions = functions(&index, &run.issue.folded_text(), FUNCTIONS);
+                prompt(CodeFirst { functions }.render()).map(Some)
+            }
+        }
+    }
+}
+
+impl Testwright {
+    /// One draft.
+    async fn write(
+        &self,
+        run: &mut Run,
+        context: &ApproachContext,
+        view: View,
+    ) -> Result<Outcome, Outcome> {
+        let system = TestwrightSystem {
+            max_steps: context.max_steps,
+        };
+        let advice = view.advice(run)?;
+        begin_with(run, &system, &context.notes, advice).await?;
+        let config = LoopConfig {
+            tools: self.tools(),
+            parallel_calls: true,
+            max_empty_replies: 3,
+            on_submit: match context.options.is_on(&FEEDBACK) {
+                true => OnSubmit::UntilAccepted,
+                false => OnSubmit::Once,
+            },
+        };
+        Ok(run_loop(run, &config, &mut NoHook).await)
+    }
+
+    async fn write_and_choose(
+        &self,
+        run: &mut Run,
+        context: &ApproachContext,
+        views: &[View],
+    ) -> Result<Outcome, Outcome> {
+        let planned = u32::try_from(views.len()).unwrap_or(u32::MAX);
+        let mut drafts = Drafts::new(run, planned);
+        // The system message is the same for all, for the providers' caches.
+        let context = &ApproachContext {
+            max_steps: context.max_steps.div_ceil(planned),
+            ..context.clone()
+        };
+        for view in views {
+            drafts.begin(run).await?;
+            let outcome = self.write(run, context, *view).await?;
+            drafts.end(run, outcome).await?;
+            if drafts.agree(run).await? {
+                break;
+            }
+        }
+        drafts.choose(run).await
+    }
+}
+
+/// Drafts for which there are steps enough; one in any case.
+fn most_drafts(max_steps: u32) -> usize {
+    usize::try_from(max_steps / STEPS_A_DRAFT).map_or(usize::MAX, |most| most.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn few_steps_make_few_drafts() {
+        assert_eq!([0, 15, 16, 60].map(most_drafts), [1, 1, 2, 7]);
+    }
+
+    /// It is sent with every call.
+    #[test]
+    fn the_fixed_part_is_small() {
+        let specs: Vec<_> = Testwright.tools().iter().map(|tool| tool.spec()).collect();
+        let schemas = serde_json::to_string(&specs).unwrap().len();
+        let system = TestwrightSystem { max_steps: 60 }.render().unwrap().len();
+        assert!(schemas + system <= 4_900, "{schemas} + {system}");
+    }
+}

@@ -1,0 +1,192 @@
+//! An approach with its options, as `NAME` or `NAME:OPTION=on|off:…`: what papers call an ablation.
+
+use std::collections::BTreeMap;
+
+use super::{ALL, Approach, find};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Effort;
+
+/// A part of an approach that can be switched.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct ApproachOption {
+    pub name: &'static str,
+    /// One line for people.
+    pub description: &'static str,
+    /// What it is unless it is switched.
+    pub default: bool,
+}
+
+/// Options of an approach that were set; the others are as they are by default.
+#[derive(Debug, Clone, Default)]
+pub struct Options(BTreeMap<&'static str, bool>);
+
+#[derive(Clone)]
+pub struct Variant {
+    pub approach: &'static dyn Approach,
+    options: Options,
+}
+
+impl Options {
+    /// What this option of an approach is set to.
+    pub fn is_on(&self, option: &ApproachOption) -> bool {
+        self.0.get(option.name).copied().unwrap_or(option.default)
+    }
+}
+
+impl Variant {
+    pub fn plain(approach: &'static dyn Approach) -> Self {
+        Variant {
+            approach,
+            options: Options::default(),
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let Some(approach) = find(name) else {
+            let names: Vec<&str> = ALL.iter().map(|approach| approach.name()).collect();
+            return Err(Error::usage(format!("find the approach `{name}`"))
+                .hint(format!("the approaches are: {}", names.join(", "))));
+        };
+        let mut options = BTreeMap::new();
+        for part in parts {
+            let (option, value) = read_option(approach, part)?;
+            if options.insert(option.name, value).is_some() {
+                return Err(Error::usage(format!("read the approach `{text}`"))
+                    .cause(format!("`{}` is set twice", option.name)));
+            }
+        }
+        Ok(Variant {
+            approach,
+            options: Options(options),
+        })
+    }
+
+    /// With the options that this level stands for, except where they were given; `None` where the approach has no levels.
+    pub fn at_effort(mut self, effort: Effort) -> Option<Self> {
+        for (option, value) in self.approach.effort(effort)? {
+            self.options.0.entry(option.name).or_insert(*value);
+        }
+        Some(self)
+    }
+
+    /// The same for every way to write it.
+    pub fn name(&self) -> String {
+        let mut name = self.approach.name().to_owned();
+        let defaults = self.approach.options().iter();
+        let defaults: Vec<(&str, bool)> = defaults.map(|o| (o.name, o.default)).collect();
+        let set = self.options.0.iter();
+        for (option, value) in set.filter(|(name, value)| !defaults.contains(&(**name, **value))) {
+            let value = if *value { "on" } else { "off" };
+            name.push_str(&format!(":{option}={value}"));
+        }
+        name
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub fn is_on(&self, option: &ApproachOption) -> bool {
+        self.options.is_on(option)
+    }
+}
+
+fn read_option(
+    approach: &'static dyn Approach,
+    part: &str,
+) -> Result<(&'static ApproachOption, bool)> {
+    let (name, value) = part.split_once('=').unwrap_or((part, ""));
+    let all = approach.options();
+    let Some(option) = all.iter().find(|option| option.name == name) else {
+        let names: Vec<&str> = all.iter().map(|option| option.name).collect();
+        let error = Error::usage(format!(
+            "find the option `{name}` of the approach `{}`",
+            approach.name()
+        ));
+        return Err(error.hint(match names.as_slice() {
+            [] => "it has no options".to_owned(),
+            names => format!("its options are: {}", names.join(", ")),
+        }));
+    };
+    match value {
+        "on" => Ok((option, true)),
+        "off" => Ok((option, false)),
+        other => Err(Error::usage(format!("set the option `{name}`"))
+            .cause(format!("`{other}` is neither on nor off"))
+            .hint(format!("write {}:{name}=off", approach.name()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_variant_has_one_name_however_it_is_written() {
+        let name = |text: &str| Variant::parse(text).map(|variant| variant.name());
+        assert_eq!(name("otter").unwrap(), "otter");
+        assert_eq!(name("otter:planner=on").unwrap(), "otter");
+        assert_eq!(
+            name("otter:validation=off:planner=off").unwrap(),
+            "otter:planner=off:validation=off"
+        );
+        let error = |text: &str| Variant::parse(text).err().unwrap().render();
+        assert!(error("outer:planner=off").contains("failed to find the approach `outer`"));
+        insta::assert_snapshot!(error("otter:plan=off"), @r"
+        error: failed to find the option `plan` of the approach `otter`
+          hint: its options are: planner, refinement, validation, focal, tests, imports, import-repair
+        ");
+        insta::assert_snapshot!(error("otter:planner=no"), @r"
+        error: failed to set the option `planner`
+          cause: `no` is neither on nor off
+          hint: write otter:planner=off
+        ");
+        insta::assert_snapshot!(error("otter:planner=off:planner=off"), @r"
+        error: failed to read the approach `otter:planner=off:planner=off`
+          cause: `planner` is set twice
+        ");
+        insta::assert_snapshot!(error("snippet:planner=off"), @r"
+        error: failed to find the option `planner` of the approach `snippet`
+          hint: it has no options
+        ");
+    }
+
+    #[test]
+    fn a_level_of_effort_leaves_what_was_said_as_it_is() {
+        let name = |text: &str, level| {
+            let variant = Variant::parse(text).unwrap().at_effort(level);
+            variant.map(|variant| variant.name())
+        };
+        let own = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            name("testwright", Effort::Low),
+            own("testwright:fix=off:review=off")
+        );
+        assert_eq!(name("testwright", Effort::Medium), own("testwright"));
+        assert_eq!(
+            name("testwright:review=off", Effort::High),
+            own("testwright:drafts=on:review=off")
+        );
+        assert_eq!(
+            name("testwright:fix=on", Effort::Low),
+            own("testwright:review=off")
+        );
+        assert_eq!(name("otter", Effort::High), None);
+    }
+
+    #[test]
+    fn options_have_names_of_their_own() {
+        for approach in ALL {
+            let mut names: Vec<&str> = approach.options().iter().map(|o| o.name).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all, "{}", approach.name());
+            let is_fit = |c: char| c.is_ascii_lowercase() || c == '-';
+            assert!(names.iter().all(|name| name.chars().all(is_fit)));
+        }
+    }
+}

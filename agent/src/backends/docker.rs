@@ -1,0 +1,172 @@
+//! `--sandbox docker`: any Docker-compatible engine, and what it promises.
+
+use async_trait::async_trait;
+use testwright_sandboxes::Backend;
+use testwright_sandboxes::docker::{Docker, DockerSettings, EngineSecurity};
+
+use super::Holds::{self, No, Partly, Yes};
+use super::promise::INDEX_ALONE;
+use super::{Connector, Examination, Promise, ca_bundle, proxies};
+use testwright_config::error::Result;
+use testwright_config::settings::{Pull, Settings};
+
+pub(super) struct DockerConnector;
+
+#[async_trait]
+impl Connector for DockerConnector {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    fn description(&self) -> &'static str {
+        "containers of any Docker-compatible engine, Podman's too"
+    }
+
+    fn requirement(&self) -> &'static str {
+        "engine"
+    }
+
+    async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>> {
+        Ok(Box::new(docker(settings).await?))
+    }
+
+    async fn examine(&self, settings: &Settings) -> Result<Examination> {
+        let docker = docker(settings).await?;
+        Ok(Examination {
+            summary: docker.describe().to_owned(),
+            promises: promises(&docker.security().await?),
+            backend: Box::new(docker),
+        })
+    }
+}
+
+async fn docker(settings: &Settings) -> Result<Docker> {
+    let defaults = DockerSettings::default();
+    let connected = Docker::connect(DockerSettings {
+        host: settings.docker.host.clone(),
+        base: settings.docker.base.clone(),
+        pull: settings.docker.pull != Pull::Never,
+        user: settings.docker.user.clone().unwrap_or(defaults.user),
+        ca_bundle: ca_bundle(settings),
+        proxies: proxies(settings),
+        registry_answers: Some(settings.cache.join("registry-answers.json")),
+    })
+    .await?;
+    Ok(connected)
+}
+
+/// A promise, and what it comes to where the engine keeps it and where it does not.
+struct Row {
+    what: &'static str,
+    holds: fn(&EngineSecurity) -> bool,
+    yes: &'static str,
+    no: (Holds, &'static str),
+}
+
+const PROMISES: [Row; 8] = [
+    Row {
+        what: "network",
+        holds: |_| true,
+        yes: "none while tools run",
+        no: (No, ""),
+    },
+    Row {
+        what: "network of builds",
+        holds: |_| true,
+        yes: INDEX_ALONE,
+        no: (No, ""),
+    },
+    Row {
+        what: "rights",
+        holds: |_| true,
+        yes: "no capabilities while tools run, no way to new ones",
+        no: (No, ""),
+    },
+    Row {
+        what: "system calls",
+        holds: |engine| engine.seccomp,
+        yes: "filtered",
+        no: (No, "the engine cannot filter system calls"),
+    },
+    Row {
+        what: "memory",
+        holds: |engine| engine.memory,
+        yes: "enforced by the engine, for all processes together",
+        no: (No, "neither: the engine cannot limit memory"),
+    },
+    Row {
+        what: "number of processes",
+        holds: |engine| engine.processes,
+        yes: "enforced by the engine",
+        no: (No, "neither: the engine cannot limit processes"),
+    },
+    Row {
+        what: "disk",
+        holds: |_| true,
+        yes: "monitored, bytes and files: a container that takes more is ended",
+        no: (No, ""),
+    },
+    Row {
+        what: "user",
+        holds: |engine| engine.own_users,
+        yes: "root in a container is not root of this machine",
+        no: (
+            Partly,
+            "root in a container that builds has the number of this machine's root; a rootless engine, or userns-remap, keeps them apart",
+        ),
+    },
+];
+
+fn promises(engine: &EngineSecurity) -> Vec<Promise> {
+    let promise = |row: &Row| {
+        let (holds, text) = if (row.holds)(engine) {
+            (Yes, row.yes)
+        } else {
+            row.no
+        };
+        Promise {
+            what: row.what,
+            holds,
+            text,
+        }
+    };
+    PROMISES.iter().map(promise).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_does_not_hold_is_told_as_such() {
+        let all = EngineSecurity {
+            seccomp: true,
+            own_users: true,
+            memory: true,
+            processes: true,
+        };
+        assert!(promises(&all).iter().all(|p| p.holds == Yes));
+        let weak = [
+            EngineSecurity {
+                seccomp: false,
+                ..all
+            },
+            EngineSecurity {
+                own_users: false,
+                ..all
+            },
+            EngineSecurity {
+                memory: false,
+                ..all
+            },
+            EngineSecurity {
+                processes: false,
+                ..all
+            },
+        ];
+        for weak in weak {
+            let worse = promises(&weak).iter().filter(|p| p.holds != Yes).count();
+            assert_eq!(worse, 1, "{weak:?}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `--sandbox local`: Linux namespaces, and what they promise here; what any isolation of this machine does.
+
+use async_trait::async_trait;
+use testwright_sandboxes::Backend;
+use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
+use testwright_sandboxes::local::{Local, LocalSecurity, LocalSettings, in_container};
+
+use super::Holds::{self, No, Partly, Yes};
+use super::limits::limits;
+use super::promise::INDEX_ALONE;
+use super::{Connector, Examination, JAIL, Promise};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+
+pub(super) struct LocalConnector;
+
+#[async_trait]
+impl Connector for LocalConnector {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn description(&self) -> &'static str {
+        "Linux namespaces; needs nothing else"
+    }
+
+    fn requirement(&self) -> &'static str {
+        "isolation"
+    }
+
+    async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>> {
+        Ok(Box::new(local(settings, None)?))
+    }
+
+    async fn examine(&self, settings: &Settings) -> Result<Examination> {
+        examine(settings, None).await
+    }
+}
+
+pub(super) async fn examine(settings: &Settings, force: Option<Isolation>) -> Result<Examination> {
+    let settings = settings.clone();
+    let local = tokio::task::spawn_blocking(move || local(&settings, force))
+        .await
+        .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
+    Ok(Examination {
+        summary: format!("{:?}", local.isolation()).to_lowercase(),
+        promises: promises(&local.security()),
+        backend: Box::new(local),
+    })
+}
+
+pub(super) fn local(settings: &Settings, force: Option<Isolation>) -> Result<Local> {
+    let program =
+        std::env::current_exe().map_err(|error| Error::io("find this program", &error))?;
+    Ok(Local::new(LocalSettings {
+        cache: settings.cache.join("local"),
+        launcher: vec![program.into(), JAIL.into()],
+        no_isolation: settings.local.no_isolation,
+        force,
+        in_container: in_container(),
+    })?)
+}
+
+/// A promise: what the isolation that this machine allows makes of it.
+struct Row {
+    what: &'static str,
+    holds: fn(&LocalSecurity) -> (Holds, &'static str),
+}
+
+const PROMISES: [Row; 8] = [
+    Row {
+        what: "files",
+        holds: |local| match local.isolation {
+            Namespaces => (Yes, "the host's files are absent, or read-only"),
+            Landlock => (
+                Partly,
+                "the host's files cannot be opened, listed or changed, but code sees which paths exist",
+            ),
+            Isolation::None => (No, "all that you can read and write"),
+        },
+    },
+    Row {
+        what: "shared names",
+        holds: |local| match local.isolation {
+            Namespaces => (
+                Yes,
+                "System V objects and message queues are the sandbox's own",
+            ),
+            Landlock => (Yes, "System V objects and message queues are refused"),
+            Isolation::None => (No, "those of the same user can be read and removed"),
+        },
+    },
+    Row {
+        what: "network",
+        holds: |local| match local.isolation {
+            Namespaces => (Yes, "none while tools run"),
+            Landlock => (Yes, "no sockets of networks while tools run"),
+            Isolation::None => (No, "open"),
+        },
+    },
+    Row {
+        what: "network of builds",
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Yes, INDEX_ALONE),
+            Isolation::None => (No, "open"),
+        },
+    },
+    Row {
+        what: "processes",
+        holds: |local| match (local.isolation, local.own_user) {
+            (Namespaces, _) => (Yes, "the host's are out of sight and reach"),
+            (Landlock, true) => (
+                Partly,
+                "the host's are in sight, and belong to another user",
+            ),
+            (Landlock, false) => (
+                Partly,
+                "the host's are in sight; before Linux 6.12 those of the same user can be ended",
+            ),
+            (Isolation::None, _) => (No, "those of the same user can be ended and read"),
+        },
+    },
+    Row {
+        what: "system calls",
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Yes, "those that tests do not need are refused"),
+            Isolation::None => (No, "all"),
+        },
+    },
+    Row {
+        what: "rights",
+        holds: |local| match (local.isolation, local.own_user) {
+            (Landlock, true) => (
+                Yes,
+                "no capabilities but that of passing through folders, no way to new ones",
+            ),
+            (Namespaces | Landlock, _) => (Yes, "no capabilities, no way to new ones"),
+            (Isolation::None, _) => (No, "those of the user that runs testwright"),
+        },
+    },
+    Row {
+        what: "settings",
+        holds: |_| (Yes, REPOSITORY),
+    },
+];
+
+const REPOSITORY: &str = "a repository says how it is built and lowers limits, nothing else";
+
+fn promises(security: &LocalSecurity) -> Vec<Promise> {
+    let promise = |row: &Row| {
+        let (holds, text) = (row.holds)(security);
+        Promise {
+            what: row.what,
+            holds,
+            text,
+        }
+    };
+    PROMISES
+        .iter()
+        .map(promise)
+        .chain(limits(security))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_does_not_hold_is_told_as_such() {
+        let holds = |isolation, own_user, memory_is_counted| -> Vec<Holds> {
+            let security = LocalSecurity {
+                isolation,
+                own_user,
+                memory_is_counted,
+            };
+            promises(&security).iter().map(|p| p.holds).collect()
+        };
+        for own_user in [true, false] {
+            let partly = |isolation, counted| {
+                let holds = holds(isolation, own_user, counted);
+                assert!(!holds.contains(&No));
+                holds.iter().filter(|h| **h == Partly).count()
+            };
+            assert_eq!(
+                (partly(Namespaces, true), partly(Namespaces, false)),
+                (0, 1)
+            );
+            // Processes of a user of its own are counted alone.
+            let shared = usize::from(!own_user);
+            assert_eq!(
+                (partly(Landlock, true), partly(Landlock, false)),
+                (2 + shared, 3 + shared)
+            );
+        }
+        assert!(holds(Isolation::None, false, false).contains(&No));
+    }
+}

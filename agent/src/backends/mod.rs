@@ -1,0 +1,136 @@
+//! Kinds of sandboxes: how settings become a connection to each. The backends themselves are in `sandboxes/`. Besides its
+//! file, a kind needs one line in the list here.
+
+mod limits;
+mod network;
+mod promise;
+
+use async_trait::async_trait;
+use testwright_sandboxes::{Backend, private};
+
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+
+pub use network::{ca_bundle, proxies};
+pub use promise::{Examination, Holds, Promise};
+
+/// The hidden command that is the entry point of a jail; `main` answers to it before anything else.
+pub const JAIL: &str = "__jail";
+
+/// Connects to the backend of one kind.
+#[async_trait]
+pub trait Connector: Send + Sync {
+    /// As in `--sandbox NAME` and in records.
+    fn name(&self) -> &'static str;
+
+    /// One line for people.
+    fn description(&self) -> &'static str;
+
+    /// What a machine needs for it, in a word: `engine`.
+    fn requirement(&self) -> &'static str;
+
+    async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>>;
+
+    /// The backend, with what `testwright doctor` says of it.
+    async fn examine(&self, settings: &Settings) -> Result<Examination> {
+        Ok(Examination {
+            backend: self.connect(settings).await?,
+            summary: self.description().to_owned(),
+            promises: Vec::new(),
+        })
+    }
+}
+
+/// Declares the modules, and a list of the connectors in them in the same order.
+macro_rules! backends {
+    ($($module:ident::$connector:ident,)*) => {
+        $(mod $module;)*
+
+        /// Every kind of sandbox; the first is the default.
+        pub static ALL: &[&dyn Connector] = &[$(&$module::$connector),*];
+    };
+}
+
+backends! {
+    local::LocalConnector,
+    docker::DockerConnector,
+    landlock::LandlockConnector,
+}
+
+/// The connector that the settings name.
+pub fn find(settings: &Settings) -> Result<&'static dyn Connector> {
+    let name = &settings.run.sandbox;
+    let found = ALL.iter().find(|connector| connector.name() == name);
+    found.copied().ok_or_else(|| {
+        let known: Vec<&str> = ALL.iter().map(|connector| connector.name()).collect();
+        settings.unknown_name("run.sandbox", name, &known)
+    })
+}
+
+/// The backend that the settings name. Closes the cache first, should code in an earlier sandbox have opened it to others.
+pub async fn connect(settings: &Settings) -> Result<Box<dyn Backend>> {
+    let connector = find(settings)?;
+    private::close_folders(&settings.cache)
+        .map_err(|error| Error::io("close the cache to others", &error))?;
+    connector.connect(settings).await
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use testwright_config::settings::Sources;
+
+    #[test]
+    fn the_first_kind_is_the_default_of_the_settings() {
+        assert_eq!(Settings::default().run.sandbox, ALL[0].name());
+    }
+
+    #[tokio::test]
+    async fn connecting_closes_the_cache_to_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let cache = tempfile::tempdir().unwrap();
+        let sources = cache.path().join("sources");
+        std::fs::create_dir(&sources).unwrap();
+        std::fs::set_permissions(&sources, PermissionsExt::from_mode(0o777)).unwrap();
+        let mut settings = Settings::default();
+        settings.cache = cache.path().to_owned();
+        // This program is no launcher, so that no isolation can be had.
+        let _ = connect(&settings).await;
+        let mode = std::fs::metadata(&sources).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_with_those_that_there_are() {
+        let refused = |sources: Sources| {
+            let error = find(&Settings::load(&sources).unwrap()).err().unwrap();
+            assert_eq!(error.exit_code(), 2);
+            error.render()
+        };
+        let mut sources = Sources::default();
+        let name = "TESTWRIGHT_SANDBOX".to_owned();
+        sources.variables.insert(name, "podman".to_owned());
+        insta::assert_snapshot!(refused(sources), @r"
+        error: failed to read the settings
+          cause: TESTWRIGHT_SANDBOX: `sandbox` in [run] cannot be `podman`; it is one of local, docker, landlock
+        ");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("testwright.toml");
+        std::fs::write(&file, "[run]\nmodel = \"m\"\nsandbox = \"dock\"\n").unwrap();
+        let shown = refused(Sources::default().config(Some(file)));
+        insta::assert_snapshot!(shown.replace(folder.path().to_str().unwrap(), "DIR"), @r"
+        error: failed to read the settings
+          cause: DIR/testwright.toml:3: `sandbox` in [run] cannot be `dock`; it is one of local, docker, landlock
+          hint: did you mean `docker`?
+        ");
+        let mut sources = Sources::default();
+        sources.flags.set("run.sandbox", Some("dokcer"));
+        insta::assert_snapshot!(refused(sources), @r"
+        error: failed to read the settings
+          cause: --sandbox: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker, landlock
+          hint: did you mean `docker`?
+        ");
+    }
+}

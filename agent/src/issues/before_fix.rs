@@ -1,0 +1,179 @@
+//! Issues by their numbers, as they were before their fix: from GitHub's API, or from a folder of files.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+
+use super::address::{self, Address};
+use super::{Options, github, text};
+use testwright_config::error::{Error, Kind, Result};
+
+/// Where the issues of a repository are.
+pub enum IssueSource {
+    /// `owner/name`, on GitHub or the server of the settings.
+    GitHub { repo: String, options: Options },
+    /// `N.md` or `N.json` for issue N; the latter in the shape of GitHub's API.
+    Folder(PathBuf),
+}
+
+/// Title and body of an issue, before its fix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextBeforeFix {
+    pub title: String,
+    pub body: String,
+    /// An address, or the name of a file.
+    pub origin: String,
+    pub created_at: Option<Timestamp>,
+    /// What is known of edits that came after the fix.
+    pub later_edits: String,
+}
+
+/// What is read of a file in the shape of GitHub's API. `origin` may say where a text that is no issue comes from.
+#[derive(Deserialize)]
+struct StoredIssue {
+    title: String,
+    body: Option<String>,
+    created_at: Option<Timestamp>,
+    updated_at: Option<Timestamp>,
+    pull_request: Option<serde::de::IgnoredAny>,
+    origin: Option<String>,
+}
+
+impl IssueSource {
+    /// The text that the issue had when it was fixed, or why there is none. The outer error is of the machine or the token: another time
+    /// there may be one.
+    pub async fn read(
+        &self,
+        number: u64,
+        fixed_at: Timestamp,
+    ) -> Result<std::result::Result<TextBeforeFix, String>> {
+        let read = match self {
+            IssueSource::GitHub { repo, options } => {
+                let address = address_of(repo, number, options)?;
+                let known = github::as_of(&address, fixed_at, options).await;
+                known.map(|issue| TextBeforeFix {
+                    title: issue.title,
+                    body: issue.body,
+                    origin: issue.page,
+                    created_at: issue.created_at,
+                    later_edits: match issue.later_edits {
+                        None => "not known".to_owned(),
+                        Some(0) => "none".to_owned(),
+                        Some(number) => format!("{number}, taken back"),
+                    },
+                })
+            }
+            IssueSource::Folder(folder) => stored(folder, number, fixed_at).await,
+        };
+        match read {
+            Ok(found) if found.title.is_empty() && found.body.trim().is_empty() => {
+                Ok(Err("it is empty".to_owned()))
+            }
+            Ok(found) => Ok(Ok(found)),
+            // Other issues may be read all the same.
+            Err(error) if error.kind == Kind::Usage => {
+                Ok(Err(error.cause.unwrap_or(error.message)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn address_of(repo: &str, number: u64, options: &Options) -> Result<Address> {
+    let page = format!("https://github.com/{repo}/issues/{number}");
+    let parsed = address::parse(&page, options.base_url.as_ref())?;
+    parsed
+        .ok_or_else(|| Error::usage(format!("read the issue at {page}")).cause("it is no address"))
+}
+
+async fn stored(folder: &Path, number: u64, fixed_at: Timestamp) -> Result<TextBeforeFix> {
+    let name = format!("{number}.json");
+    let path = folder.join(&name);
+    if !path.is_file() {
+        let name = format!("{number}.md");
+        let path = folder.join(&name);
+        if !path.is_file() {
+            return Err(Error::usage("read the issue").cause("the folder has no file of it"));
+        }
+        let issue = text::load(&path.to_string_lossy()).await?;
+        return Ok(TextBeforeFix {
+            title: issue.title,
+            body: issue.body,
+            origin: name,
+            created_at: None,
+            later_edits: "not known".to_owned(),
+        });
+    }
+    let refused = |cause: &str| Error::usage(format!("read {name}")).cause(cause);
+    let bytes = plain_file::read(&path, Links::Follow, MAX_DOCUMENT)
+        .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
+    let issue: StoredIssue = serde_json::from_slice(&bytes)
+        .map_err(|error| refused(&format!("{name} is not an issue: {error}")))?;
+    if issue.pull_request.is_some() {
+        return Err(refused("it is a pull request, not an issue"));
+    }
+    if issue.created_at.is_some_and(|created| created >= fixed_at) {
+        return Err(refused("it was filed after the fix"));
+    }
+    let untouched = issue.updated_at.is_some_and(|updated| updated < fixed_at);
+    Ok(TextBeforeFix {
+        title: issue.title.trim().to_owned(),
+        body: issue.body.unwrap_or_default().replace("\r\n", "\n"),
+        origin: issue.origin.unwrap_or_else(|| name.clone()),
+        created_at: issue.created_at,
+        later_edits: if untouched { "none" } else { "not known" }.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn a_folder_holds_texts_and_what_the_api_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("1.md", "# It fails\n\nFor negative numbers.\n");
+        write(
+            "2.json",
+            r#"{"title": "It hangs ", "body": "a\r\nb", "created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-02T00:00:00Z"}"#,
+        );
+        write(
+            "3.json",
+            r#"{"title": "Late", "body": null, "created_at": "2024-06-01T00:00:00Z"}"#,
+        );
+        write("4.json", r#"{"title": "A change", "pull_request": {}}"#);
+        write("5.json", "[]");
+        let source = IssueSource::Folder(folder.path().to_owned());
+        let fixed: Timestamp = "2024-03-01T00:00:00Z".parse().unwrap();
+        let read = async |number| source.read(number, fixed).await.unwrap();
+        let first = read(1).await.unwrap();
+        assert_eq!(
+            (first.title.as_str(), first.origin.as_str()),
+            ("It fails", "1.md")
+        );
+        assert_eq!(first.body.trim(), "For negative numbers.");
+        let second = read(2).await.unwrap();
+        assert_eq!(
+            (second.title.as_str(), second.body.as_str()),
+            ("It hangs", "a\nb")
+        );
+        assert_eq!(second.later_edits, "none");
+        assert_eq!(read(3).await.unwrap_err(), "it was filed after the fix");
+        assert_eq!(
+            read(4).await.unwrap_err(),
+            "it is a pull request, not an issue"
+        );
+        assert!(
+            read(5)
+                .await
+                .unwrap_err()
+                .starts_with("5.json is not an issue")
+        );
+        assert_eq!(read(6).await.unwrap_err(), "the folder has no file of it");
+    }
+}

@@ -1,0 +1,195 @@
+//! An issue as it was at a time: whoever edits an issue after its fix may tell the fix.
+//!
+//! Titles have a history that everybody may read. That of bodies is told to those who have a token, by the other API.
+
+use jiff::Timestamp;
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Api, IssueAnswer, is_loopback};
+use crate::issues::Options;
+use crate::issues::address::Address;
+use testwright_config::error::{Error, Result};
+
+/// Title and body of an issue at a time.
+pub struct IssueAsOf {
+    pub title: String,
+    pub body: String,
+    pub page: String,
+    pub created_at: Option<Timestamp>,
+    /// Later edits of its body; `None` where they cannot be known.
+    pub later_edits: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RenameEvent {
+    event: Option<String>,
+    created_at: Option<Timestamp>,
+    rename: Option<Rename>,
+}
+
+#[derive(Deserialize)]
+struct Rename {
+    from: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Edits {
+    last_edited_at: Option<Timestamp>,
+    user_content_edits: Option<EditList>,
+}
+
+#[derive(Deserialize)]
+struct EditList {
+    nodes: Vec<Edit>,
+}
+
+/// `diff` is the whole text after the edit; of a deleted edit there is none.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Edit {
+    edited_at: Timestamp,
+    diff: Option<String>,
+}
+
+const QUERY: &str = "query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { \
+                     issue(number: $number) { lastEditedAt userContentEdits(first: 100) { nodes { editedAt diff } } } } }";
+
+/// Errors of kind `Usage` where there is no such text.
+pub async fn as_of(address: &Address, time: Timestamp, options: &Options) -> Result<IssueAsOf> {
+    let api = Api::new(address, options)?;
+    let (answer, url, _) = api.issue(address).await?;
+    let absent =
+        |cause: &str| Error::usage(format!("read the issue at {}", address.page())).cause(cause);
+    if answer.created_at.is_some_and(|created| created >= time) {
+        return Err(absent("it was filed after the fix"));
+    }
+    let is_untouched = answer.updated_at.is_some_and(|updated| updated < time);
+    let title = match is_untouched {
+        true => answer.title.clone(),
+        false => title_at(&api, &url, &answer, time).await?,
+    };
+    let (body, later_edits) = match is_untouched {
+        true => (answer.body.clone(), Some(0)),
+        false => match edits(&api, address, &url).await? {
+            None => (answer.body.clone(), None),
+            Some(edits) => {
+                let (body, later) = body_at(&edits, &answer, time).ok_or_else(|| {
+                    absent("its text before the fix is not known: it was edited later")
+                })?;
+                (body, Some(later))
+            }
+        },
+    };
+    Ok(IssueAsOf {
+        title: title.trim().to_owned(),
+        body: body.unwrap_or_default().replace("\r\n", "\n"),
+        page: address.page(),
+        created_at: answer.created_at,
+        later_edits,
+    })
+}
+
+/// The first later renaming says what it was called until then.
+async fn title_at(
+    api: &Api<'_>,
+    issue: &Url,
+    answer: &IssueAnswer,
+    time: Timestamp,
+) -> Result<String> {
+    let (events, _) = api.pages::<RenameEvent>(issue, "events").await?;
+    let later = events.into_iter().filter_map(|event| {
+        let renamed = event.event.as_deref() == Some("renamed");
+        let at = event.created_at.filter(|at| renamed && *at >= time)?;
+        Some((at, event.rename?.from))
+    });
+    let first = later.min_by_key(|(at, _)| *at);
+    Ok(first.map_or_else(|| answer.title.clone(), |(_, from)| from))
+}
+
+/// The body, and how many edits came later; `None` where what it said is not told.
+fn body_at(edits: &Edits, answer: &IssueAnswer, time: Timestamp) -> Option<(Option<String>, u64)> {
+    let all = edits.user_content_edits.as_ref();
+    let all = all.map_or([].as_slice(), |list| list.nodes.as_slice());
+    if edits.last_edited_at.is_none_or(|last| last < time) {
+        return Some((answer.body.clone(), 0));
+    }
+    let later = all.iter().filter(|edit| edit.edited_at >= time).count();
+    let before = all.iter().filter(|edit| edit.edited_at < time);
+    let last = before.max_by_key(|edit| edit.edited_at)?;
+    Some((Some(last.diff.clone()?), later as u64))
+}
+
+/// `None` for those who may not ask.
+async fn edits(api: &Api<'_>, address: &Address, issue: &Url) -> Result<Option<Edits>> {
+    let private = issue.scheme() == "https" || is_loopback(issue);
+    let Some(token) = api.options.token.as_ref().filter(|_| private) else {
+        return Ok(None);
+    };
+    let path = issue.path();
+    let root = path.split("/repos/").next().unwrap_or_default();
+    let mut url = issue.clone();
+    url.set_query(None);
+    let root = root.strip_suffix("/v3").unwrap_or(root);
+    url.set_path(&format!("{root}/graphql"));
+    let variables = json!({"owner": address.owner, "name": address.name, "number": address.number});
+    let body = json!({"query": QUERY, "variables": variables}).to_string();
+    let asked = api
+        .client
+        .post(url)
+        .header("Authorization", format!("Bearer {}", token.reveal()))
+        .header("Content-Type", "application/json")
+        .body(body)
+        .send();
+    let answer = asked.await.map_err(|e| api.failed(super::chain(&e)))?;
+    if answer.status() != StatusCode::OK {
+        return Ok(None);
+    }
+    let mut answer: Value = match api.parse(&api.body(answer).await?) {
+        Ok(answer) => answer,
+        Err(_) => return Ok(None),
+    };
+    // A server of another kind answers otherwise, and then nothing is known.
+    let issue = answer
+        .pointer_mut("/data/repository/issue")
+        .map(Value::take);
+    Ok(issue.and_then(|issue| serde_json::from_value(issue).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn body(edits: Value) -> Option<(Option<String>, u64)> {
+        let edits = serde_json::from_value(edits).unwrap();
+        let answer = json!({"title": "t", "body": "today"});
+        let answer: IssueAnswer = serde_json::from_value(answer).unwrap();
+        body_at(&edits, &answer, "2024-03-10T00:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn the_body_is_what_the_last_edit_before_the_fix_left() {
+        let edit = |day: u32, diff: Value| json!({"editedAt": format!("2024-03-{day:02}T00:00:00Z"), "diff": diff});
+        assert_eq!(
+            body(json!({"lastEditedAt": null})),
+            Some((Some("today".to_owned()), 0))
+        );
+        let nodes = [
+            edit(12, json!("later")),
+            edit(9, json!("then")),
+            edit(1, json!("first")),
+        ];
+        let known =
+            json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
+        assert_eq!(body(known), Some((Some("then".to_owned()), 1)));
+        let nodes = [edit(12, json!("later")), edit(9, Value::Null)];
+        let gone =
+            json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
+        assert_eq!(body(gone), None);
+        let before = json!({"lastEditedAt": "2024-03-02T00:00:00Z"});
+        assert_eq!(body(before), Some((Some("today".to_owned()), 0)));
+    }
+}

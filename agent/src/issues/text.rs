@@ -1,0 +1,210 @@
+//! Issues from files and standard input.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use testwright_sandboxes::plain_file;
+
+use super::Issue;
+use testwright_config::error::{Error, Result};
+
+/// An issue is text that a person wrote; GitHub's limit is 65536 characters.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Characters of a title; a longer first line is the beginning of a text.
+const LONGEST_TITLE: usize = 200;
+
+pub(super) async fn load(named: &str) -> Result<Issue> {
+    let named = named.to_owned();
+    tokio::task::spawn_blocking(move || load_now(&named))
+        .await
+        .map_err(|e| Error::infrastructure("read the issue").cause(e))?
+}
+
+fn load_now(named: &str) -> Result<Issue> {
+    if named == "-" {
+        return read(std::io::stdin().lock(), "standard input");
+    }
+    let path = Path::new(named);
+    let refused = |cause: String| Error::usage(format!("read the issue in {named}")).cause(cause);
+    let about = std::fs::metadata(path);
+    if let Ok(about) = about
+        && about.is_file()
+        && about.len() > MOST_BYTES
+    {
+        return Err(too_large(named, &megabytes(about.len())));
+    }
+    let text = match plain_file::read_given(path, MOST_BYTES) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let error = refused("there is no such file".to_owned());
+            return Err(match suggest(path) {
+                Some(hint) => error.hint(hint),
+                None => error,
+            });
+        }
+        Err(e) if e.kind() == ErrorKind::IsADirectory => {
+            return Err(refused(e.to_string()).hint("give the file with the issue's text"));
+        }
+        Err(e) => return Err(refused(e.to_string())),
+    };
+    read(text.as_slice(), named)
+}
+
+pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
+    let mut bytes = Vec::new();
+    reader
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::usage(format!("read the issue in {origin}")).cause(e))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(too_large(
+            origin,
+            &format!("more than {}", megabytes(MOST_BYTES)),
+        ));
+    }
+    let mut notes = Vec::new();
+    let refused = |cause: &str, hint: &str| {
+        Error::usage(format!("read the issue in {origin}"))
+            .cause(cause)
+            .hint(hint)
+    };
+    let text = decode(bytes, &mut notes).ok_or_else(|| {
+        refused(
+            "it is not text: there are NUL bytes in it",
+            "give a Markdown or text file",
+        )
+    })?;
+    if text.trim().is_empty() {
+        return Err(refused(
+            "it is empty",
+            "write what happens, and what should happen instead",
+        ));
+    }
+    let (title, body) = split(&text);
+    Ok(Issue {
+        title: title.unwrap_or_else(|| "(no title)".to_owned()),
+        body,
+        comments: Vec::new(),
+        origin: origin.to_owned(),
+        repository: None,
+        number: None,
+        created_at: None,
+        notes,
+    })
+}
+
+fn too_large(origin: &str, size: &str) -> Error {
+    Error::usage(format!("read the issue in {origin}"))
+        .cause(format!("it has {size}; at most {} are read", megabytes(MOST_BYTES)))
+        .hint("cut it down to what a person would read: a description, a short example, what was expected")
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
+}
+
+/// `None` for what is not text. Line ends become `\n`.
+fn decode(bytes: Vec<u8>, notes: &mut Vec<String>) -> Option<String> {
+    let text = match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes)?,
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes)?,
+        bytes if bytes.contains(&0) => return None,
+        bytes => match std::str::from_utf8(bytes) {
+            Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(),
+            Err(e) => {
+                notes.push(format!(
+                    "the issue is not UTF-8 (byte {}): it is read as Latin-1",
+                    e.valid_up_to() + 1
+                ));
+                bytes.iter().map(|&b| char::from(b)).collect()
+            }
+        },
+    };
+    Some(text.replace("\r\n", "\n").replace('\r', "\n"))
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = pairs.iter().map(|&pair| unit(pair)).collect();
+    let text = String::from_utf16(&units).ok()?;
+    (rest.is_empty() && !text.contains('\0')).then_some(text)
+}
+
+/// Its first heading or line, where that can be a title.
+pub(super) fn title(text: &str) -> Option<String> {
+    split(text).0
+}
+
+/// Title and body: the first heading or line, and the rest.
+fn split(text: &str) -> (Option<String>, String) {
+    let text = text.trim();
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let title = first.trim().trim_start_matches('#').trim();
+    if title.is_empty() || title.starts_with("```") || title.starts_with(">>>") {
+        return (None, text.to_owned());
+    }
+    if title.chars().count() > LONGEST_TITLE {
+        let cut: String = title.chars().take(LONGEST_TITLE).collect();
+        return (Some(format!("{cut}…")), text.to_owned());
+    }
+    // A heading that is underlined.
+    let (second, after) = rest.split_once('\n').unwrap_or((rest, ""));
+    let second = second.trim_end();
+    let underline =
+        second.len() >= 3 && (second.chars().all(|c| c == '=') || second.chars().all(|c| c == '-'));
+    let body = if underline { after } else { rest };
+    // Only blank lines go: the first line of the body may be indented code.
+    let blank = body.len() - body.trim_start().len();
+    let start = body[..blank].rfind('\n').map_or(0, |i| i + 1);
+    let title = Some(title.to_owned());
+    (title, body[start..].trim_end().to_owned())
+}
+
+/// What the user may have meant by a file that is not there.
+fn suggest(path: &Path) -> Option<String> {
+    let named = path.to_string_lossy();
+    if let Some((repository, number)) = named.split_once('#')
+        && number.parse::<u64>().is_ok()
+        && repository.split('/').count() == 2
+    {
+        return Some(format!(
+            "an issue on GitHub is given as https://github.com/{repository}/issues/{number}"
+        ));
+    }
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Some(format!(
+            "the folder {} is not there either",
+            folder.display()
+        ));
+    };
+    let wanted = path.file_name()?.to_string_lossy().to_lowercase();
+    let mut near: Vec<(usize, String)> = entries
+        .flatten()
+        .filter(|e| e.path().is_file())
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&wanted, &name.to_lowercase()),
+                name,
+            )
+        })
+        .filter(|(distance, _)| *distance <= (wanted.chars().count() / 3).max(2))
+        .collect();
+    near.sort();
+    near.truncate(3);
+    let mut hint = String::from("did you mean ");
+    for (i, (_, name)) in near.iter().enumerate() {
+        let shown = path.with_file_name(name);
+        let _ = write!(hint, "{}{}", if i > 0 { ", " } else { "" }, shown.display());
+    }
+    (!near.is_empty()).then(|| hint + "?")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! A run that was cut short, to go on with it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::approaches::given::Given;
+use crate::own_prompts;
+use crate::setup::RepositoryLocation;
+use crate::trajectory::{Event, RunFolder, Started};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+
+/// What there is of it: its folder and all that was recorded.
+pub struct RecordedRun {
+    pub started: Started,
+    pub settings: RecordedSettings,
+    pub(super) folder: RunFolder,
+    pub(super) events: Vec<Event>,
+}
+
+impl RecordedRun {
+    /// Of the run in this folder; refused where it had not begun or has ended.
+    pub fn open(path: &Path) -> Result<Self> {
+        let (folder, events) = RunFolder::reopen(path).map_err(|error| {
+            Error::usage(error.to_string())
+                .hint("--resume takes the folder of a run that was cut short")
+        })?;
+        let Some(Event::Started(started)) = events.first() else {
+            return Err(Error::usage(format!("go on with {}", path.display()))
+                .cause("its trajectory has no beginning: the run had not started yet")
+                .hint("start it anew"));
+        };
+        if let Some(Event::Ended { outcome }) = events.last() {
+            return Err(Error::usage(format!("go on with {}", path.display()))
+                .cause(format!("that run has ended: {}", outcome.summary())));
+        }
+        let settings = serde_json::from_value(started.settings.clone()).map_err(|error| {
+            Error::usage(format!("read the settings recorded in {}", path.display()))
+                .cause(error.to_string())
+        })?;
+        Ok(RecordedRun {
+            started: started.as_ref().clone(),
+            settings,
+            folder,
+            events,
+        })
+    }
+}
+
+/// What the start of a trajectory keeps of the settings, so that the run can go on with them.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RecordedSettings {
+    /// Where the old code came from: an absolute path or a URL.
+    pub repository: String,
+    pub sandbox: String,
+    pub image: Option<String>,
+    pub python: Option<String>,
+    pub max_steps: u64,
+    pub max_dollars: Option<f64>,
+    pub max_tokens: Option<u64>,
+    pub max_minutes: f64,
+    #[serde(default)]
+    pub min_confidence: Option<f64>,
+    /// By content, so that the run goes on with the same.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub given: Given,
+    /// Digest of the user's own prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<String>,
+}
+
+impl RecordedSettings {
+    pub(super) fn new(settings: &Settings, place: &RepositoryLocation, given: &Given) -> Self {
+        let absolute = std::path::absolute(&place.location)
+            .ok()
+            .filter(|path| path.exists())
+            .map(|path| path.to_string_lossy().into_owned());
+        RecordedSettings {
+            repository: absolute.unwrap_or_else(|| place.location.clone()),
+            sandbox: settings.run.sandbox.clone(),
+            image: settings.run.image.clone(),
+            python: settings.run.python.clone(),
+            max_steps: settings.run.max_steps,
+            max_dollars: settings.run.max_dollars,
+            max_tokens: settings.run.max_tokens,
+            max_minutes: settings.run.max_minutes,
+            min_confidence: settings.run.min_confidence,
+            given: given.clone(),
+            prompts: own_prompts::digest(),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! From an issue to a submitted test.
+//!
+//! A run, in reading order:
+//!
+//! - [`issues`]: reads an issue from a URL, a file or standard input.
+//! - [`backends`]: lists the kinds of sandbox and connects to one.
+//! - [`setup`]: builds the environment and starts sandboxes.
+//! - [`session`]: talks to the toolbox in a sandbox.
+//! - [`approaches`]: lists the ways to write a test; [`formats`], [`retrieval`] and [`rule_based`] serve them.
+//! - [`agent`]: the loop of model calls and tool calls.
+//! - [`gate`]: decides whether a submitted test is accepted.
+//! - [`outcome`]: how a run ended.
+//! - [`trajectory`]: records a run, so that it can be read, resumed and replayed.
+//! - [`job`]: carries out one run from start to end.
+//! - [`own_prompts`]: reads prompts of the user, in place of built-in ones.
+
+pub mod issues;
+
+pub mod backends;
+pub mod session;
+pub mod setup;
+
+pub mod approaches;
+pub mod formats;
+pub mod retrieval;
+pub mod rule_based;
+
+pub mod agent;
+pub mod gate;
+pub mod outcome;
+pub mod trajectory;
+
+pub mod job;
+pub mod own_prompts;

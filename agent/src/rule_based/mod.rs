@@ -1,0 +1,67 @@
+//! A model that needs no key: rules that play through the same tools as a language model.
+//!
+//! It takes the code, transcripts, tracebacks and statements out of the issue (`extract`), lists what can be
+//! run (`steps`), runs it on the old code (`probe`), makes tests of what it shows (`candidates`, `functions`),
+//! finds a file for them (`test_location`), and submits the first that fails as the issue says (`policy`).
+//!
+//! A pure function of the conversation: asked again with the same messages it says the same, so its runs can
+//! be resumed and replayed like any other (`policy_runner`). It never guesses: where the issue shows nothing that
+//! can be run, or what it shows does not happen, it says so.
+
+mod candidates;
+mod comment_annotations;
+pub mod extract;
+mod functions;
+mod outcome;
+mod policy;
+mod policy_runner;
+mod probe;
+mod stated_output;
+mod steps;
+mod test_body;
+mod test_location;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+
+use policy_runner::{PolicyRunner, Turn};
+use testwright_models::{Message, Model, ModelError, Reply, Request};
+
+/// The rule-based model.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Snippet;
+
+impl Snippet {
+    /// The next turn of a conversation.
+    fn turn(messages: &[Message]) -> Turn {
+        let issue = messages.iter().find_map(|message| match message {
+            Message::User { content } => extract::issue_in(content),
+            _ => None,
+        });
+        let Some(issue) = issue else {
+            return Turn::Last("I have nothing: there is no issue in the conversation.".to_owned());
+        };
+        let mut runner = PolicyRunner::new(messages);
+        match policy::play(&mut runner, issue) {
+            Ok(never) => match never {},
+            Err(turn) => turn,
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Snippet {
+    fn name(&self) -> &str {
+        "snippet"
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+        Snippet::turn(&request.messages)
+            .reply()
+            .map_err(|message| ModelError::Fatal {
+                message,
+                hint: None,
+            })
+    }
+}

@@ -1,0 +1,69 @@
+//! From settings to a harness that grades.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use testwright_evals::harness::Harness;
+use testwright_sandboxes::Backend;
+use testwright_sandboxes::environment::{BuildSettings, SharedEnvironments};
+use testwright_sandboxes::recipe;
+
+use super::{build_settings, open_options};
+use crate::backends;
+use crate::session::toolbox;
+use testwright_config::error::Result;
+use testwright_config::settings::Settings;
+
+/// What no setting says.
+#[derive(Clone)]
+pub struct HarnessArgs {
+    /// Where git comes from: `{owner}` and `{name}` are put in.
+    pub repositories: String,
+    /// Longest time of one run of tests.
+    pub test_time: Duration,
+    /// Folder of the results.
+    pub out: PathBuf,
+    /// Store of environments that other machines use too.
+    pub shared: Option<Arc<dyn SharedEnvironments>>,
+}
+
+/// A harness, and lines about what killed runs had left behind.
+pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
+    let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
+    let mut notes: Vec<String> = backend.caution().map(str::to_owned).into_iter().collect();
+    match backend.clean().await {
+        Ok(removed) => {
+            let line = |what| format!("removed what a killed run left behind: {what}");
+            notes.extend(removed.into_iter().map(line));
+        }
+        // Old remains are a nuisance, and no reason not to work.
+        Err(error) => notes.push(format!("failed to clean up after killed runs: {error}")),
+    }
+    let environment = settings.named_environment().cloned();
+    if environment.is_none() && settings.environment.is_some() {
+        notes.push("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for the instances; --config names one for all of them".to_owned());
+    }
+    let pythons = recipe::available_pythons(backend.as_ref()).await;
+    let harness = Harness {
+        backend,
+        build: BuildSettings {
+            shared: args.shared,
+            ..build_settings(settings)
+        },
+        open: open_options(settings),
+        repositories: args.repositories,
+        python: settings.run.python.clone(),
+        environment,
+        image: settings.run.image.clone(),
+        pythons,
+        toolbox: toolbox()?.to_owned(),
+        limits: settings.limits.sandbox(),
+        test_time: args.test_time,
+        begun: SystemTime::now(),
+        purpose: format!("eval-{:x}", std::process::id()),
+        cache: settings.cache.clone(),
+        out: args.out,
+    };
+    Ok((harness, notes))
+}

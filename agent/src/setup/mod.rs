@@ -1,0 +1,415 @@
+//! From settings to a running session: backend, old code, environment, sandbox. What the commands share.
+
+mod harness;
+mod model;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use testwright_evals::cases::Place;
+use testwright_sandboxes::coverage;
+use testwright_sandboxes::environment::{
+    self, BuildSettings, Environment, Event, SampleSettings, SharedEnvironments, TestSample,
+};
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::recipe::{self, Overrides, PreferredPython, Recipe};
+use testwright_sandboxes::repository::{self, OpenOptions, Source, Token};
+use testwright_sandboxes::{Backend, SandboxError};
+
+use crate::agent::Progress;
+use crate::backends::{self, ca_bundle, proxies};
+use crate::issues;
+use crate::session::{Session, SessionSettings, WantedCoverage, toolbox};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{RedactedUrl, Settings};
+
+pub use harness::{HarnessArgs, harness};
+pub use model::{ModelArgs, model};
+
+/// Where the old code is.
+#[derive(Debug, Clone)]
+pub struct RepositoryLocation {
+    /// A folder or a URL.
+    pub location: String,
+    pub revision: Option<String>,
+}
+
+/// Refuses old code that a run cannot work on, before anything is built for it.
+pub type SourceCheck = Box<dyn Fn(&Source) -> Result<()> + Send + Sync>;
+
+/// Finds the lines that tests are wanted for, by file; none: for an issue.
+pub type WantedLines =
+    Box<dyn Fn(&Source) -> Result<BTreeMap<String, BTreeSet<u32>>> + Send + Sync>;
+
+/// A backend, ready to build environments and to start sessions.
+pub struct Setup<'a> {
+    settings: &'a Settings,
+    backend: Arc<dyn Backend>,
+    progress: Arc<dyn Progress>,
+    /// Where environments are shared with other machines.
+    shared: Option<Arc<dyn SharedEnvironments>>,
+    /// Id of this process's sandboxes.
+    run: String,
+    rebuild: bool,
+    no_built_in: bool,
+    preferred_python: Option<PreferredPython>,
+    source_check: Option<SourceCheck>,
+    wanted_lines: Option<WantedLines>,
+}
+
+impl<'a> Setup<'a> {
+    /// Connects to the backend, and removes what killed runs left behind.
+    pub async fn new(
+        settings: &'a Settings,
+        shared: Option<Arc<dyn SharedEnvironments>>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self> {
+        let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
+        if let Some(text) = backend.caution() {
+            progress.note(text);
+        }
+        match backend.clean().await {
+            Ok(removed) => {
+                for line in removed {
+                    progress.note(&format!("removed what a killed run left behind: {line}"));
+                }
+            }
+            // Old remains are a nuisance, and no reason not to work.
+            Err(error) => progress.note(&format!("failed to clean up after killed runs: {error}")),
+        }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Ok(Setup {
+            settings,
+            backend,
+            shared,
+            progress,
+            run: format!("{:x}-{:x}", now.as_secs(), std::process::id()),
+            rebuild: false,
+            no_built_in: false,
+            preferred_python: None,
+            source_check: None,
+            wanted_lines: None,
+        })
+    }
+
+    /// Environments are built even if they are there.
+    pub fn rebuilding(self, rebuild: bool) -> Self {
+        Setup { rebuild, ..self }
+    }
+
+    /// The version that an issue names.
+    pub fn with_preferred_python(self, preferred_python: Option<PreferredPython>) -> Self {
+        Setup {
+            preferred_python,
+            ..self
+        }
+    }
+
+    pub fn with_source_check(self, check: SourceCheck) -> Self {
+        Setup {
+            source_check: Some(check),
+            ..self
+        }
+    }
+
+    pub fn with_wanted_lines(self, wanted: WantedLines) -> Self {
+        Setup {
+            wanted_lines: Some(wanted),
+            ..self
+        }
+    }
+
+    /// Recipes that come with the program are not used.
+    pub fn without_built_in_recipes(self, no_built_in: bool) -> Self {
+        Setup {
+            no_built_in,
+            ..self
+        }
+    }
+
+    /// The old code and its environment, and what becomes of a sample of its tests. An interrupt on the way leaves
+    /// nothing running.
+    pub async fn environment_alone(
+        &self,
+        place: &RepositoryLocation,
+        sample: Option<&SampleSettings>,
+    ) -> Result<(Source, Environment, Option<TestSample>)> {
+        let prepared = async {
+            let source = self.source(place).await?;
+            let environment = self.environment(&source, &place.location).await?;
+            let sampled = match sample {
+                Some(sample) => self.sample(&source, &environment, sample).await?,
+                None => None,
+            };
+            Ok((source, environment, sampled))
+        };
+        self.unless_interrupted(prepared).await
+    }
+
+    /// The code and its environment, to run cases in.
+    pub async fn case_place(&self, place: &RepositoryLocation) -> Result<Place> {
+        let (source, environment, _) = self.environment_alone(place, None).await?;
+        Ok(Place {
+            backend: self.backend.clone(),
+            source,
+            environment,
+            build: build_settings(self.settings),
+            limits: self.settings.limits.sandbox(),
+            toolbox: toolbox()?.to_owned(),
+            purpose: self.run.clone(),
+        })
+    }
+
+    async fn sample(
+        &self,
+        source: &Source,
+        environment: &Environment,
+        settings: &SampleSettings,
+    ) -> Result<Option<TestSample>> {
+        let backend = self.backend.as_ref();
+        let build = build_settings(self.settings);
+        let progress = self.progress.clone();
+        let report = move |event: Event| {
+            if let Event::Started { step } = event {
+                progress.phase("environment", &step);
+            }
+        };
+        let sampled =
+            environment::sample_tests(backend, environment, source, &build, settings, &report)
+                .await?;
+        if sampled.is_none() {
+            let kind = &environment.recipe.runner.kind;
+            let note = format!("tests are run by {kind}: no sample of them was run");
+            self.progress.note(&note);
+        }
+        Ok(sampled)
+    }
+
+    /// The old code, its environment and a sandbox of it. An interrupt on the way leaves nothing running.
+    ///
+    /// `digest` is that of the code on which a run was recorded: other code is refused.
+    pub async fn start_session(
+        &self,
+        place: &RepositoryLocation,
+        digest: Option<&str>,
+    ) -> Result<(Source, Environment, Session)> {
+        let prepared = async {
+            let source = self.source(place).await?;
+            if let Some(recorded) = digest.filter(|digest| **digest != source.digest) {
+                return Err(Error::usage("go on with that run on this code")
+                    .cause(format!(
+                        "it was recorded on files with digest {recorded}, these have {}",
+                        source.digest
+                    ))
+                    .hint("name the recorded repository and commit with --repo and --commit"));
+            }
+            if let Some(check) = &self.source_check {
+                check(&source)?;
+            }
+            let lines = match &self.wanted_lines {
+                Some(wanted) => wanted(&source)?,
+                None => BTreeMap::new(),
+            };
+            let environment = self.environment(&source, &place.location).await?;
+            let session = self.session(&environment, lines).await?;
+            Ok((source, environment, session))
+        };
+        self.unless_interrupted(prepared).await
+    }
+
+    async fn unless_interrupted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            done = work => done,
+            () = interrupted() => {
+                self.backend.abandon().await?;
+                Err(Error::interrupted("go on: interrupted while the sandbox was prepared"))
+            }
+        }
+    }
+
+    /// The old code.
+    async fn source(&self, place: &RepositoryLocation) -> Result<Source> {
+        let options = open_options(self.settings);
+        let cache = self.settings.cache.clone();
+        let RepositoryLocation { location, revision } = place.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            repository::open(&location, revision.as_deref(), &cache, &options)?.source()
+        })
+        .await
+        .map_err(|error| Error::infrastructure("read the repository").cause(error))?;
+        let source = opened.map_err(|error| {
+            Error::from(error).doing(format!("read the repository {}", place.location))
+        })?;
+        for note in &source.notes {
+            self.progress.note(note);
+        }
+        let commit = source
+            .commit
+            .as_deref()
+            .map_or("no commit", |commit| &commit[..commit.len().min(12)]);
+        self.progress
+            .phase("repository", &format!("{} at {commit}", source.name));
+        Ok(source)
+    }
+
+    /// The environment of the old code: from the cache, or built now.
+    async fn environment(&self, source: &Source, location: &str) -> Result<Environment> {
+        let run = &self.settings.run;
+        let keys = self.settings.environment_of(location);
+        if keys.is_none() && self.settings.environment.is_some() {
+            self.progress.note("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for this repository");
+        }
+        let overrides = Overrides {
+            keys: keys.map(|recipe| (recipe.keys(), "testwright.toml".to_owned())),
+            python: run.python.clone(),
+            image: run.image.clone(),
+            no_built_in: self.no_built_in,
+            pythons: recipe::available_pythons(self.backend.as_ref()).await,
+            preferred_python: self.preferred_python.clone(),
+        };
+        if let Some(note) = recipe::image_left_out(source, &overrides)? {
+            self.progress.note(&note);
+        }
+        let (recipe, origin) = recipe::find(source, &overrides)?;
+        let built = match self.build(source, &recipe, &origin).await {
+            Err(error)
+                if error.kind == ErrorKind::Build && overrides.preferred_python.is_some() =>
+            {
+                // What is known to suit the code, if that is another.
+                let plain = Overrides {
+                    preferred_python: None,
+                    ..overrides
+                };
+                let (other, origin) = recipe::find(source, &plain)?;
+                if other.python == recipe.python {
+                    return Err(error.into());
+                }
+                self.progress.note(&format!(
+                    "failed to build an environment with the Python that the issue names: {}",
+                    error.message
+                ));
+                self.build(source, &other, &origin).await?
+            }
+            built => built?,
+        };
+        for note in &built.notes {
+            self.progress.note(note);
+        }
+        let how = if built.fetched {
+            "built by another machine, from the artifact store".to_owned()
+        } else if built.cached {
+            "from the cache".to_owned()
+        } else {
+            format!(
+                "built in {:.0} s, log in {}",
+                built.seconds,
+                built.log.display()
+            )
+        };
+        self.progress.phase("environment", &how);
+        Ok(built)
+    }
+
+    async fn build(
+        &self,
+        source: &Source,
+        recipe: &Recipe,
+        origin: &str,
+    ) -> std::result::Result<Environment, SandboxError> {
+        self.progress.phase("recipe", &describe(recipe, origin));
+        let progress = self.progress.clone();
+        let report = move |event: Event| match event {
+            Event::Waiting => progress.phase("environment", "another process builds it: waiting"),
+            Event::Started { step } => progress.phase("environment", &step),
+            Event::Finished { .. } => {}
+        };
+        let settings = BuildSettings {
+            rebuild: self.rebuild,
+            shared: self.shared.clone(),
+            ..build_settings(self.settings)
+        };
+        let backend = self.backend.as_ref();
+        environment::prepare(backend, source, recipe, origin, &settings, &report).await
+    }
+
+    /// A sandbox of the environment, with the toolbox in it.
+    async fn session(
+        &self,
+        environment: &Environment,
+        lines: BTreeMap<String, BTreeSet<u32>>,
+    ) -> Result<Session> {
+        let wanted = match lines.is_empty() {
+            true => None,
+            false => {
+                let (python, build) = (&environment.python_version, build_settings(self.settings));
+                let package = coverage::package(python, &build).await?;
+                Some(WantedCoverage { package, lines })
+            }
+        };
+        let settings = SessionSettings {
+            limits: self.settings.limits.sandbox(),
+            test_seconds: self.settings.limits.test_seconds,
+            processors: None,
+            run: self.run.clone(),
+            wanted,
+        };
+        let session = Session::start(self.backend.clone(), environment, &settings).await?;
+        self.progress.phase("sandbox", &session.info().isolation);
+        Ok(session)
+    }
+}
+
+fn build_settings(settings: &Settings) -> BuildSettings {
+    let build = &settings.build;
+    let text = |address: &RedactedUrl| address.reveal().to_owned();
+    let mut defaults = BuildSettings::new(&settings.cache);
+    defaults.limits.disk = settings.limits.disk.bytes();
+    defaults.limits.files = settings.limits.files;
+    BuildSettings {
+        index_url: build.index_url.as_ref().map(text),
+        extra_index_urls: build.extra_index_urls.iter().map(text).collect(),
+        proxies: proxies(settings),
+        ca_bundle: ca_bundle(settings),
+        offline: build.offline,
+        allowed_hosts: build.allowed_hosts.clone(),
+        cache_size: build.cache_size.bytes(),
+        ..defaults
+    }
+}
+
+/// The token goes along with the server that it is for, and to no other.
+pub fn open_options(settings: &Settings) -> OpenOptions {
+    let host = match &settings.github.base_url {
+        Some(url) => issues::server_of(url.reveal()),
+        None => "github.com".to_owned(),
+    };
+    let token = settings.github_token();
+    OpenOptions {
+        token: token.map(|token| Token::new(&host, token.reveal())),
+        offline: settings.build.offline,
+    }
+}
+
+fn describe(recipe: &Recipe, origin: &str) -> String {
+    match (&recipe.image, &recipe.python) {
+        (Some(image), _) => format!("image {image} ({origin})"),
+        (None, Some(python)) => format!("Python {python} ({origin})"),
+        (None, None) => origin.to_owned(),
+    }
+}
+
+/// Ends when the user interrupts (Ctrl-C) or the system asks to end.
+pub async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        let _ = tokio::signal::ctrl_c().await;
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,257 @@
+//! A trajectory for people: what the model was asked, what it answered, what its calls came to.
+
+use serde_json::Value;
+
+use super::{Event, NoReplyCause, Purpose};
+use crate::outcome::Outcome;
+use testwright_models::Message;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A prompt.
+    Asked,
+    /// What a model says.
+    Reply,
+    /// Of a tool.
+    Answer,
+    /// What a stage came to.
+    Stage,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: EntryKind,
+    pub title: String,
+    pub text: String,
+}
+
+pub fn entries(events: &[Event]) -> Vec<Entry> {
+    events.iter().flat_map(entries_of).collect()
+}
+
+/// What one event shows.
+pub fn entries_of(event: &Event) -> Vec<Entry> {
+    let entry = |kind, title: String, text: String| Entry { kind, title, text };
+    match event {
+        Event::Message { message } => vec![asked(message)],
+        Event::Reply {
+            purpose,
+            asked: messages,
+            reply,
+            seconds,
+            ..
+        } => {
+            let mut all: Vec<Entry> = messages.iter().map(asked).collect();
+            let what = match purpose {
+                Purpose::Step | Purpose::Prompt => "Model",
+                Purpose::Review => "Reviewer",
+            };
+            let usage = &reply.usage;
+            let title = format!(
+                "{what}: {} prompt and {} completion tokens, {seconds:.1} s",
+                usage.prompt_tokens, usage.completion_tokens
+            );
+            let mut text = reply.content.trim().to_owned();
+            for call in &reply.calls {
+                text.push_str(&format!(
+                    "\n{CALL}{} {}",
+                    call.name,
+                    readable(&call.arguments.value())
+                ));
+            }
+            for call in &reply.malformed {
+                text.push_str(&format!("\n{CALL}malformed: {}", call.problem));
+            }
+            all.push(entry(EntryKind::Reply, title, text.trim_start().to_owned()));
+            all
+        }
+        Event::Answer(answer) => {
+            let refused = if answer.refused { ", refused" } else { "" };
+            let title = format!("{}{refused}: {:.1} s", answer.tool, answer.seconds);
+            vec![entry(
+                EntryKind::Answer,
+                title,
+                answer.result.content.clone(),
+            )]
+        }
+        Event::Stage { stage, result } => {
+            vec![entry(
+                EntryKind::Stage,
+                format!("Stage {stage}"),
+                result.clone(),
+            )]
+        }
+        Event::NoReply { purpose, why } => {
+            let what = match purpose {
+                Purpose::Step | Purpose::Prompt => "the model",
+                Purpose::Review => "the reviewer",
+            };
+            let text = match why {
+                NoReplyCause::ContextFull { message } => message.clone(),
+                NoReplyCause::TimeUp { begun: true } => {
+                    "The time was up during the call.".to_owned()
+                }
+                NoReplyCause::TimeUp { begun: false } => {
+                    "The time was up before the call.".to_owned()
+                }
+            };
+            vec![entry(EntryKind::Stage, format!("No reply of {what}"), text)]
+        }
+        Event::DraftEnded {
+            number,
+            limit,
+            reason,
+        } => {
+            let text = match limit {
+                Some(limit) => Outcome::OutOfBudget { limit: *limit }.summary(),
+                None => reason.clone().unwrap_or_default(),
+            };
+            vec![entry(
+                EntryKind::Stage,
+                format!("The end of draft {number}"),
+                text,
+            )]
+        }
+        Event::Compacted { .. } => {
+            let text = "Older tool answers were cut.".to_owned();
+            vec![entry(
+                EntryKind::Stage,
+                "The context was full".to_owned(),
+                text,
+            )]
+        }
+        Event::Started(_) | Event::State { .. } | Event::Resumed { .. } | Event::Ended { .. } => {
+            Vec::new()
+        }
+    }
+}
+
+fn asked(message: &Message) -> Entry {
+    let (who, text) = match message {
+        Message::System { content } => ("System prompt", content.clone()),
+        Message::User { content } => ("Prompt", content.clone()),
+        Message::Assistant { content, .. } => ("Model, earlier", content.clone()),
+        Message::Tool(result) => ("Tool answer, earlier", result.content.clone()),
+    };
+    Entry {
+        kind: EntryKind::Asked,
+        title: format!("{who}: {} characters", text.chars().count()),
+        text,
+    }
+}
+
+/// Texts of several lines as they are, which JSON would put into one; edits as a patch shows them.
+fn readable(arguments: &Value) -> String {
+    let Some(fields) = arguments.as_object() else {
+        return arguments.to_string();
+    };
+    if let Some(edit) = readable_edit(arguments) {
+        return edit;
+    }
+    let field = |(name, value): (&String, &Value)| match value {
+        Value::String(text) if text.contains('\n') => format!("{name}:\n{text}"),
+        Value::Array(items) => match items.iter().map(readable_edit).collect::<Option<Vec<_>>>() {
+            Some(edits) if !edits.is_empty() => format!("{name}:\n  {}", edits.join("\n  ")),
+            _ => format!("{name}: {value}"),
+        },
+        _ => format!("{name}: {value}"),
+    };
+    fields.iter().map(field).collect::<Vec<_>>().join("\n  ")
+}
+
+/// `None` for what is no edit of a file. Signs of lines stand where [`Change`] finds them.
+fn readable_edit(edit: &Value) -> Option<String> {
+    let fields = edit.as_object()?;
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    let (path, new) = (text("path")?, text("new")?);
+    let mut lines = vec![path.to_owned()];
+    for (name, value) in fields {
+        if ["path", "old", "new"].contains(&name.as_str()) || value.is_null() {
+            continue;
+        }
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        lines[0].push_str(&format!(", {name} {value}"));
+    }
+    let old: Vec<&str> = text("old").unwrap_or_default().lines().collect();
+    let new: Vec<&str> = new.lines().collect();
+    let pairs = old.iter().zip(&new);
+    let before = pairs.take_while(|(old, new)| old == new).count();
+    let pairs = old[before..].iter().rev().zip(new[before..].iter().rev());
+    let after = pairs.take_while(|(old, new)| old == new).count();
+    let mut put = |change: Change, those: &[&str]| {
+        let sign = change.sign();
+        lines.extend(those.iter().map(|line| format!("{sign}{line}")));
+    };
+    put(Change::Same, &old[..before]);
+    put(Change::Removed, &old[before..old.len() - after]);
+    put(Change::Added, &new[before..new.len() - after]);
+    put(Change::Same, &old[old.len() - after..]);
+    Some(lines.join("\n"))
+}
+
+/// What an edit does to a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Same,
+    Removed,
+    Added,
+}
+
+impl Change {
+    fn sign(self) -> &'static str {
+        match self {
+            Change::Same => "      ",
+            Change::Removed => "    - ",
+            Change::Added => "    + ",
+        }
+    }
+
+    /// Of a line of a call.
+    pub fn of(line: &str) -> Self {
+        let signs = [Change::Removed, Change::Added];
+        let found = signs.into_iter().find(|c| line.starts_with(c.sign()));
+        found.unwrap_or(Change::Same)
+    }
+}
+
+/// What begins the text of a call.
+pub const CALL: &str = "→ ";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn edits_are_shown_as_a_patch_shows_them() {
+        let edits = json!({"edits": [
+            {"path": "a.py", "old": "def f():\n    return 1", "new": "def f():\n    x = 2\n    return x", "variant": 2},
+            {"path": "b.py", "function": "g", "new": "def g():\n    pass"},
+        ], "on_top": true});
+        let wanted = "\
+edits:
+  a.py, variant 2
+      def f():
+    -     return 1
+    +     x = 2
+    +     return x
+  b.py, function g
+    + def g():
+    +     pass
+  on_top: true";
+        assert_eq!(readable(&edits), wanted);
+        let alone = json!({"path": "a.py", "old": "1\n2\n3", "new": "1\n3"});
+        assert_eq!(readable(&alone), "a.py\n      1\n    - 2\n      3");
+        let other = json!({"edits": [], "tests": ["a", "b"], "text": "1\n2"});
+        assert_eq!(
+            readable(&other),
+            "edits: []\n  tests: [\"a\",\"b\"]\n  text:\n1\n2"
+        );
+        assert_eq!(Change::of("    - x"), Change::Removed);
+        assert_eq!(Change::of("    + x"), Change::Added);
+        assert_eq!(Change::of("- x"), Change::Same);
+    }
+}

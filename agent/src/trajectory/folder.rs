@@ -1,0 +1,434 @@
+//! Reading and writing a run's folder.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Seek, SeekFrom, Take, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use testwright_sandboxes::plain_file::{self, Lines};
+use testwright_sandboxes::{Shortage, private};
+
+use testwright_config::error::Error;
+
+use super::event::{Event, FORMAT};
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrajectoryError {
+    #[error("write {path}: {source}")]
+    Write {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("read {path}: {source}")]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("read {path}: line {line} is not an event of a trajectory: {problem}")]
+    Malformed {
+        path: PathBuf,
+        line: usize,
+        problem: String,
+    },
+    #[error("use {path}: it holds the record of a run already")]
+    Occupied { path: PathBuf },
+    #[error("use {path}: it is a link, and the folder that it is in may be somebody else's")]
+    Link { path: PathBuf },
+    #[error("use {path}: another process writes to it")]
+    Busy { path: PathBuf },
+    #[error("{}", .0.with_cause())]
+    Sink(Error),
+}
+
+impl TrajectoryError {
+    /// What the machine ran out of, if that is the cause.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            TrajectoryError::Write { source, .. } | TrajectoryError::Read { source, .. } => {
+                Shortage::reported_by(source)
+            }
+            TrajectoryError::Sink(error) => error.kind.shortage(),
+            _ => None,
+        }
+    }
+}
+
+/// Keeps the events of a run in a further place.
+pub trait EventSink: Send + Sync {
+    /// Event `number`, from 1, as its line in the trajectory, without the line's end. It is kept when this returns.
+    fn add(&self, number: u64, line: &str) -> Result<(), Error>;
+}
+
+/// A run's folder, locked against a second writer while it is open.
+pub struct RunFolder {
+    path: PathBuf,
+    trajectory: File,
+    /// Events that are there.
+    events: u64,
+    sink: Option<Box<dyn EventSink>>,
+}
+
+impl std::fmt::Debug for RunFolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RunFolder").field(&self.path).finish()
+    }
+}
+
+const TRAJECTORY: &str = "trajectory.jsonl";
+
+/// Maximum bytes of a trajectory, and of events in it. Long runs have some thousand events, and some megabytes.
+pub const MAX_TRAJECTORY: u64 = 512 << 20;
+const MAX_EVENTS: usize = 1_000_000;
+
+impl RunFolder {
+    /// Is there no record of a run in this folder yet? Asked before work is spent on one.
+    pub fn check_free(path: &Path) -> Result<(), TrajectoryError> {
+        if path.join(TRAJECTORY).exists() {
+            return Err(TrajectoryError::Occupied {
+                path: path.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Is what nobody named, the folder of runs in the current one, a folder of its own? A repository can track a link of
+    /// that name, which would lead results to where it likes.
+    pub fn check_unnamed(runs: &Path) -> Result<(), TrajectoryError> {
+        match std::fs::symlink_metadata(runs) {
+            Ok(found) if found.is_symlink() => Err(TrajectoryError::Link {
+                path: runs.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the folder for a new run where nobody named one: what is there under this name already is left alone.
+    pub fn create_unnamed(path: &Path) -> Result<Self, TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        if let Some(runs) = path.parent() {
+            private::create(runs).map_err(write)?;
+            Self::check_unnamed(runs)?;
+        }
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| match source.kind() {
+                std::io::ErrorKind::AlreadyExists => TrajectoryError::Occupied {
+                    path: path.to_owned(),
+                },
+                _ => write(source),
+            })?;
+        Self::create(path)
+    }
+
+    /// Makes the folder for a new run; one that holds a trajectory already is left alone.
+    pub fn create(path: &Path) -> Result<Self, TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        private::create(path).map_err(write)?;
+        let file = path.join(TRAJECTORY);
+        let trajectory = OpenOptions::new()
+            .create_new(true)
+            .append(true)
+            .open(&file)
+            .map_err(|source| match source.kind() {
+                std::io::ErrorKind::AlreadyExists => TrajectoryError::Occupied {
+                    path: path.to_owned(),
+                },
+                _ => TrajectoryError::Write {
+                    path: file.clone(),
+                    source,
+                },
+            })?;
+        lock(&trajectory, path)?;
+        Ok(RunFolder {
+            path: path.to_owned(),
+            trajectory,
+            events: 0,
+            sink: None,
+        })
+    }
+
+    /// Opens the folder of a run that was cut short. A last line that is not whole is taken off: the step in
+    /// flight when the crash came.
+    pub fn reopen(path: &Path) -> Result<(Self, Vec<Event>), TrajectoryError> {
+        let file = path.join(TRAJECTORY);
+        let mut read = Events::open(path)?;
+        let events = read.by_ref().collect::<Result<Vec<_>, _>>()?;
+        let whole = read.lines.whole();
+        let mut trajectory = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
+            .open(&file)
+            .map_err(|source| TrajectoryError::Read {
+                path: file.clone(),
+                source,
+            })?;
+        lock(&trajectory, path)?;
+        let write = |source| TrajectoryError::Write {
+            path: file.clone(),
+            source,
+        };
+        trajectory.set_len(whole).map_err(write)?;
+        trajectory.seek(SeekFrom::End(0)).map_err(write)?;
+        Ok((
+            RunFolder {
+                path: path.to_owned(),
+                trajectory,
+                events: events.len() as u64,
+                sink: None,
+            },
+            events,
+        ))
+    }
+
+    /// Makes the folder as it was when its trajectory was these lines.
+    pub fn restore(path: &Path, lines: &str) -> Result<(), TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        private::create(path).map_err(write)?;
+        let file = path.join(TRAJECTORY);
+        match lines.is_empty() {
+            true => match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(write(error)),
+                _ => Ok(()),
+            },
+            false => std::fs::write(&file, lines).map_err(write),
+        }
+    }
+
+    /// The events of a recorded run.
+    pub fn read(path: &Path) -> Result<Vec<Event>, TrajectoryError> {
+        Events::open(path)?.collect()
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// From now on each event is kept there too.
+    pub fn keep_in(&mut self, sink: Box<dyn EventSink>) {
+        self.sink = Some(sink);
+    }
+
+    /// Appends one event; it is on disk when this returns.
+    pub fn append(&mut self, event: &Event) -> Result<(), TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
+            path: self.path.join(TRAJECTORY),
+            source,
+        };
+        let mut line = serde_json::to_vec(event).map_err(|e| write(e.into()))?;
+        // What nobody could read again is not written.
+        if line.len() > plain_file::MAX_LINE {
+            let message = format!(
+                "an event of {} bytes is larger than a line may be",
+                line.len()
+            );
+            return Err(write(std::io::Error::other(message)));
+        }
+        line.push(b'\n');
+        self.trajectory.write_all(&line).map_err(write)?;
+        self.trajectory.sync_data().map_err(write)?;
+        self.events += 1;
+        if let Some(sink) = &self.sink {
+            let line = String::from_utf8_lossy(line.trim_ascii_end());
+            sink.add(self.events, &line)
+                .map_err(TrajectoryError::Sink)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file of the folder aside and renames it.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), TrajectoryError> {
+        let path = self.path.join(name);
+        let write = |source| TrajectoryError::Write {
+            path: path.clone(),
+            source,
+        };
+        let mut aside = tempfile::NamedTempFile::new_in(&self.path).map_err(write)?;
+        aside.write_all(content).map_err(write)?;
+        aside.as_file().sync_all().map_err(write)?;
+        let file = aside.persist(&path).map_err(|e| write(e.error))?;
+        // A temporary file is private; results are for everybody who may read the folder.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            file.set_permissions(std::fs::Permissions::from_mode(0o644))
+                .map_err(write)?;
+        }
+        drop(file);
+        Ok(())
+    }
+
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrajectoryError> {
+        let mut text = serde_json::to_vec_pretty(value).map_err(|e| TrajectoryError::Write {
+            path: self.path.join(name),
+            source: e.into(),
+        })?;
+        text.push(b'\n');
+        self.write(name, &text)
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), TrajectoryError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(std::fs::TryLockError::WouldBlock) => Err(TrajectoryError::Busy {
+            path: path.to_owned(),
+        }),
+        Err(std::fs::TryLockError::Error(source)) => Err(TrajectoryError::Write {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// The whole events of a recorded run, one at a time: all of them can take many times the room of the file.
+pub struct Events {
+    path: PathBuf,
+    lines: Lines<BufReader<Take<File>>>,
+}
+
+impl Events {
+    /// Opens the trajectory in a run's folder.
+    pub fn open(folder: &Path) -> Result<Self, TrajectoryError> {
+        let path = folder.join(TRAJECTORY);
+        match Lines::open(&path, MAX_TRAJECTORY) {
+            Ok(lines) => Ok(Events { path, lines }),
+            Err(source) => Err(TrajectoryError::Read { path, source }),
+        }
+    }
+
+    fn next_event(&mut self) -> Result<Option<Event>, TrajectoryError> {
+        let read = |source| TrajectoryError::Read {
+            path: self.path.clone(),
+            source,
+        };
+        let malformed = |line, problem| TrajectoryError::Malformed {
+            path: self.path.clone(),
+            line,
+            problem,
+        };
+        let number = self.lines.number() + 1;
+        let Some(line) = self.lines.next_line().map_err(read)? else {
+            return Ok(None);
+        };
+        let event = serde_json::from_slice(line).map_err(|e| malformed(number, e.to_string()))?;
+        match &event {
+            Event::Started(started) if started.format > FORMAT => {
+                let format = started.format;
+                let problem = format!("format {format} is newer than this program knows");
+                Err(malformed(number, problem))
+            }
+            _ if number > MAX_EVENTS => {
+                let problem = format!("a run has at most {MAX_EVENTS} events");
+                Err(malformed(number, problem))
+            }
+            _ => Ok(Some(event)),
+        }
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, TrajectoryError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_event().transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn resumed(at: &str) -> Event {
+        Event::Resumed { at: at.into() }
+    }
+
+    #[test]
+    fn a_torn_last_line_is_taken_off_and_the_rest_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunFolder::create(folder.path()).unwrap();
+        run.append(&resumed("one")).unwrap();
+        run.append(&resumed("two")).unwrap();
+        drop(run);
+        let file = folder.path().join(TRAJECTORY);
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes.truncate(bytes.len() - 5);
+        std::fs::write(&file, bytes).unwrap();
+
+        let (mut run, events) = RunFolder::reopen(folder.path()).unwrap();
+        assert_eq!(events, [resumed("one")]);
+        run.append(&resumed("three")).unwrap();
+        drop(run);
+        assert_eq!(
+            RunFolder::read(folder.path()).unwrap(),
+            [resumed("one"), resumed("three")]
+        );
+    }
+
+    #[test]
+    fn a_damaged_line_in_the_middle_is_an_error_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunFolder::create(folder.path()).unwrap();
+        run.append(&resumed("one")).unwrap();
+        drop(run);
+        let file = folder.path().join(TRAJECTORY);
+        let mut text = std::fs::read_to_string(&file).unwrap();
+        text.push_str("not json\n");
+        std::fs::write(&file, text).unwrap();
+        let error = RunFolder::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn no_link_that_lies_there_is_followed() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = |name: &str| {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink(other.path(), &path).unwrap();
+            path
+        };
+        let runs = link("testwright-runs");
+        for error in [
+            RunFolder::check_unnamed(&runs).unwrap_err(),
+            RunFolder::create_unnamed(&runs.join("now")).unwrap_err(),
+        ] {
+            assert!(matches!(error, TrajectoryError::Link { .. }), "{error}");
+        }
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        let planted = link("runs/now");
+        assert!(matches!(
+            RunFolder::create_unnamed(&planted),
+            Err(TrajectoryError::Occupied { .. })
+        ));
+        assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+        RunFolder::create_unnamed(&folder.path().join("made/now")).unwrap();
+        // One that the user names may be a link.
+        RunFolder::create(&planted).unwrap();
+        assert!(other.path().join(TRAJECTORY).exists());
+    }
+
+    #[test]
+    fn a_second_run_never_writes_over_the_first_and_a_second_writer_is_kept_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let _first = RunFolder::create(folder.path()).unwrap();
+        assert!(matches!(
+            RunFolder::create(folder.path()),
+            Err(TrajectoryError::Occupied { .. })
+        ));
+        assert!(matches!(
+            RunFolder::reopen(folder.path()),
+            Err(TrajectoryError::Busy { .. })
+        ));
+    }
+}

@@ -1,0 +1,106 @@
+//! What a run spent, call by call of the model: tokens, dollars, and the seconds of model and tools.
+
+use serde::Serialize;
+
+use super::{Event, Purpose};
+use testwright_models::Usage;
+
+/// A call of the model, and what the run had spent when its reply was there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UsagePoint {
+    /// `step`, `prompt` or `review`.
+    pub purpose: &'static str,
+    /// Of this call alone.
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub model_seconds: f64,
+    /// Of tools, between the reply before and this call.
+    pub tool_seconds: f64,
+    /// Since the first call was made: of model and tools.
+    pub seconds: f64,
+    pub tokens: u64,
+    /// `None` once a call had no price.
+    pub dollars: Option<f64>,
+}
+
+/// In the order of the calls. What the loop itself takes, and the time in which nobody worked on the run, is in none of them.
+pub fn usage_timeline(events: &[Event]) -> Vec<UsagePoint> {
+    let (mut points, mut spent) = (Vec::new(), Usage::default());
+    let (mut elapsed, mut in_tools) = (0.0, 0.0);
+    for event in events {
+        match event {
+            Event::Answer(answer) => in_tools += answer.seconds,
+            Event::Reply {
+                purpose,
+                reply,
+                seconds,
+                ..
+            } => {
+                spent += reply.usage;
+                elapsed += in_tools + seconds;
+                points.push(UsagePoint {
+                    purpose: match purpose {
+                        Purpose::Step => "step",
+                        Purpose::Prompt => "prompt",
+                        Purpose::Review => "review",
+                    },
+                    prompt_tokens: reply.usage.prompt_tokens,
+                    completion_tokens: reply.usage.completion_tokens,
+                    model_seconds: *seconds,
+                    tool_seconds: std::mem::take(&mut in_tools),
+                    seconds: elapsed,
+                    tokens: spent.prompt_tokens + spent.completion_tokens,
+                    dollars: spent.dollars,
+                });
+            }
+            _ => {}
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn reply(purpose: &str, prompt: u64, dollars: Option<f64>, seconds: f64) -> Event {
+        let event = json!({"event": "reply", "purpose": purpose, "request": "", "seconds": seconds, "reply": {
+            "content": "", "calls": [], "malformed": [], "finish": "stop",
+            "usage": {"prompt_tokens": prompt, "cached_tokens": 0, "completion_tokens": 10, "dollars": dollars},
+        }});
+        serde_json::from_value(event).unwrap()
+    }
+
+    fn answer(seconds: f64) -> Event {
+        let event = json!({"event": "answer", "tool": "search", "seconds": seconds,
+            "result": {"id": "1", "content": ""}});
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn each_call_shows_what_was_spent_until_then() {
+        let events = [
+            reply("step", 100, Some(0.25), 2.0),
+            answer(1.0),
+            answer(0.5),
+            reply("review", 50, Some(0.25), 1.0),
+            reply("step", 200, None, 1.0),
+        ];
+        let points = usage_timeline(&events);
+        let found: Vec<_> = points
+            .iter()
+            .map(|p| (p.purpose, p.tokens, p.tool_seconds, p.seconds, p.dollars))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("step", 110, 0.0, 2.0, Some(0.25)),
+                ("review", 170, 1.5, 4.5, Some(0.5)),
+                ("step", 380, 0.0, 5.5, None),
+            ]
+        );
+    }
+}

@@ -1,0 +1,318 @@
+//! Agents on problems of task III. Each works in a sandbox of the repository without its tests, under the problem's budget of
+//! tokens; the test file that it leaves is its answer.
+//!
+//! A run has a folder of its own, and is gone on with where it was cut short. What the answer is worth is not decided here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use testwright_evals::clover::evaluation::End;
+use testwright_evals::clover::folder::{Benchmark, location_key};
+use testwright_evals::clover::hidden_tests::with_hidden_tests;
+use testwright_evals::clover::{Problem, Question};
+use testwright_evals::harness::{Harness, Step};
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::repository::{self, Files, Source};
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::RUNS;
+use super::plan::Ask;
+use super::replies::StoredReply;
+use crate::compare::{cell_run, costs, encoded};
+use testwright_agent::agent::{Outcome, ProcessorShare, Progress};
+use testwright_agent::approaches::Variant;
+use testwright_agent::approaches::given::Given;
+use testwright_agent::issues::Issue;
+use testwright_agent::job::Job;
+use testwright_agent::setup::{self, RepositoryLocation};
+use testwright_agent::trajectory::{Event, RunFolder};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_models::{Model, ModelName, Usage};
+
+/// What agents work with.
+pub struct Agents<'a> {
+    settings: &'a Settings,
+    harness: &'a Harness,
+    benchmark: &'a Benchmark,
+    /// Folder of the evaluation.
+    folder: &'a Path,
+    max_tokens: Option<u64>,
+    progress: Arc<dyn Progress>,
+    processors: Arc<Semaphore>,
+    /// By problem.
+    code: Mutex<BTreeMap<String, Arc<OnceCell<Code>>>>,
+}
+
+/// The repository of a problem without its tests, and its environment; or why it cannot be had.
+type Code = std::result::Result<(Source, Environment), Outcome>;
+
+/// How far a run came.
+pub enum AgentRun {
+    Ended(Box<StoredReply>),
+    /// It can go on later.
+    CutShort(Outcome),
+}
+
+impl<'a> Agents<'a> {
+    /// `workers` processors are for what tools run.
+    pub fn new(
+        settings: &'a Settings,
+        harness: &'a Harness,
+        benchmark: &'a Benchmark,
+        folder: &'a Path,
+        workers: usize,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Agents {
+            settings,
+            harness,
+            benchmark,
+            folder,
+            max_tokens: None,
+            progress,
+            processors: Arc::new(Semaphore::new(workers.max(1))),
+            code: Mutex::default(),
+        }
+    }
+
+    /// Tokens of a reply, where they are not those of the task.
+    pub fn with_max_tokens(self, max_tokens: Option<u64>) -> Self {
+        Agents { max_tokens, ..self }
+    }
+
+    /// Begins the run, or goes on with it.
+    pub async fn run(&self, ask: &Ask<'_>, model: Arc<dyn Model>) -> Result<AgentRun> {
+        let cell = self.cell(ask.problem);
+        let code = match cell.get_or_init(|| self.code(ask.problem)).await {
+            Ok(code) => code,
+            Err(outcome) => return Ok(AgentRun::CutShort(outcome.clone())),
+        };
+        let out = self.folder.join(run_folder(ask));
+        let outcome = match cell_run::ended(&out)? {
+            Some(outcome) => outcome,
+            None => self.work(ask, code, &out, model).await?,
+        };
+        if !outcome.is_final() {
+            return Ok(AgentRun::CutShort(outcome));
+        }
+        let events = RunFolder::read(&out).map_err(Error::from)?;
+        let reply = reply(ask, &code.0, &events, &outcome)?;
+        Ok(AgentRun::Ended(Box::new(reply)))
+    }
+
+    /// Nothing is left running of environments in the making.
+    pub async fn abandon(&self) -> Result<()> {
+        Ok(self.harness.backend.abandon().await?)
+    }
+
+    async fn work(
+        &self,
+        ask: &Ask<'_>,
+        code: &(Source, Environment),
+        out: &Path,
+        model: Arc<dyn Model>,
+    ) -> Result<Outcome> {
+        let job = self.job(ask, &code.0, out)?;
+        let processor = ProcessorShare::of(self.processors.clone());
+        let progress = self.progress.clone();
+        match cell_run::work(job, self.harness, code, model, processor, progress).await {
+            Ok(record) => Ok(record.outcome),
+            // Others go on.
+            Err(error) if error.kind.is_infrastructure() => Ok(Outcome::of_error(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn job(&self, ask: &Ask<'_>, source: &Source, out: &Path) -> Result<Job> {
+        let approach = Variant::parse(ask.approach)?;
+        let settings = self.run_settings(ask, out);
+        if let Some(recorded) = cell_run::begun(out, source)? {
+            return Job::resumed(recorded, settings, approach);
+        }
+        let problem = ask.problem;
+        let lines = wanted_lines(problem);
+        let issue = Issue {
+            title: format!("Cover {}", lines.join(", ")),
+            origin: format!("CLOVER problem {}", problem.id),
+            ..Issue::default()
+        };
+        let place = RepositoryLocation {
+            location: self.location(problem).to_owned(),
+            revision: Some(problem.commit.clone()),
+        };
+        let (model, out) = (ModelName::parse(ask.model)?, out.to_owned());
+        Ok(Job {
+            given: Given {
+                lines,
+                test: Some(format!("{}::{}", problem.path, problem.test)),
+                ..Given::default()
+            },
+            ..Job::new(settings, issue, place, approach, model, out)
+        })
+    }
+
+    /// The budget of the problem is that of all calls together. A longer answer than the task's comes on top, as it does for a
+    /// single call.
+    fn run_settings(&self, ask: &Ask<'_>, out: &Path) -> Settings {
+        let room = ask.problem.task.room() as u64;
+        let reply = self.max_tokens.unwrap_or(room);
+        let budget = ask.budget.tokens().map(|tokens| tokens as u64);
+        let mut settings = self.settings.clone();
+        settings.run.out = Some(out.to_owned());
+        settings.run.max_tokens = budget.map(|tokens| tokens + reply.saturating_sub(room));
+        settings.run.min_confidence = None;
+        settings.model.max_tokens = Some(reply);
+        settings.model.temperature = settings.model.temperature.or(Some(0.0));
+        settings
+    }
+
+    fn location<'p>(&'p self, problem: &'p Problem) -> &'p str {
+        let key = location_key(&problem.repository, &problem.commit);
+        let known = self.benchmark.locations.get(&key);
+        known.map_or(&problem.repository, String::as_str)
+    }
+
+    fn cell(&self, problem: &Problem) -> Arc<OnceCell<Code>> {
+        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        code.entry(problem.id.clone()).or_default().clone()
+    }
+
+    async fn code(&self, problem: &Problem) -> Code {
+        let hide = {
+            let (problem, cache) = (problem.clone(), self.harness.cache.clone());
+            move |source: Source| with_hidden_tests(&source, &problem, &cache)
+        };
+        let report = |step: Step| {
+            if let Step::Building { step, .. } = step {
+                self.progress.phase(&problem.id, &step);
+            }
+        };
+        let (location, commit) = (self.location(problem), Some(problem.commit.as_str()));
+        let (harness, processors) = (self.harness, &self.processors);
+        // Nobody closes it.
+        let _processor = processors.acquire().await.ok();
+        tokio::select! {
+            code = harness.changed_code_at(location, commit, hide, &report) => {
+                code.map_err(|failed| Outcome::Infrastructure {
+                    message: failed.to_string(),
+                    hint: None,
+                    shortage: failed.shortage,
+                })
+            }
+            () = setup::interrupted() => Err(Outcome::Interrupted),
+        }
+    }
+}
+
+/// Relative to the folder of the evaluation.
+pub fn run_folder(ask: &Ask<'_>) -> PathBuf {
+    let mut path = PathBuf::from(RUNS);
+    path.extend([encoded(ask.approach), encoded(ask.model)]);
+    path.extend([ask.budget.to_string(), encoded(&ask.problem.id)]);
+    path
+}
+
+fn wanted_lines(problem: &Problem) -> Vec<String> {
+    let Question::Blocks { blocks } = &problem.question else {
+        return Vec::new();
+    };
+    let lines = blocks.iter();
+    lines
+        .map(|block| format!("{}:{}-{}", block.path, block.first, block.last))
+        .collect()
+}
+
+fn reply(
+    ask: &Ask<'_>,
+    source: &Source,
+    events: &[Event],
+    outcome: &Outcome,
+) -> Result<StoredReply> {
+    let problem = ask.problem;
+    let given = problem.text.without_statements();
+    let written = match outcome {
+        Outcome::Accepted { patch, .. } => of_patch(source, patch, &problem.path)?,
+        _ => last_content(events, &problem.path),
+    };
+    let (end, text) = match written.filter(|text| *text != given) {
+        Some(text) => (End::Complete, text),
+        None => {
+            let summary = outcome.summary();
+            let ended = summary.lines().next().unwrap_or_default();
+            let reason = format!("the test was not written: {ended}");
+            (End::NoReply { reason }, String::new())
+        }
+    };
+    let (cost, _) = costs(events);
+    Ok(StoredReply {
+        problem: problem.id.clone(),
+        approach: ask.approach.to_owned(),
+        model: ask.model.to_owned(),
+        budget: ask.budget,
+        form: ask.form,
+        request_sha256: String::new(),
+        end,
+        text,
+        calls: cost.model_calls,
+        usage: Usage {
+            prompt_tokens: cost.prompt_tokens,
+            cached_tokens: cost.cached_tokens,
+            completion_tokens: cost.completion_tokens,
+            dollars: cost.dollars,
+            estimated: false,
+        },
+        seconds: cost.model_seconds + cost.tool_seconds,
+        shared: false,
+    })
+}
+
+/// A file as an accepted patch leaves it; `None` where it does not touch it.
+fn of_patch(source: &Source, patch: &str, path: &str) -> Result<Option<String>> {
+    let applied = repository::apply(&source.tree()?, &Files::new(), patch)?;
+    let files = applied.map(|applied| applied.files).unwrap_or_default();
+    let file = files.get(path).cloned().flatten();
+    Ok(file.and_then(|file| String::from_utf8(file.content).ok()))
+}
+
+/// A file as the run left it; `None` where it is as it was, or gone.
+fn last_content(events: &[Event], path: &str) -> Option<String> {
+    let states = events.iter().filter_map(|event| match event {
+        Event::State { files, .. } => Some(files),
+        _ => None,
+    });
+    let last = states.flatten().rfind(|file| file.path == path)?;
+    let content = last.content.as_ref().filter(|_| !last.base)?;
+    String::from_utf8(BASE64_STANDARD.decode(content).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testwright_agent::trajectory::FileState;
+
+    #[test]
+    fn the_answer_is_the_file_as_it_was_left() {
+        let state = |path: &str, text: Option<&str>, base: bool| Event::State {
+            files: vec![FileState {
+                path: path.to_owned(),
+                content: text.map(|text| BASE64_STANDARD.encode(text)),
+                base,
+            }],
+            left_out: Vec::new(),
+        };
+        let mut events = vec![
+            state("t.py", Some("first"), false),
+            state("t.py", Some("second"), false),
+            state("other.py", Some("third"), false),
+        ];
+        assert_eq!(last_content(&events, "t.py").as_deref(), Some("second"));
+        events.push(state("t.py", None, true));
+        assert_eq!(last_content(&events, "t.py"), None);
+        events.push(state("t.py", None, false));
+        assert_eq!(last_content(&events, "t.py"), None);
+    }
+}

@@ -1,0 +1,301 @@
+//! Asking models, by a single call or through an agent: side by side, under a ceiling of dollars, each reply on disk before the next step.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use futures::StreamExt as _;
+use testwright_evals::clover::context::context;
+use testwright_evals::clover::evaluation::End;
+use testwright_evals::clover::folder::Benchmark;
+use testwright_evals::clover::problem::sha256;
+
+use super::SPENDING;
+use super::agents::{AgentRun, Agents};
+use super::plan::Ask;
+use super::prompts::{TaskPrompts, messages};
+use super::replies::{self, Replies, StoredReply, key, to_request};
+use testwright_agent::agent::{Outcome, Progress};
+use testwright_agent::setup::{self, ModelArgs};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_models::ceiling::Ceiling;
+use testwright_models::{Finish, Message, Model, ModelError, ModelName, Request, Usage};
+
+/// Calls of a model that failed one after the other, after which it is left alone.
+const OUTAGE: u32 = 3;
+
+/// What models are asked with.
+pub struct Asking<'a> {
+    pub settings: &'a Settings,
+    pub benchmark: &'a Benchmark,
+    pub folder: &'a Path,
+    /// Of all calls together.
+    pub max_dollars: Option<f64>,
+    /// Tokens of a reply, where they are not those of the task.
+    pub max_tokens: Option<u64>,
+    /// Calls, and runs of agents, at one time.
+    pub at_once: usize,
+    /// `None` where no agent is asked.
+    pub agents: Option<Agents<'a>>,
+    pub progress: Arc<dyn Progress>,
+}
+
+/// What became of it.
+#[derive(Debug, Default)]
+pub struct Asked {
+    pub interrupted: bool,
+    /// Questions that were not asked, and why.
+    pub not_asked: Option<(usize, String)>,
+    pub dollars: f64,
+}
+
+/// What is known while calls go on.
+struct State {
+    models: BTreeMap<String, Arc<dyn Model>>,
+    ceiling: Arc<Ceiling>,
+    failures: Mutex<BTreeMap<String, u32>>,
+    not_asked: AtomicUsize,
+    why: Mutex<Option<String>>,
+    interrupted: AtomicBool,
+}
+
+impl State {
+    fn leave(&self, why: String) {
+        self.not_asked.fetch_add(1, Ordering::SeqCst);
+        let mut first = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(why);
+    }
+
+    /// Why nothing more is asked of the model.
+    fn obstacle(&self, model: &str) -> Option<String> {
+        if self.ceiling.is_reached() {
+            return Some("the ceiling of --max-dollars is reached".to_owned());
+        }
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures
+            .get(model)
+            .filter(|times| **times >= OUTAGE)
+            .map(|_| {
+                format!("the model {model} could not be used {OUTAGE} times one after the other")
+            })
+    }
+
+    fn note(&self, model: &str, failed: bool) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = failures.entry(model.to_owned()).or_default();
+        *times = if failed { *times + 1 } else { 0 };
+    }
+}
+
+impl Asking<'_> {
+    /// Asks what was not answered yet.
+    pub async fn ask(
+        &self,
+        asks: &[Ask<'_>],
+        ended: &(dyn Fn(&Ask<'_>, bool) + Send + Sync),
+    ) -> Result<Asked> {
+        let replies = replies::open(self.folder)?;
+        let path = self.folder.join(SPENDING);
+        let ceiling = Ceiling::open(&path, self.max_dollars)
+            .map_err(|error| Error::io(format!("open {}", path.display()), &error))?;
+        let ceiling = Arc::new(ceiling);
+        let mut models = BTreeMap::new();
+        for ask in asks {
+            if let Entry::Vacant(entry) = models.entry(ask.model.to_owned()) {
+                let args = ModelArgs {
+                    record: None,
+                    quota: Some(ceiling.clone()),
+                };
+                let name = ModelName::parse(ask.model)?;
+                let model = setup::model(self.settings, &name, args, self.progress.clone())?;
+                entry.insert(model);
+            }
+        }
+        let state = State {
+            models,
+            ceiling,
+            failures: Mutex::default(),
+            not_asked: AtomicUsize::new(0),
+            why: Mutex::default(),
+            interrupted: AtomicBool::new(false),
+        };
+        let calls = asks.iter().map(|ask| {
+            let (state, replies) = (&state, &replies);
+            async move {
+                if replies.get(&key(ask)).is_some() {
+                    ended(ask, false);
+                    return Ok(());
+                }
+                if let Some(why) = state.obstacle(ask.model) {
+                    state.leave(why);
+                    return Ok(());
+                }
+                if state.interrupted.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
+                if !self.asked(ask, state, replies).await? {
+                    return Ok(());
+                }
+                ended(ask, true);
+                Ok::<(), Error>(())
+            }
+        });
+        let mut calls = futures::stream::iter(calls).buffer_unordered(self.at_once.max(1));
+        let mut failure = None;
+        while let Some(call) = calls.next().await {
+            if let Err(error) = call {
+                failure = Some(error);
+                break;
+            }
+        }
+        drop(calls);
+        let interrupted = state.interrupted.load(Ordering::SeqCst);
+        if let Some(agents) = self.agents.as_ref()
+            && (interrupted || failure.is_some())
+        {
+            agents.abandon().await?;
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let not_asked = state.not_asked.load(Ordering::SeqCst);
+        let why = state
+            .why
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        Ok(Asked {
+            interrupted,
+            not_asked: why.map(|why| (not_asked, why)),
+            dollars: state.ceiling.spent(),
+        })
+    }
+
+    /// Says whether it was not interrupted.
+    async fn asked(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<bool> {
+        if ask.is_for_agent() {
+            // It ends by itself when it is interrupted, so that no sandbox is left.
+            self.agent(ask, state, replies).await?;
+            return Ok(!state.interrupted.load(Ordering::SeqCst));
+        }
+        tokio::select! {
+            asked = self.one(ask, state, replies) => asked.map(|()| true),
+            () = setup::interrupted() => {
+                state.interrupted.store(true, Ordering::SeqCst);
+                Ok(false)
+            }
+        }
+    }
+
+    async fn agent(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<()> {
+        let (Some(agents), Some(model)) = (&self.agents, state.models.get(ask.model)) else {
+            return Ok(());
+        };
+        match agents.run(ask, model.clone()).await? {
+            AgentRun::Ended(reply) => {
+                state.note(ask.model, false);
+                replies.add(*reply)
+            }
+            AgentRun::CutShort(Outcome::Interrupted) => {
+                state.interrupted.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+            AgentRun::CutShort(outcome) => {
+                if matches!(outcome, Outcome::ModelFailed { .. }) {
+                    state.note(ask.model, true);
+                }
+                let summary = outcome.summary();
+                state.leave(summary.lines().next().unwrap_or_default().to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    async fn one(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<()> {
+        let messages = self.messages(ask)?;
+        let text = serde_json::to_string(&messages)
+            .map_err(|error| Error::infrastructure("encode a prompt").cause(error))?;
+        let request_sha256 = sha256(&text);
+        let reply = |end: End, text: String, usage: Usage, seconds: f64| StoredReply {
+            problem: ask.problem.id.clone(),
+            approach: ask.approach.to_owned(),
+            model: ask.model.to_owned(),
+            budget: ask.budget,
+            form: ask.form,
+            request_sha256: request_sha256.clone(),
+            end,
+            text,
+            calls: 1,
+            usage,
+            seconds,
+            shared: false,
+        };
+        // A small repository is shown as a whole by several budgets.
+        if let Some(same) = to_request(replies, ask.model, &request_sha256) {
+            return replies.add(StoredReply {
+                shared: true,
+                calls: 0,
+                ..reply(same.end, same.text, Usage::default(), 0.0)
+            });
+        }
+        let Some(model) = state.models.get(ask.model) else {
+            return Ok(());
+        };
+        let room = ask.problem.task.room() as u64;
+        let request = Request {
+            messages,
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: self.settings.model.temperature.or(Some(0.0)),
+            max_tokens: Some(self.max_tokens.unwrap_or(room)),
+        };
+        let begun = Instant::now();
+        let answered = model.complete(&request).await;
+        let seconds = begun.elapsed().as_secs_f64();
+        state.note(
+            ask.model,
+            matches!(
+                answered,
+                Err(ModelError::Fatal { .. } | ModelError::Transient { .. })
+            ),
+        );
+        match answered {
+            Ok(answer) => {
+                let end = match answer.finish {
+                    Finish::Length => End::CutOff,
+                    Finish::ContentFilter => End::NoReply {
+                        reason: "the provider's filter held it back".to_owned(),
+                    },
+                    Finish::Stop | Finish::ToolCalls => End::Complete,
+                };
+                replies.add(reply(end, answer.content, answer.usage, seconds))
+            }
+            Err(ModelError::ContextFull(reason)) => {
+                let reason = format!("the prompt does not fit: {reason}");
+                replies.add(reply(
+                    End::NoReply { reason },
+                    String::new(),
+                    Usage::default(),
+                    seconds,
+                ))
+            }
+            Err(error) => {
+                state.leave(error.to_string());
+                Ok(())
+            }
+        }
+    }
+
+    fn messages(&self, ask: &Ask<'_>) -> Result<Vec<Message>> {
+        let problem = ask.problem;
+        let texts = self.benchmark.texts(&problem.repository, &problem.commit);
+        let text = |path: &str| texts.get(path).copied();
+        let shown = context(problem, ask.budget, &TaskPrompts, &text);
+        messages(problem, ask.form, shown.as_deref())
+            .map_err(|error| Error::usage("render a prompt").cause(error))
+    }
+}

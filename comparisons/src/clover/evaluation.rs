@@ -1,0 +1,293 @@
+//! Judging the replies of a folder, and reporting on them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use testwright_evals::cases::Place;
+use testwright_evals::clover::Problem;
+use testwright_evals::clover::evaluation::{Answer, AnswerKey, Judge, Judgement};
+use testwright_evals::clover::folder::{Benchmark, lines, location_key};
+use testwright_evals::clover::problem::sha256;
+use testwright_evals::clover::report::{AnswerCost, Report, page};
+use testwright_evals::clover::repository::Repository;
+use testwright_evals::harness::{Harness, Step};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
+
+use super::plan::Ask;
+use super::prompts::TaskPrompts;
+use super::replies::{StoredReply, key, stored};
+use super::{JUDGEMENTS, SPENDING};
+use crate::record_file::Record as _;
+use testwright_config::error::{Error, Result};
+use testwright_models::ceiling;
+
+/// Answers that are judged before they are written down.
+const BATCH: usize = 100;
+
+/// A judgement, and what it is of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct StoredJudgement {
+    /// Of the problem and the answer.
+    answer_sha256: String,
+    #[serde(flatten)]
+    judgement: Judgement,
+}
+
+/// What answers are judged with.
+pub struct Judging<'a> {
+    pub harness: &'a Harness,
+    pub benchmark: &'a Benchmark,
+    pub folder: &'a Path,
+    pub workers: usize,
+    /// The longest time of one answer.
+    pub timeout: Duration,
+    pub report: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+impl Judging<'_> {
+    /// Judges the replies to these questions; what was judged before is not run again.
+    pub async fn judge(&self, asks: &[Ask<'_>]) -> Result<Vec<Judgement>> {
+        let mut known = read(self.folder)?;
+        let replies: BTreeMap<AnswerKey, Answer> = stored(self.folder)?
+            .into_iter()
+            .map(|reply| (reply.key(), reply.answer()))
+            .collect();
+        let mut groups: BTreeMap<(&str, &str), Vec<(&Problem, &Answer)>> = BTreeMap::new();
+        let mut hashes = Vec::new();
+        for ask in asks {
+            let Some(answer) = replies.get(&key(ask)) else {
+                continue;
+            };
+            let hash = hash(ask.problem, answer)?;
+            if !known.contains_key(&hash) {
+                let place = (ask.problem.repository.as_str(), ask.problem.commit.as_str());
+                groups.entry(place).or_default().push((ask.problem, answer));
+            }
+            hashes.push(hash);
+        }
+        for ((repository, commit), asked) in groups {
+            (self.report)(&format!("{repository}: judging {} answers", asked.len()));
+            self.group(repository, commit, &asked, &mut known).await?;
+        }
+        let found = hashes.iter().filter_map(|hash| known.get(hash).cloned());
+        Ok(found.collect())
+    }
+
+    async fn group(
+        &self,
+        repository: &str,
+        commit: &str,
+        asked: &[(&Problem, &Answer)],
+        known: &mut HashMap<String, Judgement>,
+    ) -> Result<()> {
+        let place = self.place(repository, commit).await?;
+        let failed = |error: SandboxError| {
+            Error::from(error).while_doing(format!("judge answers on {repository}"))
+        };
+        let code = Repository::read(&place).map_err(failed)?;
+        let index = code.index().map_err(failed)?;
+        let judge = Judge {
+            place: &place,
+            index: &index,
+            texts: &code.texts,
+            prompts: &TaskPrompts,
+            workers: self.workers,
+            timeout: self.timeout,
+        };
+        for batch in asked.chunks(BATCH) {
+            let judged = judge.judge(batch).await.map_err(failed)?;
+            let mut fresh = Vec::new();
+            for ((problem, answer), judgement) in batch.iter().zip(judged) {
+                let answer_sha256 = hash(problem, answer)?;
+                known.insert(answer_sha256.clone(), judgement.clone());
+                fresh.push(StoredJudgement {
+                    answer_sha256,
+                    judgement,
+                });
+            }
+            append(self.folder, &fresh)?;
+        }
+        Ok(())
+    }
+
+    async fn place(&self, repository: &str, commit: &str) -> Result<Place> {
+        let key = location_key(repository, commit);
+        let location = self
+            .benchmark
+            .locations
+            .get(&key)
+            .map_or(repository, String::as_str);
+        open(self.harness, location, Some(commit), self.report).await
+    }
+}
+
+/// A repository at a revision with its environment.
+pub async fn open(
+    harness: &Harness,
+    location: &str,
+    revision: Option<&str>,
+    report: &(dyn Fn(&str) + Send + Sync),
+) -> Result<Place> {
+    let progress = |step: Step| {
+        if let Step::Building { instance, step } = step {
+            report(&format!("{instance}: {step}"));
+        }
+    };
+    Place::open(harness, location, revision, &progress)
+        .await
+        .map_err(|trouble| {
+            let log = trouble.log.as_ref().map(|log| format!("the log is {log}"));
+            let error = Error::infrastructure(format!("prepare {location}"))
+                .cause(format!("{}: {}", trouble.stage, trouble.cause));
+            match log {
+                Some(log) => error.hint(log),
+                None => error,
+            }
+        })
+}
+
+fn hash(problem: &Problem, answer: &Answer) -> Result<String> {
+    let text = serde_json::to_string(&(&problem.provenance.golden_sha256, answer))
+        .map_err(|error| Error::infrastructure("encode an answer").cause(error))?;
+    Ok(sha256(&text))
+}
+
+fn read(folder: &Path) -> Result<HashMap<String, Judgement>> {
+    let path = folder.join(JUDGEMENTS);
+    let failed = |error| Error::io(format!("read {}", path.display()), &error);
+    let mut judgements = HashMap::new();
+    let mut lines = match Lines::open(&path, MAX_RECORDS) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(judgements),
+        lines => lines.map_err(failed)?,
+    };
+    // Half a line of a killed process is judged again.
+    while let Some(line) = lines.next_line().map_err(failed)? {
+        if let Ok(record) = serde_json::from_slice::<StoredJudgement>(line) {
+            judgements.insert(record.answer_sha256, record.judgement);
+        }
+    }
+    Ok(judgements)
+}
+
+fn append(folder: &Path, fresh: &[StoredJudgement]) -> Result<()> {
+    let path = folder.join(JUDGEMENTS);
+    let failed = |error: std::io::Error| Error::io(format!("write {}", path.display()), &error);
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options
+        .create(true)
+        .append(true)
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
+        .open(&path)
+        .map_err(failed)?;
+    plain_file::check(&file, MAX_RECORDS).map_err(failed)?;
+    let mut text = Vec::new();
+    let mut last = [b'\n'];
+    if let Some(end) = file.metadata().map_err(failed)?.len().checked_sub(1) {
+        file.read_exact_at(&mut last, end).map_err(failed)?;
+    }
+    if last != *b"\n" {
+        text.push(b'\n');
+    }
+    text.extend(lines(fresh));
+    file.write_all(&text).map_err(failed)
+}
+
+/// All judgements of a folder.
+pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
+    let mut all: Vec<Judgement> = read(folder)?.into_values().collect();
+    all.sort_by(|a, b| {
+        let key = |j: &Judgement| {
+            (
+                j.system.clone(),
+                j.task,
+                j.problem.clone(),
+                j.budget,
+                j.form,
+            )
+        };
+        key(a).cmp(&key(b))
+    });
+    Ok(all)
+}
+
+/// What each answer of a folder took. What was not asked again costs what it did when it was asked.
+pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
+    let replies = stored(folder)?;
+    let asked: HashMap<(&str, &str), &StoredReply> = replies
+        .iter()
+        .filter(|reply| !reply.shared && !reply.request_sha256.is_empty())
+        .map(|reply| ((reply.model.as_str(), reply.request_sha256.as_str()), reply))
+        .collect();
+    let cost = |reply: &StoredReply| {
+        let request = (reply.model.as_str(), reply.request_sha256.as_str());
+        let paid = match reply.shared {
+            true => asked.get(&request).copied().unwrap_or(reply),
+            false => reply,
+        };
+        let usage = &paid.usage;
+        AnswerCost {
+            calls: paid.calls,
+            tokens: usage.prompt_tokens.saturating_add(usage.completion_tokens),
+            dollars: usage.dollars,
+        }
+    };
+    Ok(replies
+        .iter()
+        .map(|reply| (reply.key(), cost(reply)))
+        .collect())
+}
+
+/// What calls of a folder took.
+pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
+    let replies = stored(folder)?;
+    let path = folder.join(SPENDING);
+    let dollars = ceiling::spent(&path)
+        .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
+    let made: Vec<_> = replies.iter().filter(|reply| !reply.shared).collect();
+    let sum =
+        |of: fn(&testwright_models::Usage) -> u64| made.iter().map(|r| of(&r.usage)).sum::<u64>();
+    let mut facts = vec![
+        (
+            "Model calls".to_owned(),
+            made.iter()
+                .map(|r| u64::from(r.calls))
+                .sum::<u64>()
+                .to_string(),
+        ),
+        (
+            "Prompt tokens".to_owned(),
+            sum(|u| u.prompt_tokens).to_string(),
+        ),
+        (
+            "Completion tokens".to_owned(),
+            sum(|u| u.completion_tokens).to_string(),
+        ),
+    ];
+    if let Some(dollars) = dollars.filter(|dollars| *dollars > 0.0) {
+        facts.push(("Dollars".to_owned(), format!("{dollars:.2}")));
+    }
+    Ok(facts)
+}
+
+/// Writes `report.json`, `report.md` and `report.html`.
+pub fn write(folder: &Path, report: &Report) -> Result<PathBuf> {
+    let write = |name: &str, text: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, text)
+            .map_err(|error| Error::io(format!("write {}", path.display()), &error))
+    };
+    let json = serde_json::to_vec_pretty(report)
+        .map_err(|error| Error::infrastructure("encode the report").cause(error))?;
+    write("report.json", &json)?;
+    write("report.md", report.markdown("report.json").as_bytes())?;
+    let html =
+        page(report).map_err(|error| Error::infrastructure("render the report").cause(error))?;
+    write("report.html", html.as_bytes())?;
+    Ok(folder.join("report.html"))
+}

@@ -1,0 +1,150 @@
+//! What is asked of whom: every problem of the chosen tasks, with every chosen context, of every model by every approach.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use testwright_evals::clover::answer::Form;
+use testwright_evals::clover::folder::Benchmark;
+use testwright_evals::clover::problem::sha256;
+use testwright_evals::clover::{Budget, Problem, Task};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+
+use super::PLAN;
+use super::prompts::forms;
+use testwright_agent::approaches::COVER;
+use testwright_config::error::{Error, Result};
+
+/// The approach that asks a model once, and takes what it says.
+pub const SINGLE_CALL: &str = "single-call";
+
+/// `clover.json` of an evaluation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Of the problems, all of them.
+    pub problems_sha256: String,
+    pub models: Vec<String>,
+    /// [`SINGLE_CALL`], and names of agents.
+    #[serde(default = "single_call")]
+    pub approaches: Vec<String>,
+    pub tasks: Vec<Task>,
+    pub budgets: Vec<Budget>,
+    /// Answers are operands and completions, in place of assertions and files.
+    pub part: bool,
+    /// At most so many problems of each task.
+    pub limit: Option<usize>,
+}
+
+fn single_call() -> Vec<String> {
+    vec![SINGLE_CALL.to_owned()]
+}
+
+/// One question to one model, by a single call or through an agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'p> {
+    pub problem: &'p Problem,
+    pub approach: &'p str,
+    pub model: &'p str,
+    pub budget: Budget,
+    pub form: Form,
+}
+
+/// An approach with a model, as in reports and comparisons.
+pub fn system_name(approach: &str, model: &str) -> String {
+    format!("{approach}@{model}")
+}
+
+impl Ask<'_> {
+    pub fn is_for_agent(&self) -> bool {
+        self.approach != SINGLE_CALL
+    }
+
+    pub fn system(&self) -> String {
+        system_name(self.approach, self.model)
+    }
+}
+
+/// Refuses approaches that cannot be put to these tasks.
+pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
+    for name in approaches.iter().filter(|name| *name != SINGLE_CALL) {
+        if name != COVER.name() {
+            return Err(
+                Error::usage(format!("ask by the approach `{name}`")).cause(format!(
+                    "there are {SINGLE_CALL} and {}, with a comma between them for both",
+                    COVER.name()
+                )),
+            );
+        }
+        if tasks.iter().any(|task| *task != Task::Blocks) {
+            return Err(Error::usage(format!("ask by the agent `{name}`"))
+                .cause("it writes tests for given lines, which task 3 alone is about")
+                .hint("add --tasks 3"));
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// Hash of the problems of a benchmark.
+    pub fn hash(benchmark: &Benchmark) -> String {
+        let lines = testwright_evals::clover::folder::lines(&benchmark.problems);
+        sha256(&String::from_utf8_lossy(&lines))
+    }
+
+    /// All questions, the short ones first.
+    pub fn asks<'p>(&'p self, benchmark: &'p Benchmark) -> Vec<Ask<'p>> {
+        let mut asks = Vec::new();
+        for budget in &self.budgets {
+            for task in &self.tasks {
+                let of_task = benchmark.problems.iter().filter(|p| p.task == *task);
+                let problems = of_task.take(self.limit.unwrap_or(usize::MAX));
+                for problem in problems.filter(|p| p.budgets.contains(budget)) {
+                    let systems = self.approaches.iter().flat_map(|approach| {
+                        self.models.iter().map(move |model| (approach, model))
+                    });
+                    asks.extend(systems.map(|(approach, model)| Ask {
+                        problem,
+                        approach,
+                        model,
+                        budget: *budget,
+                        form: self.form(approach, *task),
+                    }));
+                }
+            }
+        }
+        asks
+    }
+
+    /// An agent leaves a whole file, always.
+    fn form(&self, approach: &str, task: Task) -> Form {
+        forms(task)[usize::from(self.part && approach == SINGLE_CALL)]
+    }
+
+    /// Keeps the plan beside its results; of what is there only more may be asked.
+    pub fn write(&self, out: &Path) -> Result<()> {
+        let path = out.join(PLAN);
+        if let Some(before) = Plan::read(out)?
+            && before.problems_sha256 != self.problems_sha256
+        {
+            return Err(Error::usage(format!("go on in {}", out.display()))
+                .cause("it holds answers to other problems")
+                .hint("name another folder with --out"));
+        }
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| Error::infrastructure("encode the plan").cause(error))?;
+        std::fs::create_dir_all(out)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| Error::io(format!("write {}", path.display()), &error))
+    }
+
+    /// `None` where there is none.
+    pub fn read(folder: &Path) -> Result<Option<Plan>> {
+        let path = folder.join(PLAN);
+        let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(|error| Error::io(format!("read {}", path.display()), &error))?,
+        };
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))
+    }
+}

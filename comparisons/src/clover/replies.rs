@@ -1,0 +1,154 @@
+//! Replies of models, and what agents left, on disk, a line each, appended when they come: an evaluation that was ended goes on
+//! with what is there.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use testwright_evals::clover::Budget;
+use testwright_evals::clover::answer::Form;
+use testwright_evals::clover::evaluation::{Answer, AnswerKey, End};
+
+use super::REPLIES;
+use super::plan::{Ask, SINGLE_CALL, system_name};
+use crate::record_file::{Record, RecordFile};
+use testwright_agent::formats::code_block;
+use testwright_config::error::Result;
+use testwright_models::Usage;
+
+/// A reply to one question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredReply {
+    pub problem: String,
+    #[serde(default = "single_call")]
+    pub approach: String,
+    pub model: String,
+    pub budget: Budget,
+    pub form: Form,
+    /// Of the messages of a single call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request_sha256: String,
+    #[serde(flatten)]
+    pub end: End,
+    /// Of a single call what it said; of an agent its test file.
+    pub text: String,
+    /// Model calls.
+    #[serde(default = "one")]
+    pub calls: u32,
+    pub usage: Usage,
+    pub seconds: f64,
+    /// The same messages were sent for another question; nothing was asked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+}
+
+fn single_call() -> String {
+    SINGLE_CALL.to_owned()
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl StoredReply {
+    pub fn system(&self) -> String {
+        system_name(&self.approach, &self.model)
+    }
+
+    /// What of it is judged.
+    pub fn answer(&self) -> Answer {
+        Answer {
+            problem: self.problem.clone(),
+            system: self.system(),
+            budget: self.budget,
+            form: self.form,
+            end: self.end.clone(),
+            code: match self.approach == SINGLE_CALL {
+                true => code_block::code(&self.text).unwrap_or_default(),
+                false => self.text.clone(),
+            },
+        }
+    }
+}
+
+impl Record for StoredReply {
+    type Key = AnswerKey;
+    const WHAT: &'static str = "a reply";
+
+    fn key(&self) -> AnswerKey {
+        (self.problem.clone(), self.system(), self.budget, self.form)
+    }
+}
+
+pub fn key(ask: &Ask<'_>) -> AnswerKey {
+    (ask.problem.id.clone(), ask.system(), ask.budget, ask.form)
+}
+
+/// The replies of a folder, open for more.
+pub type Replies = RecordFile<StoredReply>;
+
+pub fn open(folder: &Path) -> Result<Replies> {
+    RecordFile::open(folder.join(REPLIES))
+}
+
+/// The replies of a folder that nothing is added to.
+pub fn stored(folder: &Path) -> Result<Vec<StoredReply>> {
+    let replies = Replies::read(&folder.join(REPLIES))?;
+    Ok(replies.into_values().collect())
+}
+
+/// What a single call of the model said to the same messages.
+pub fn to_request(replies: &Replies, model: &str, request: &str) -> Option<StoredReply> {
+    replies.find(|reply| {
+        reply.approach == SINGLE_CALL
+            && reply.model == model
+            && reply.request_sha256 == request
+            && !matches!(reply.end, End::NoReply { .. })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn reply(problem: &str, end: End) -> StoredReply {
+        StoredReply {
+            problem: problem.to_owned(),
+            approach: single_call(),
+            model: "m".to_owned(),
+            budget: Budget::Tokens(4),
+            form: Form::Assertion,
+            request_sha256: "r".to_owned(),
+            end,
+            text: "It is\n```python\nassert x == 1\n```\n".to_owned(),
+            calls: 1,
+            usage: Usage::default(),
+            seconds: 1.5,
+            shared: false,
+        }
+    }
+
+    #[test]
+    fn replies_are_shared_by_equal_requests_but_failures_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let replies = open(folder.path()).unwrap();
+        let failed = End::NoReply {
+            reason: "busy".to_owned(),
+        };
+        replies.add(reply("a", failed)).unwrap();
+        assert_eq!(to_request(&replies, "m", "r"), None);
+        let of_agent = StoredReply {
+            approach: "cover".to_owned(),
+            ..reply("b", End::Complete)
+        };
+        assert_eq!(of_agent.answer().code, of_agent.text);
+        replies.add(of_agent).unwrap();
+        assert_eq!(to_request(&replies, "m", "r"), None);
+        replies.add(reply("b", End::Complete)).unwrap();
+        let found = to_request(&replies, "m", "r").unwrap();
+        assert_eq!(found.problem, "b");
+        assert_eq!(found.answer().code, "assert x == 1\n");
+        drop(replies);
+        assert_eq!(stored(folder.path()).unwrap().len(), 3);
+    }
+}

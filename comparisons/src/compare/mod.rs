@@ -1,0 +1,64 @@
+//! Comparisons: every approach × model × instance × sample under the same limits. Each run has a folder of its own, and is
+//! gone on with where it was cut short; what became of it is a line of `runs.jsonl`.
+
+pub mod cell_run;
+mod given;
+mod plan;
+mod plan_request;
+mod predictions;
+mod recorded_model;
+pub mod report;
+mod run_record;
+mod runs;
+mod runs_file;
+mod schedule;
+mod trajectory_page;
+
+use crate::record_file::replace;
+
+pub use given::{Inputs, InstanceInputs, inputs};
+pub use plan::{Cell, Plan, PlanLimits, PlannedGiven, PlannedInstance, System};
+pub use plan_request::PlanRequest;
+pub use predictions::{prediction_sets, write_predictions};
+pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, costs};
+pub use runs::RemoteRuns;
+pub use schedule::{Schedule, Step, StepListener, Summary};
+
+/// Names of files and folders in the folder of a comparison.
+const PLAN: &str = "comparison.json";
+const RUNS: &str = "runs.jsonl";
+const SPENDING: &str = "spending.jsonl";
+/// Runs that workers of a database are asked for at one time.
+pub const REMOTE_RUNS: usize = 256;
+/// What the grader writes.
+pub const GRADING: &str = "grading";
+/// Folder of the predictions.
+pub const PREDICTIONS: &str = "predictions";
+
+/// A name as that of a file or folder: no two names have the same.
+pub fn encoded(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'@' | b'=' => {
+                text.push(char::from(byte));
+            }
+            b'.' if !text.is_empty() => text.push('.'),
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn names_are_files_of_one_folder() {
+        assert_eq!(encoded("gpt-5-mini"), "gpt-5-mini");
+        assert_eq!(encoded("otter:planner=off"), "otter%3Aplanner=off");
+        assert_eq!(encoded(".."), "%2E.");
+        assert_ne!(encoded("a/b"), encoded("a%2Fb"));
+    }
+}

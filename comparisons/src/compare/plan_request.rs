@@ -1,0 +1,101 @@
+//! What a comparison is asked for by names, and the plan that follows.
+
+use testwright_evals::Dataset;
+use testwright_evals::predictions::Predictions;
+
+use super::given::{Inputs, inputs};
+use super::{Plan, System};
+use testwright_agent::approaches::{ModelKind, Variant, model_selection};
+use testwright_config::error::Result;
+use testwright_config::settings::{Effort, Settings};
+use testwright_models::ModelName;
+use testwright_models::price::Prices;
+
+#[derive(Debug, Clone, Default)]
+pub struct PlanRequest {
+    /// With their options.
+    pub approaches: Vec<String>,
+    /// None: that of the settings.
+    pub models: Vec<ModelName>,
+    pub samples: u32,
+    /// Of all runs together.
+    pub max_dollars: Option<f64>,
+    /// What systems are given in place of the golden code patches.
+    pub code_patches: Option<Predictions>,
+}
+
+impl PlanRequest {
+    /// The plan, what its systems are given, and a note for whoever asked.
+    pub fn plan(
+        self,
+        dataset: &Dataset,
+        settings: &Settings,
+    ) -> Result<(Plan, Inputs, Option<String>)> {
+        let variants = self.approaches.iter().map(|name| Variant::parse(name));
+        let mut variants: Vec<Variant> = variants.collect::<Result<_>>()?;
+        let effort = settings.run.effort;
+        let note = effort.and_then(|effort| at_effort(&mut variants, effort));
+        let mut models = self.models;
+        if models.is_empty() {
+            models.extend(model_selection::default_model(settings)?);
+        }
+        if self.max_dollars.is_some() {
+            check_prices(&variants, &models, settings)?;
+        }
+        let systems = System::all(&variants, &models)?;
+        let inputs = inputs(&variants, dataset, self.code_patches.as_ref())?;
+        let plan = Plan::new(dataset, systems, self.samples, settings);
+        let plan = Plan {
+            code_patches: self.code_patches.map(|patches| patches.model),
+            ..plan.with_given(|id| inputs.get(id)?.planned())
+        };
+        Ok((plan, inputs, note))
+    }
+}
+
+fn check_prices(variants: &[Variant], models: &[ModelName], settings: &Settings) -> Result<()> {
+    let prices = Prices::from(&settings.prices);
+    let speaks = variants
+        .iter()
+        .any(|v| v.approach.model() == ModelKind::Language);
+    let mut asked = models.iter().filter(|_| speaks);
+    asked.try_for_each(|model| prices.check(model))
+}
+
+/// Brings those that have levels to this one; a note on the others.
+fn at_effort(variants: &mut [Variant], effort: Effort) -> Option<String> {
+    let mut without: Vec<&str> = Vec::new();
+    for variant in variants {
+        match variant.clone().at_effort(effort) {
+            Some(at_effort) => *variant = at_effort,
+            None => without.push(variant.approach.name()),
+        }
+    }
+    without.dedup();
+    (!without.is_empty()).then(|| format!("without levels of effort: {}", without.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_level_of_effort_is_of_the_approaches_that_have_levels() {
+        let mut variants = ["testwright", "testwright:fix=on", "otter", "libro"]
+            .map(|name| Variant::parse(name).unwrap());
+        let note = at_effort(&mut variants, Effort::Low).unwrap();
+        assert_eq!(note, "without levels of effort: otter, libro");
+        let names: Vec<String> = variants.iter().map(Variant::name).collect();
+        assert_eq!(
+            names,
+            [
+                "testwright:fix=off:review=off",
+                "testwright:review=off",
+                "otter",
+                "libro"
+            ]
+        );
+        assert_eq!(at_effort(&mut variants[..1], Effort::High), None);
+    }
+}

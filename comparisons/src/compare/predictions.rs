@@ -1,0 +1,53 @@
+//! Predictions in the shared format: a file for each system and sample, ready for the public benchmarks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use testwright_evals::predictions::{Prediction, Predictions};
+
+use super::{PREDICTIONS, Plan, RunRecord, RunStatus, encoded};
+use testwright_config::error::{Error, Result};
+
+/// By system and sample; a run that could not be made predicts nothing, and does not count.
+pub fn prediction_sets(plan: &Plan, runs: &[RunRecord]) -> Vec<Predictions> {
+    let mut by_name: BTreeMap<String, BTreeMap<String, Prediction>> = BTreeMap::new();
+    for run in runs {
+        if run.status == RunStatus::Infrastructure {
+            continue;
+        }
+        let model = run.prediction_set();
+        let prediction = Prediction {
+            instance_id: run.instance_id.clone(),
+            model_name_or_path: model.clone(),
+            model_patch: run.patch.clone(),
+        };
+        let set = by_name.entry(model).or_default();
+        set.insert(run.instance_id.clone(), prediction);
+    }
+    let names = plan.systems.iter().flat_map(|system| {
+        (1..=system.samples(plan.samples)).map(|sample| system.prediction_set(sample))
+    });
+    names
+        .map(|model| Predictions {
+            by_instance: by_name.remove(&model).unwrap_or_default(),
+            model,
+        })
+        .collect()
+}
+
+/// Writes `predictions/NAME.jsonl` for each set.
+pub fn write_predictions(folder: &Path, sets: &[Predictions]) -> Result<()> {
+    let folder = folder.join(PREDICTIONS);
+    let failed =
+        |error: std::io::Error| Error::io(format!("write to {}", folder.display()), &error);
+    for set in sets {
+        let mut text = Vec::new();
+        for prediction in set.by_instance.values() {
+            serde_json::to_writer(&mut text, prediction).map_err(|e| failed(e.into()))?;
+            text.push(b'\n');
+        }
+        let path = folder.join(format!("{}.jsonl", encoded(&set.model)));
+        super::replace(&path, &text).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! A recorded run's model: its replies in their order.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use testwright_agent::approaches::given::Given;
+use testwright_agent::trajectory::{Event, NoReplyCause, RunFolder};
+use testwright_config::error::{Error, Result};
+use testwright_models::{Model, ModelError, Reply, Request};
+
+/// What a recorded run was given beyond the issue.
+pub fn given(folder: &Path) -> Result<Given> {
+    match events(folder)?.first() {
+        Some(Event::Started(started)) => Given::of_record(&started.settings),
+        _ => Ok(Given::default()),
+    }
+}
+
+fn events(folder: &Path) -> Result<Vec<Event>> {
+    RunFolder::read(folder).map_err(|error| {
+        Error::usage(error.to_string()).hint("replay takes the folder of a comparison that ended")
+    })
+}
+
+/// What the model did in a recorded run.
+type Recorded = std::result::Result<Box<Reply>, ModelError>;
+
+pub struct RecordedModel {
+    name: String,
+    replies: Mutex<VecDeque<Recorded>>,
+}
+
+impl RecordedModel {
+    pub fn open(folder: &Path, name: &str) -> Result<Self> {
+        let replies = events(folder)?.into_iter().filter_map(|event| match event {
+            Event::Reply { reply, .. } => Some(Ok(Box::new(reply))),
+            // Older tool answers were cut.
+            Event::Compacted { .. } => Some(Err(ModelError::ContextFull(
+                "as it was recorded".to_owned(),
+            ))),
+            Event::NoReply { why, .. } => Some(Err(match why {
+                NoReplyCause::ContextFull { message } => ModelError::ContextFull(message),
+                NoReplyCause::TimeUp { begun } => ModelError::TimeUp { begun },
+            })),
+            _ => None,
+        });
+        Ok(RecordedModel {
+            name: name.to_owned(),
+            replies: Mutex::new(replies.collect()),
+        })
+    }
+}
+
+#[async_trait]
+impl Model for RecordedModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn complete(&self, _: &Request) -> std::result::Result<Reply, ModelError> {
+        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        match replies.pop_front() {
+            Some(recorded) => recorded.map(|reply| *reply),
+            None => Err(ModelError::NotRecorded(
+                "the recorded run asks its model nothing more".to_owned(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use testwright_agent::trajectory::Purpose;
+
+    #[tokio::test]
+    async fn a_call_without_a_reply_takes_its_place_among_the_replies() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunFolder::create(folder.path()).unwrap();
+        let reply = |purpose, content: &str| Event::Reply {
+            purpose,
+            request: String::new(),
+            asked: Vec::new(),
+            reply: Reply {
+                content: content.to_owned(),
+                ..Reply::default()
+            },
+            seconds: 0.0,
+        };
+        let missing = |purpose, why| Event::NoReply { purpose, why };
+        let message = "too long".to_owned();
+        let full = NoReplyCause::ContextFull { message };
+        for event in [
+            reply(Purpose::Step, "one"),
+            missing(Purpose::Review, full),
+            reply(Purpose::Step, "two"),
+            Event::Compacted { until: 2 },
+            reply(Purpose::Step, "three"),
+            missing(Purpose::Step, NoReplyCause::TimeUp { begun: true }),
+        ] {
+            run.append(&event).unwrap();
+        }
+        drop(run);
+        let model = RecordedModel::open(folder.path(), "m").unwrap();
+        let request = Request {
+            messages: Vec::new(),
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: None,
+            max_tokens: None,
+        };
+        let mut found = Vec::new();
+        for _ in 0..7 {
+            found.push(match model.complete(&request).await {
+                Ok(reply) => reply.content,
+                Err(error) => error.to_string(),
+            });
+        }
+        let full = |why| format!("the prompt does not fit into the model's context: {why}");
+        assert_eq!(
+            found,
+            [
+                "one".to_owned(),
+                full("too long"),
+                "two".to_owned(),
+                full("as it was recorded"),
+                "three".to_owned(),
+                "the time of the recorded run was up".to_owned(),
+                "the recorded run asks its model nothing more".to_owned(),
+            ]
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! What became of a run, from its trajectory: a line of `runs.jsonl`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use testwright_tools::tool::Tool as _;
+use testwright_tools::tools::{RunPytest, Submit};
+
+use super::{Cell, System};
+use crate::record_file::Record;
+use testwright_agent::agent::Outcome;
+use testwright_agent::trajectory::{Event, Purpose};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    pub instance_id: String,
+    pub approach: String,
+    pub model: String,
+    pub sample: u32,
+    pub status: RunStatus,
+    /// How it ended, in a line.
+    pub outcome: String,
+    /// Of a test that was handed in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// Of a test, from 0 to 1; 0 where the gate found fault with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    #[serde(flatten)]
+    pub cost: RunCost,
+    /// The parts of the cost, by stage: of a pipeline, its own; of an agent, its steps, its reviews and its tools.
+    pub stages: BTreeMap<String, StageCost>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// A test was handed in; what the gate says of it is in the record alone.
+    Submitted,
+    /// It came to an end without a test.
+    NothingSubmitted,
+    /// The sandbox, the disk, the model's service: nobody's failure, and tried again.
+    Infrastructure,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunCost {
+    pub model_calls: u32,
+    pub failed_calls: u32,
+    pub malformed_calls: u32,
+    pub tool_calls: u32,
+    pub prompt_tokens: u64,
+    pub cached_tokens: u64,
+    pub completion_tokens: u64,
+    /// `None` where the model has no price.
+    pub dollars: Option<f64>,
+    /// Waiting for the model.
+    pub model_seconds: f64,
+    pub tool_seconds: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageCost {
+    pub model_calls: u32,
+    pub tokens: u64,
+    pub model_seconds: f64,
+    pub tool_seconds: f64,
+}
+
+impl StageCost {
+    pub fn add(&mut self, other: StageCost) {
+        self.model_calls += other.model_calls;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.model_seconds += other.model_seconds;
+        self.tool_seconds += other.tool_seconds;
+    }
+}
+
+impl RunCost {
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+}
+
+/// What a run cost, and its parts by stage.
+pub fn costs(events: &[Event]) -> (RunCost, BTreeMap<String, StageCost>) {
+    let mut counter = CostCounter::default();
+    events.iter().for_each(|event| counter.add(event));
+    counter.finish()
+}
+
+/// Sums what the events of a run cost, one after the other.
+#[derive(Default)]
+pub struct CostCounter {
+    cost: RunCost,
+    stages: BTreeMap<String, StageCost>,
+    /// Of a stage whose result is still to come.
+    open: StageCost,
+    dollars: Option<Option<f64>>,
+}
+
+impl CostCounter {
+    pub fn add(&mut self, event: &Event) {
+        let CostCounter {
+            cost,
+            stages,
+            open,
+            dollars,
+        } = self;
+        match event {
+            Event::Reply {
+                purpose,
+                reply,
+                seconds,
+                ..
+            } => {
+                let usage = &reply.usage;
+                cost.model_calls += 1;
+                cost.failed_calls += reply.failed_tries;
+                cost.malformed_calls += u32::try_from(reply.malformed.len()).unwrap_or(u32::MAX);
+                cost.prompt_tokens = cost.prompt_tokens.saturating_add(usage.prompt_tokens);
+                cost.cached_tokens = cost.cached_tokens.saturating_add(usage.cached_tokens);
+                cost.completion_tokens = cost
+                    .completion_tokens
+                    .saturating_add(usage.completion_tokens);
+                cost.model_seconds += seconds;
+                let sum = dollars.unwrap_or(Some(0.0));
+                *dollars = Some(sum.zip(usage.dollars).map(|(a, b)| a + b));
+                let call = StageCost {
+                    model_calls: 1,
+                    tokens: usage.prompt_tokens.saturating_add(usage.completion_tokens),
+                    model_seconds: *seconds,
+                    tool_seconds: 0.0,
+                };
+                match purpose {
+                    Purpose::Prompt => open.add(call),
+                    Purpose::Step => stages.entry("step".to_owned()).or_default().add(call),
+                    Purpose::Review => stages.entry("review".to_owned()).or_default().add(call),
+                }
+            }
+            Event::Answer(answer) => {
+                cost.tool_calls += 1;
+                cost.tool_seconds += answer.seconds;
+                let stage = match answer.tool.as_str() {
+                    RunPytest::NAME => "run",
+                    Submit::NAME => "hand in",
+                    tool => tool,
+                };
+                stages.entry(stage.to_owned()).or_default().tool_seconds += answer.seconds;
+            }
+            Event::Stage { stage, .. } => {
+                let done = std::mem::take(open);
+                stages.entry(stage.clone()).or_default().add(done);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn finish(mut self) -> (RunCost, BTreeMap<String, StageCost>) {
+        if self.open != StageCost::default() {
+            let rest = self.stages.entry("cut short".to_owned());
+            rest.or_default().add(self.open);
+        }
+        self.cost.dollars = self.dollars.unwrap_or(Some(0.0));
+        (self.cost, self.stages)
+    }
+}
+
+impl RunRecord {
+    /// `outcome` is how it ended now; a run that had ended before says so itself.
+    pub fn of(cell: &Cell, events: &[Event], outcome: &Outcome) -> Self {
+        let (cost, stages) = costs(events);
+        let patch = outcome.patch().filter(|patch| !patch.trim().is_empty());
+        let status = match patch {
+            Some(_) => RunStatus::Submitted,
+            None if outcome.is_final() => RunStatus::NothingSubmitted,
+            None => RunStatus::Infrastructure,
+        };
+        RunRecord {
+            instance_id: cell.instance.clone(),
+            approach: cell.system.approach.clone(),
+            model: cell.system.model.clone(),
+            sample: cell.sample,
+            status,
+            outcome: outcome
+                .summary()
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            patch: patch.map(str::to_owned),
+            confidence: outcome.confidence(),
+            cost,
+            stages,
+        }
+    }
+
+    /// In a replay nothing is measured: seconds are those of the recording.
+    pub fn take_seconds(&mut self, recorded: &RunRecord) {
+        self.cost.model_seconds = recorded.cost.model_seconds;
+        self.cost.tool_seconds = recorded.cost.tool_seconds;
+        for (name, stage) in &mut self.stages {
+            let recorded = recorded.stages.get(name).copied().unwrap_or_default();
+            stage.model_seconds = recorded.model_seconds;
+            stage.tool_seconds = recorded.tool_seconds;
+        }
+    }
+}
+
+/// Names a line of `runs.jsonl`.
+pub type RunKey = (String, String, String, u32);
+
+impl RunRecord {
+    /// Of its prediction.
+    pub fn prediction_set(&self) -> String {
+        let system = System {
+            approach: self.approach.clone(),
+            model: self.model.clone(),
+            oracle_samples: None,
+            given: Vec::new(),
+        };
+        system.prediction_set(self.sample)
+    }
+}
+
+impl Record for RunRecord {
+    type Key = RunKey;
+    const WHAT: &'static str = "a run";
+
+    fn key(&self) -> RunKey {
+        let RunRecord {
+            instance_id,
+            approach,
+            model,
+            sample,
+            ..
+        } = self;
+        (
+            instance_id.clone(),
+            approach.clone(),
+            model.clone(),
+            *sample,
+        )
+    }
+}
+
+impl Cell {
+    pub fn key(&self) -> RunKey {
+        let System {
+            approach, model, ..
+        } = &self.system;
+        (
+            self.instance.clone(),
+            approach.clone(),
+            model.clone(),
+            self.sample,
+        )
+    }
+}

@@ -1,0 +1,142 @@
+//! One run of a comparison: begun, or gone on with where it was cut short; here, or by the workers of a daemon.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use testwright_evals::Instance;
+use testwright_evals::harness::Harness;
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::repository::Source;
+use tokio::sync::Semaphore;
+
+use super::cell_run::{self, CellTask};
+use super::given::Inputs;
+use super::recorded_model::RecordedModel;
+use super::{Cell, RunRecord, System};
+use super::{recorded_model, trajectory_page};
+use testwright_agent::agent::{Outcome, ProcessorShare, Progress};
+use testwright_agent::approaches::Variant;
+use testwright_agent::approaches::given::Given;
+use testwright_agent::setup::{self, ModelArgs};
+use testwright_agent::trajectory::RunFolder;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_models::ceiling::Ceiling;
+use testwright_models::{Model, ModelName};
+
+/// Makes runs elsewhere.
+#[async_trait]
+pub trait RemoteRuns: Send + Sync {
+    /// Has the run made, unless it was; what a run leaves is in the folder then.
+    async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome>;
+
+    /// What all of them cost until now, with calls that failed; `None` where no model was called.
+    async fn dollars(&self) -> Result<Option<f64>>;
+}
+
+/// What all runs share.
+pub struct RunContext<'a> {
+    pub settings: &'a Settings,
+    pub harness: &'a Harness,
+    /// Folder of the comparison.
+    pub folder: &'a Path,
+    pub ceiling: Option<Arc<Ceiling>>,
+    pub processors: Arc<Semaphore>,
+    /// A comparison whose replies are played again.
+    pub recording: Option<&'a Path>,
+    /// What systems may be given beyond the issues.
+    pub inputs: &'a Inputs,
+}
+
+impl RunContext<'_> {
+    /// From the old code to the record of the run.
+    pub async fn run(
+        &self,
+        cell: &Cell,
+        instance: &Instance,
+        code: &(Source, Environment),
+        progress: Arc<dyn Progress>,
+    ) -> Result<(RunRecord, Outcome)> {
+        let out = self.folder.join(cell.folder());
+        let outcome = match cell_run::ended(&out)? {
+            Some(outcome) => outcome,
+            None => self.work(cell, instance, code, &out, progress).await?,
+        };
+        record(cell, &out, outcome)
+    }
+
+    /// The same, made elsewhere.
+    pub async fn run_remotely(
+        &self,
+        cell: &Cell,
+        instance: &Instance,
+        remote: &dyn RemoteRuns,
+    ) -> Result<(RunRecord, Outcome)> {
+        let out = self.folder.join(cell.folder());
+        let outcome = match cell_run::ended(&out)? {
+            Some(outcome) => outcome,
+            None => remote.run(cell, self.task(cell, instance)?, &out).await?,
+        };
+        record(cell, &out, outcome)
+    }
+
+    async fn work(
+        &self,
+        cell: &Cell,
+        instance: &Instance,
+        code: &(Source, Environment),
+        out: &Path,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Outcome> {
+        let task = self.task(cell, instance)?;
+        let job = task.job(self.harness, self.settings, &code.0, out)?;
+        let model = self.model(cell, progress.clone())?;
+        let processor = ProcessorShare::of(self.processors.clone());
+        let record = cell_run::work(job, self.harness, code, model, processor, progress).await?;
+        Ok(record.outcome)
+    }
+
+    fn task(&self, cell: &Cell, instance: &Instance) -> Result<CellTask> {
+        let approach = Variant::parse(&cell.system.approach)?;
+        let given = self.given(cell, &approach)?;
+        let System {
+            approach, model, ..
+        } = &cell.system;
+        Ok(CellTask::new(instance, approach, model, given))
+    }
+
+    /// A replay gives what is on record.
+    fn given(&self, cell: &Cell, approach: &Variant) -> Result<Given> {
+        if let Some(recording) = self.recording {
+            return recorded_model::given(&recording.join(cell.folder()));
+        }
+        let inputs = self.inputs.get(&cell.instance);
+        let given = inputs.map(|inputs| inputs.given(approach.options()));
+        Ok(given.unwrap_or_default())
+    }
+
+    fn model(&self, cell: &Cell, progress: Arc<dyn Progress>) -> Result<Arc<dyn Model>> {
+        let name = &cell.system.model;
+        if let Some(recording) = self.recording {
+            let folder = recording.join(cell.folder());
+            return Ok(Arc::new(RecordedModel::open(&folder, name)?));
+        }
+        let args = ModelArgs {
+            record: None,
+            quota: self.ceiling.clone().map(|ceiling| ceiling as _),
+        };
+        setup::model(self.settings, &ModelName::parse(name)?, args, progress)
+    }
+}
+
+/// Of a run that has ended.
+fn record(cell: &Cell, out: &Path, outcome: Outcome) -> Result<(RunRecord, Outcome)> {
+    let events = match cell_run::trajectory(out).is_file() {
+        true => RunFolder::read(out).map_err(Error::from)?,
+        // It ended before its first step.
+        false => Vec::new(),
+    };
+    trajectory_page::write(out, &cell.name(), &events, &outcome)?;
+    Ok((RunRecord::of(cell, &events, &outcome), outcome))
+}

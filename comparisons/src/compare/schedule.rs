@@ -1,0 +1,412 @@
+//! All runs, side by side: while one waits for its model, another has the processor. Instances are taken in the grader's
+//! order, so that an environment is used while it is at hand, and is made ready once for all runs on it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use testwright_evals::harness::Harness;
+use testwright_evals::{Dataset, Instance};
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+use testwright_sandboxes::repository::Source;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::JoinSet;
+
+use super::given::Inputs;
+use super::runs::{RemoteRuns, RunContext};
+use super::{Cell, Plan, RunRecord, RunStatus, SPENDING, runs_file};
+use testwright_agent::agent::{Outcome, Progress, StepView};
+use testwright_agent::setup;
+use testwright_config::error::{Error, Kind, Result};
+use testwright_config::settings::Settings;
+use testwright_models::ceiling::Ceiling;
+
+/// What a comparison runs with.
+pub struct Schedule<'a> {
+    pub plan: &'a Plan,
+    pub dataset: &'a Dataset,
+    pub settings: &'a Settings,
+    pub harness: &'a Harness,
+    pub folder: &'a Path,
+    /// Of all runs together.
+    pub max_dollars: Option<f64>,
+    /// Processors that tools have.
+    pub workers: usize,
+    /// Runs that go on at one time, with those that wait for their models.
+    pub runs_at_once: usize,
+    pub recording: Option<&'a Path>,
+    /// What systems may be given beyond the issues.
+    pub inputs: &'a Inputs,
+    /// Makes the runs instead of this process.
+    pub remote: Option<&'a dyn RemoteRuns>,
+}
+
+/// What happens, for a display.
+#[derive(Debug)]
+pub enum Step<'s> {
+    Building {
+        instance: &'s str,
+        step: &'s str,
+    },
+    Working {
+        cell: &'s Cell,
+        what: &'s str,
+    },
+    /// `fresh` unless it was there from before.
+    Ended {
+        run: &'s RunRecord,
+        fresh: bool,
+    },
+    Note {
+        text: &'s str,
+    },
+}
+
+pub type StepListener = Arc<dyn Fn(&Step<'_>) + Send + Sync>;
+
+/// What became of it all.
+#[derive(Debug)]
+pub struct Summary {
+    /// In the order of the plan.
+    pub runs: Vec<RunRecord>,
+    pub interrupted: bool,
+    /// Runs that were not begun, and why.
+    pub not_made: Option<(usize, String)>,
+    /// With calls that failed; `None` where nothing has a price.
+    pub dollars: Option<f64>,
+}
+
+impl Summary {
+    /// Of the runs that are there.
+    pub fn of_folder(folder: &Path, plan: &Plan) -> Result<Self> {
+        let mut runs = runs_file::stored(folder)?;
+        let cells = plan.cells(plan.instances.iter().map(|i| i.id.as_str()));
+        Ok(Summary {
+            runs: cells
+                .iter()
+                .filter_map(|cell| runs.remove(&cell.key()))
+                .collect(),
+            interrupted: false,
+            not_made: None,
+            dollars: None,
+        })
+    }
+}
+
+/// Runs of a model that ended, one after the other, because it could not be used: then it is left alone.
+const OUTAGE: u32 = 3;
+
+/// What is known while runs go on.
+struct State {
+    interrupted: AtomicBool,
+    /// Failures of models in a row, by name.
+    failures: Mutex<BTreeMap<String, u32>>,
+    not_made: AtomicU32,
+    why: Mutex<Option<String>>,
+}
+
+type Code = std::result::Result<(Source, Environment), Outcome>;
+
+impl Schedule<'_> {
+    pub async fn work(&self, listener: StepListener) -> Result<Summary> {
+        let file = runs_file::open(self.folder)?;
+        let ceiling = self.ceiling()?;
+        let context = RunContext {
+            settings: self.settings,
+            harness: self.harness,
+            folder: self.folder,
+            ceiling: ceiling.clone(),
+            processors: Arc::new(Semaphore::new(self.workers.max(1))),
+            recording: self.recording,
+            inputs: self.inputs,
+        };
+        let mut instances: Vec<&Instance> = self.dataset.instances.iter().collect();
+        instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));
+        let cells = self
+            .plan
+            .cells(instances.iter().map(|i| i.instance_id.as_str()));
+        let state = Arc::new(State {
+            interrupted: AtomicBool::new(false),
+            failures: Mutex::default(),
+            not_made: AtomicU32::new(0),
+            why: Mutex::default(),
+        });
+        let watched = state.clone();
+        // Ends with this.
+        let mut watch = JoinSet::new();
+        watch.spawn(async move {
+            setup::interrupted().await;
+            watched.interrupted.store(true, Ordering::SeqCst);
+        });
+        let recorded = match self.recording {
+            Some(folder) => runs_file::stored(folder)?,
+            None => BTreeMap::new(),
+        };
+        let code: BTreeMap<&str, OnceCell<Code>> = instances
+            .iter()
+            .map(|i| (i.instance_id.as_str(), OnceCell::new()))
+            .collect();
+        let runs = cells.iter().map(|cell| {
+            let (file, context, state, listener) = (&file, &context, &state, &listener);
+            let (code, recorded) = (&code, &recorded);
+            async move {
+                if let Some(run) = file
+                    .get(&cell.key())
+                    .filter(|r| r.status != RunStatus::Infrastructure)
+                {
+                    listener(&Step::Ended {
+                        run: &run,
+                        fresh: false,
+                    });
+                    return Ok(());
+                }
+                let recorded = recorded.get(&cell.key());
+                if let Some(failed) = recorded.filter(|r| r.status == RunStatus::Infrastructure) {
+                    return file.add(failed.clone());
+                }
+                if !self.may_begin(cell, state, context.ceiling.as_deref()) {
+                    return Ok(());
+                }
+                let (Some(instance), Some(code)) = (
+                    self.dataset.get(&cell.instance),
+                    code.get(cell.instance.as_str()),
+                ) else {
+                    return Ok(());
+                };
+                let made = match self.remote {
+                    Some(remote) => {
+                        listener(&Step::Working {
+                            cell,
+                            what: "elsewhere",
+                        });
+                        tokio::select! {
+                            run = context.run_remotely(cell, instance, remote) => failed_run(cell, run),
+                            () = setup::interrupted() => {
+                                state.interrupted.store(true, Ordering::SeqCst);
+                                return Ok(());
+                            }
+                        }
+                    }
+                    None => {
+                        let code = code
+                            .get_or_init(|| self.code(context, instance, listener))
+                            .await;
+                        self.one(context, cell, instance, code, listener).await
+                    }
+                };
+                let (mut run, outcome) = match made {
+                    // It was ended where it was made.
+                    Err(error) if error.kind == Kind::Interrupted => {
+                        state.interrupted.store(true, Ordering::SeqCst);
+                        return Ok(());
+                    }
+                    made => made?,
+                };
+                state.note(&run.model, &outcome);
+                if outcome == Outcome::Interrupted {
+                    return Ok(());
+                }
+                if let Some(recorded) = recorded {
+                    run.take_seconds(recorded);
+                }
+                listener(&Step::Ended {
+                    run: &run,
+                    fresh: true,
+                });
+                file.add(run)
+            }
+        });
+        let mut ended = futures::stream::iter(runs).buffer_unordered(self.runs_at_once.max(1));
+        let mut failure = None;
+        while let Some(run) = ended.next().await {
+            if let Err(error) = run {
+                // The others end where they are: what they did is on disk.
+                failure.get_or_insert(error);
+                break;
+            }
+        }
+        drop(ended);
+        drop(watch);
+        if let (Some(remote), Some(ceiling)) = (self.remote, &ceiling)
+            && let Some(dollars) = remote.dollars().await?
+        {
+            ceiling.count_workers(dollars)?;
+        }
+        if let Some(error) = failure {
+            self.harness.backend.abandon().await?;
+            return Err(error);
+        }
+        let interrupted = state.interrupted.load(Ordering::SeqCst);
+        if interrupted {
+            // An environment may have been in the making.
+            self.harness.backend.abandon().await?;
+        }
+        let not_made = state.not_made.load(Ordering::SeqCst) as usize;
+        let why = state
+            .why
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        Ok(Summary {
+            runs: file.keep(cells.iter().map(Cell::key))?,
+            interrupted,
+            not_made: why.map(|why| (not_made, why)),
+            dollars: ceiling.map(|ceiling| ceiling.spent()),
+        })
+    }
+
+    fn ceiling(&self) -> Result<Option<Arc<Ceiling>>> {
+        let path = self.folder.join(SPENDING);
+        if let Some(recording) = self.recording {
+            // What the calls cost when they were made.
+            let from = recording.join(SPENDING);
+            if from.is_file() && !path.exists() {
+                let read = plain_file::read(&from, Links::Refuse, MAX_DOCUMENT);
+                let copied = read.and_then(|spent| std::fs::write(&path, spent));
+                copied.map_err(|e| Error::io(format!("copy {}", from.display()), &e))?;
+            }
+            return Ok(None);
+        }
+        let opened = Ceiling::open(&path, self.max_dollars);
+        let opened = opened.map_err(|e| Error::io(format!("open {}", path.display()), &e))?;
+        Ok(Some(Arc::new(opened)))
+    }
+
+    fn may_begin(&self, cell: &Cell, state: &State, ceiling: Option<&Ceiling>) -> bool {
+        if state.interrupted.load(Ordering::SeqCst) {
+            return false;
+        }
+        let failures = state
+            .failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let model = &cell.system.model;
+        let why = if ceiling.is_some_and(Ceiling::is_reached) {
+            "the ceiling of --max-dollars is reached".to_owned()
+        } else if failures.get(model).is_some_and(|n| *n >= OUTAGE) {
+            format!("the model {model} could not be used in {OUTAGE} runs one after the other")
+        } else {
+            return true;
+        };
+        state.not_made.fetch_add(1, Ordering::SeqCst);
+        let mut first = state.why.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(why);
+        false
+    }
+
+    /// The old code of an instance and its environment.
+    async fn code(
+        &self,
+        context: &RunContext<'_>,
+        instance: &Instance,
+        listener: &StepListener,
+    ) -> Code {
+        let id = instance.instance_id.clone();
+        let listener = listener.clone();
+        let report = move |step: testwright_evals::harness::Step| {
+            if let testwright_evals::harness::Step::Building { step, .. } = step {
+                listener(&Step::Building {
+                    instance: &id,
+                    step: &step,
+                });
+            }
+        };
+        // Nobody closes it.
+        let _processor = context.processors.acquire().await.ok();
+        tokio::select! {
+            code = self.harness.old_code(instance, &report) => code.map_err(|failed| {
+                Outcome::Infrastructure {
+                    message: failed.to_string(),
+                    hint: None,
+                    shortage: failed.shortage,
+                }
+            }),
+            () = setup::interrupted() => Err(Outcome::Interrupted),
+        }
+    }
+
+    async fn one(
+        &self,
+        context: &RunContext<'_>,
+        cell: &Cell,
+        instance: &Instance,
+        code: &Code,
+        listener: &StepListener,
+    ) -> Result<(RunRecord, Outcome)> {
+        let code = match code {
+            Ok(code) => code,
+            Err(outcome) => return Ok((RunRecord::of(cell, &[], outcome), outcome.clone())),
+        };
+        let progress = Arc::new(CellProgress {
+            cell: cell.clone(),
+            listener: listener.clone(),
+        });
+        failed_run(cell, context.run(cell, instance, code, progress).await)
+    }
+}
+
+/// What failed for a reason of the machine is a run that ended so: others go on.
+fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunRecord, Outcome)> {
+    match run {
+        Err(error) if error.kind.is_infrastructure() => {
+            let outcome = Outcome::Infrastructure {
+                message: error.cause.unwrap_or(error.message),
+                hint: error.hint,
+                shortage: error.kind.shortage(),
+            };
+            Ok((RunRecord::of(cell, &[], &outcome), outcome))
+        }
+        run => run,
+    }
+}
+
+impl State {
+    fn note(&self, model: &str, outcome: &Outcome) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failures.entry(model.to_owned()).or_default();
+        match outcome {
+            Outcome::ModelFailed { .. } => *count += 1,
+            outcome if outcome.is_final() => *count = 0,
+            _ => {}
+        }
+    }
+}
+
+/// What a run tells, as steps of the comparison.
+struct CellProgress {
+    cell: Cell,
+    listener: StepListener,
+}
+
+impl Progress for CellProgress {
+    fn phase(&self, name: &str, _: &str) {
+        self.working(name);
+    }
+
+    fn begins(&self, view: &StepView<'_>) {
+        self.working(view.what);
+    }
+
+    fn ended(&self, _: &StepView<'_>) {}
+
+    fn stage(&self, stage: &str, _: &str) {
+        self.working(stage);
+    }
+
+    fn note(&self, text: &str) {
+        let text = format!("{}: {text}", self.cell.name());
+        (self.listener)(&Step::Note { text: &text });
+    }
+}
+
+impl CellProgress {
+    fn working(&self, what: &str) {
+        (self.listener)(&Step::Working {
+            cell: &self.cell,
+            what,
+        });
+    }
+}

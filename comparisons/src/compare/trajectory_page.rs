@@ -1,0 +1,46 @@
+//! A run as a page: what the model was asked, what it answered, what its calls came to.
+
+use std::path::Path;
+
+use serde::Serialize;
+use testwright_evals::document::html::{self, STYLE};
+use testwright_evals::foreign_text;
+
+use testwright_agent::agent::Outcome;
+use testwright_agent::trajectory::entry_view::{self, EntryView};
+use testwright_agent::trajectory::{Event, entries};
+use testwright_config::error::{Error, Result};
+
+/// Name of the page in the run's folder.
+pub const FILE: &str = "trajectory.html";
+
+const TEMPLATE: &str = include_str!("trajectory.html");
+
+#[derive(Serialize)]
+struct Page<'e> {
+    title: &'e str,
+    style: String,
+    style_hash: String,
+    outcome: String,
+    patch: Option<&'e str>,
+    entries: Vec<EntryView>,
+}
+
+pub fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> Result<()> {
+    let path = folder.join(FILE);
+    let style = format!("{STYLE}{}", entry_view::STYLE);
+    let page = Page {
+        title: name,
+        style_hash: html::hash(&style),
+        style,
+        outcome: outcome.summary(),
+        patch: outcome.written_patch(),
+        entries: entries(events).into_iter().map(EntryView::of).collect(),
+    };
+    let text = |text: &str| foreign_text::lines(&entry_view::cut(text));
+    let page = html::render_with(FILE, TEMPLATE, &page, text)
+        .map_err(|error| Error::infrastructure(format!("make {}", path.display())).cause(error))?;
+    let written = super::replace(&path, page.as_bytes());
+    written.map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
+    Ok(())
+}

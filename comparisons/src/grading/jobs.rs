@@ -1,0 +1,86 @@
+//! What is graded: every instance with the predictions of every set.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use testwright_evals::Instance;
+use testwright_evals::dataset::Dataset;
+use testwright_evals::harness::{Job, Results};
+use testwright_evals::predictions::{Prediction, Predictions};
+
+use testwright_config::error::{Error, Result};
+
+/// Instances without a prediction: they count as such in every rate.
+pub fn missing(dataset: &Dataset, sets: &[Predictions]) -> Vec<Prediction> {
+    let of_set = |set: &Predictions| -> Vec<Prediction> {
+        let absent = |instance: &&Instance| !set.by_instance.contains_key(&instance.instance_id);
+        let none = |instance: &Instance| Prediction {
+            instance_id: instance.instance_id.clone(),
+            model_name_or_path: set.model.clone(),
+            model_patch: None,
+        };
+        dataset.instances.iter().filter(absent).map(none).collect()
+    };
+    sets.iter().flat_map(of_set).collect()
+}
+
+pub fn jobs<'b>(
+    dataset: &'b Dataset,
+    sets: &'b [Predictions],
+    missing: &'b [Prediction],
+) -> Vec<Job<'b>> {
+    let of_instance = |instance: &'b Instance| {
+        let given = sets
+            .iter()
+            .filter_map(|set| set.by_instance.get(&instance.instance_id));
+        let absent = missing
+            .iter()
+            .filter(|p| p.instance_id == instance.instance_id);
+        Job {
+            instance,
+            predictions: given.chain(absent).collect(),
+        }
+    };
+    dataset.instances.iter().map(of_instance).collect()
+}
+
+/// Results of a model that an error names; the rest is shown by dots.
+const NAMED: usize = 3;
+
+/// A report is on all that its folder holds: refuses where results are there that these jobs do not ask for.
+pub fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
+    let wanted: BTreeSet<(&str, &str)> = jobs
+        .iter()
+        .flat_map(|job| job.predictions.iter())
+        .map(|p| (p.model_name_or_path.as_str(), p.instance_id.as_str()))
+        .collect();
+    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for result in results.all() {
+        let (model, instance) = (result.prediction.as_str(), result.instance_id.as_str());
+        if !wanted.contains(&(model, instance)) {
+            others.entry(model).or_default().push(instance);
+        }
+    }
+    let number: usize = others.values().map(Vec::len).sum();
+    if number == 0 {
+        return Ok(());
+    }
+    let of_model = |(model, instances): (&str, Vec<&str>)| {
+        let more = if instances.len() > NAMED { ", …" } else { "" };
+        let named = &instances[..instances.len().min(NAMED)];
+        format!("{model}: {}{more}", named.join(", "))
+    };
+    let models = others.len();
+    let mut named: Vec<String> = others.into_iter().take(NAMED).map(of_model).collect();
+    if models > NAMED {
+        named.push("…".to_owned());
+    }
+    let results = if number == 1 { "result" } else { "results" };
+    Err(Error::usage("grade")
+        .cause(format!(
+            "{} holds {number} {results} that this command does not ask for ({})",
+            out.display(),
+            named.join("; ")
+        ))
+        .hint("name another folder with --out, or the same instances and predictions"))
+}

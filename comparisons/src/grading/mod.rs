@@ -1,0 +1,213 @@
+//! Grading: predictions on a dataset, by this process or by the workers of a database, with reports.
+
+mod errors;
+mod jobs;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use testwright_evals::InstanceResult;
+use testwright_evals::dataset::Dataset;
+use testwright_evals::harness::{self, Harness, Job, PortableResult, Progress, Results};
+use testwright_evals::predictions::{Predictions, Warning};
+use testwright_evals::report::{self, Report, RunMetadata};
+
+use testwright_agent::setup::{HarnessArgs, harness, interrupted};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_sandboxes::environment::SharedEnvironments;
+
+pub use errors::{records, reporting, storing};
+use jobs::{asks_for_all, jobs, missing};
+
+/// Bytes on disk that a worker may take while it builds an environment.
+const DISK: u64 = 4 << 30;
+
+/// A dataset, and where its predictions are graded.
+pub struct GradingRun {
+    pub options: GradingOptions,
+    /// With the instances that were not chosen.
+    pub whole: Dataset,
+    pub dataset: Dataset,
+    /// Folder of the results.
+    pub out: PathBuf,
+    pub settings: Settings,
+    /// Store of environments that other machines use too.
+    pub shared: Option<Arc<dyn SharedEnvironments>>,
+}
+
+/// What no setting says.
+#[derive(Debug, Clone)]
+pub struct GradingOptions {
+    /// Where git comes from: `{owner}` and `{name}` are put in.
+    pub repositories: String,
+    /// Longest time of one run of tests.
+    pub test_seconds: u64,
+    /// Instances that are worked on at once; `None`: half as many as there are processors.
+    pub workers: Option<usize>,
+}
+
+/// Takes the results of a grading as they come.
+pub type ResultSink<'a> = &'a mut (dyn FnMut(PortableResult) -> Result<()> + Send);
+
+/// Grades elsewhere.
+#[async_trait]
+pub trait RemoteGrading: Send + Sync {
+    /// Has the jobs graded as this harness would.
+    async fn grade(
+        &self,
+        harness: &Harness,
+        jobs: &[Job<'_>],
+        progress: Progress<'_>,
+        add: ResultSink<'_>,
+    ) -> Result<()>;
+
+    /// Every result is kept here: nobody needs them elsewhere any more.
+    async fn forget(&self) -> Result<()>;
+}
+
+/// Shows what happens.
+pub trait GradingListener: Send + Sync {
+    fn note(&self, text: &str);
+    fn step(&self, step: &harness::Step);
+}
+
+impl GradingRun {
+    /// Grades, writes the reports, and gives them with the results.
+    pub async fn grade(
+        &self,
+        sets: &[Predictions],
+        warnings: Vec<Warning>,
+        remote: Option<&dyn RemoteGrading>,
+        listener: &dyn GradingListener,
+    ) -> Result<(Report, Vec<InstanceResult>)> {
+        let begun = Instant::now();
+        let started = jiff::Timestamp::now().to_string();
+        let mut results = Results::open(&self.out).map_err(storing)?;
+        let missing = missing(&self.dataset, sets);
+        let jobs = jobs(&self.dataset, sets, &missing);
+        asks_for_all(&jobs, &results, &self.out)?;
+        let (harness, notes) = self.harness().await?;
+        let all_notes = self.settings.notes.iter().chain(&notes);
+        all_notes.for_each(|note| listener.note(&format!("note: {note}")));
+        let workers = remote.is_none().then(|| self.workers());
+        if let Some(note) = workers.as_ref().and_then(|workers| workers.note.as_ref()) {
+            listener.note(note);
+        }
+        let earlier = RunMetadata::read(&self.out).unwrap_or_default();
+        let mut run = RunMetadata {
+            started: earlier.started.or(Some(started)),
+            seconds: earlier.seconds,
+            sets: sets.iter().map(|set| set.model.clone()).collect(),
+            predictions: warnings,
+            ..self.metadata(&harness, workers.as_ref(), notes)
+        };
+        run.write(&self.out).map_err(reporting)?;
+        let report = |step: harness::Step| listener.step(&step);
+        let grading = async {
+            match (remote, &workers) {
+                (None, Some(workers)) => {
+                    let number = workers.number;
+                    let graded =
+                        harness::grade_all(&harness, jobs, &mut results, number, &report).await;
+                    graded.map_err(storing)
+                }
+                (Some(remote), _) => {
+                    let jobs = harness::ungraded(&harness, jobs, &results, &report);
+                    let mut add = |packed: PortableResult| {
+                        let result = packed.unpack(&self.out).map_err(storing)?;
+                        results.add(result.clone()).map_err(storing)?;
+                        report(harness::Step::Graded {
+                            result: Box::new(result),
+                            fresh: true,
+                        });
+                        Ok(())
+                    };
+                    remote.grade(&harness, &jobs, &report, &mut add).await
+                }
+                (None, None) => Ok(()),
+            }
+        };
+        let graded = tokio::select! {
+            graded = grading => Some(graded),
+            () = interrupted() => None,
+        };
+        run.seconds = Some(earlier.seconds.unwrap_or_default() + begun.elapsed().as_secs_f64());
+        let written = run.write(&self.out).map_err(reporting);
+        let Some(graded) = graded else {
+            harness.backend.abandon().await?;
+            written?;
+            return Err(Error::interrupted("grade: interrupted")
+                .hint("the same command goes on with what is there"));
+        };
+        graded?;
+        written?;
+        results.tidy().map_err(storing)?;
+        if let Some(remote) = remote {
+            remote.forget().await?;
+        }
+        let report = report::write(&self.out, &run).map_err(reporting)?;
+        Ok((report, results.all().cloned().collect()))
+    }
+
+    /// What it is graded with, and lines about what killed runs had left behind.
+    pub async fn harness(&self) -> Result<(Harness, Vec<String>)> {
+        let given = HarnessArgs {
+            repositories: self.options.repositories.clone(),
+            test_time: Duration::from_secs(self.options.test_seconds),
+            out: self.out.clone(),
+            shared: self.shared.clone(),
+        };
+        harness(&self.settings, given).await
+    }
+
+    pub fn workers(&self) -> harness::Workers {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let asked = self.options.workers.unwrap_or(processors.div_ceil(2));
+        self.fit(asked, self.settings.limits.memory.bytes())
+    }
+
+    /// As many as are asked for, as far as there is room for what each may take.
+    pub fn fit(&self, asked: usize, memory_each: u64) -> harness::Workers {
+        let memory = std::fs::read_to_string("/proc/meminfo")
+            .ok()
+            .and_then(|text| {
+                let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+                let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+                Some(kilobytes * 1024)
+            });
+        let disk = rustix::fs::statvfs(existing(&self.settings.cache))
+            .ok()
+            .map(|about| about.f_bavail.saturating_mul(about.f_frsize));
+        let each = [memory_each, DISK];
+        harness::workers(asked, memory, disk, each)
+    }
+
+    /// What does not change while it is graded.
+    fn metadata(
+        &self,
+        harness: &Harness,
+        workers: Option<&harness::Workers>,
+        mut remarks: Vec<String>,
+    ) -> RunMetadata {
+        remarks.extend(workers.and_then(|workers| workers.note.clone()));
+        RunMetadata {
+            dataset: Some(self.dataset.path.display().to_string()),
+            instances: Some(self.dataset.instances.len() as u64),
+            grader: Some(harness::VERSION.to_owned()),
+            workers: workers.and_then(|workers| u32::try_from(workers.number).ok()),
+            sandbox: Some(harness.backend.name().to_owned()),
+            remarks,
+            ..RunMetadata::default()
+        }
+    }
+}
+
+/// The nearest folder that is there.
+fn existing(path: &Path) -> &Path {
+    path.ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("/"))
+}

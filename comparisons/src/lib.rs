@@ -1,0 +1,14 @@
+//! Comparing approaches, models and predictions.
+//!
+//! - [`compare`]: runs approaches on a dataset and reports on them.
+//! - [`grading`]: grades predictions with the harness.
+//! - [`clover`]: asks models CLOVER's problems and grades the answers.
+//! - [`inspect`]: shows the runs of a comparison in a terminal.
+//! - [`record_file`]: an append-only file of JSON records that several processes write.
+
+pub mod compare;
+
+pub mod clover;
+pub mod grading;
+pub mod inspect;
+pub mod record_file;

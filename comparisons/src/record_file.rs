@@ -1,0 +1,229 @@
+//! A file of JSON records, a line each, under a lock: what comes is appended and on disk at once, so that work that was ended
+//! goes on with what is there.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
+
+use testwright_config::error::{Error, Result};
+
+/// What a line holds.
+pub trait Record: Serialize + DeserializeOwned + Clone {
+    /// Of several lines with the same, the last counts.
+    type Key: Ord;
+    /// With its article, for messages.
+    const WHAT: &'static str;
+
+    fn key(&self) -> Self::Key;
+}
+
+/// The records of a file, open for more.
+pub struct RecordFile<R: Record> {
+    path: PathBuf,
+    content: Mutex<Content<R>>,
+}
+
+struct Content<R: Record> {
+    file: File,
+    records: BTreeMap<R::Key, R>,
+}
+
+type Records<R> = BTreeMap<<R as Record>::Key, R>;
+
+impl<R: Record> RecordFile<R> {
+    /// Opens it, and takes off half a line that a killed process left at its end.
+    pub fn open(path: PathBuf) -> Result<Self> {
+        let failed = |error: std::io::Error| Error::io(format!("open {}", path.display()), &error);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
+            .open(&path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(Error::usage(format!("use {}", folder.display()))
+                    .cause("another process writes into this folder"));
+            }
+        }
+        let (records, whole) = read_lines(&path)?;
+        file.set_len(whole).map_err(failed)?;
+        Ok(RecordFile {
+            path,
+            content: Mutex::new(Content { file, records }),
+        })
+    }
+
+    /// The records of a file that nothing is added to; none where there is no file.
+    pub fn read(path: &Path) -> Result<Records<R>> {
+        match path.is_file() {
+            true => read_lines(path).map(|(records, _)| records),
+            false => Ok(BTreeMap::new()),
+        }
+    }
+
+    pub fn get(&self, key: &R::Key) -> Option<R> {
+        self.content().records.get(key).cloned()
+    }
+
+    /// The first of which this holds, in the order of the keys.
+    pub fn find(&self, is_wanted: impl Fn(&R) -> bool) -> Option<R> {
+        let content = self.content();
+        content.records.values().find(|r| is_wanted(r)).cloned()
+    }
+
+    /// It is on disk when this returns.
+    pub fn add(&self, record: R) -> Result<()> {
+        let failed = |error: std::io::Error| self.write_failed(&error);
+        let mut line = serde_json::to_vec(&record).map_err(|e| failed(e.into()))?;
+        line.push(b'\n');
+        let mut content = self.content();
+        let before = content.file.metadata().map_err(failed)?.len();
+        let written = content.file.write_all(&line);
+        if let Err(error) = written.and_then(|()| content.file.sync_data()) {
+            // The next line must not be glued to half of this one.
+            let _ = content.file.set_len(before);
+            return Err(failed(error));
+        }
+        content.records.insert(record.key(), record);
+        Ok(())
+    }
+
+    /// Leaves these in the file, in this order, each once, and gives them back.
+    pub fn keep(&self, keys: impl Iterator<Item = R::Key>) -> Result<Vec<R>> {
+        let failed = |error: std::io::Error| self.write_failed(&error);
+        let mut content = self.content();
+        let records: Vec<R> = keys
+            .filter_map(|key| content.records.get(&key).cloned())
+            .collect();
+        let mut text = Vec::new();
+        for record in &records {
+            serde_json::to_writer(&mut text, record).map_err(|e| failed(e.into()))?;
+            text.push(b'\n');
+        }
+        content.file = replace(&self.path, &text).map_err(failed)?;
+        Ok(records)
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content<R>> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_failed(&self, error: &std::io::Error) -> Error {
+        Error::io(format!("write {}", self.path.display()), error)
+    }
+}
+
+/// The records of whole lines, and how long those are.
+fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
+    let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
+    let mut lines = Lines::open(path, MAX_RECORDS).map_err(failed)?;
+    let mut records = BTreeMap::new();
+    while let Some(line) = lines.next_line().map_err(failed)? {
+        if line.is_empty() {
+            continue;
+        }
+        let record: R = serde_json::from_slice(line).map_err(|error| {
+            let number = lines.number();
+            Error::usage(format!("read {}", path.display()))
+                .cause(format!("line {number} is not {}: {error}", R::WHAT))
+        })?;
+        records.insert(record.key(), record);
+    }
+    Ok((records, lines.whole()))
+}
+
+/// Writes a file aside and renames it.
+pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut aside = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder)?;
+    aside.write_all(content)?;
+    aside.as_file().sync_data()?;
+    aside.persist(path).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    struct Named {
+        name: String,
+        value: u32,
+    }
+
+    impl Record for Named {
+        type Key = String;
+        const WHAT: &'static str = "a named value";
+
+        fn key(&self) -> String {
+            self.name.clone()
+        }
+    }
+
+    fn named(name: &str, value: u32) -> Named {
+        Named {
+            name: name.to_owned(),
+            value,
+        }
+    }
+
+    #[test]
+    fn records_are_there_again_and_half_a_line_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/values.jsonl");
+        assert!(RecordFile::<Named>::read(&path).unwrap().is_empty());
+        let file = RecordFile::open(path.clone()).unwrap();
+        let again = RecordFile::<Named>::open(path.clone());
+        assert!(again.is_err(), "it is locked");
+        for record in [named("a", 1), named("b", 2), named("a", 3)] {
+            file.add(record).unwrap();
+        }
+        drop(file);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"name\":");
+        std::fs::write(&path, text).unwrap();
+        let file = RecordFile::open(path.clone()).unwrap();
+        assert_eq!(file.get(&"a".to_owned()), Some(named("a", 3)));
+        assert_eq!(file.find(|r: &Named| r.value < 3), Some(named("b", 2)));
+        file.add(named("c", 4)).unwrap();
+        assert_eq!(RecordFile::<Named>::read(&path).unwrap().len(), 3);
+        let kept = file.keep(["c", "gone", "a"].map(str::to_owned).into_iter());
+        assert_eq!(kept.unwrap(), [named("c", 4), named("a", 3)]);
+        file.add(named("d", 5)).unwrap();
+        let lines = std::fs::read_to_string(&path).unwrap();
+        let names: Vec<char> = lines.lines().filter_map(|l| l.chars().nth(9)).collect();
+        assert_eq!(names, ['c', 'a', 'd']);
+    }
+
+    #[test]
+    fn a_line_that_is_no_record_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("values.jsonl");
+        std::fs::write(&path, "\n{\"name\": 1}\n").unwrap();
+        let error = RecordFile::<Named>::read(&path).unwrap_err();
+        let cause = error.cause.unwrap();
+        assert!(
+            cause.starts_with("line 2 is not a named value: "),
+            "{cause}"
+        );
+    }
+}

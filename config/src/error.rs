@@ -1,0 +1,278 @@
+//! The one error of the command line: what failed, why, and what to do about it.
+//!
+//! Libraries below have error types of their own; they become this one where a command ends. How a run
+//! ended (accepted, out of budget, …) is data in its record and becomes an exit code by [`Kind`] as well.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::{SandboxError, Shortage};
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Decides the exit code. 0, not here, means that a test was accepted (or that the command did its work).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Exit code 1: no test within the budget, or the approach had nothing.
+    Nothing,
+    /// Exit code 2: bad input or usage; the same command will fail again.
+    Usage,
+    /// Exit code 2: a server takes no request with this token; nothing else that is asked of it will succeed either.
+    Unauthorized,
+    /// Exit code 3: an engine, a network, a disk, a limit of the machine. Says nothing about model or approach.
+    Infrastructure,
+    /// Exit code 3: a service does not answer now, and may later.
+    Unavailable,
+    /// Exit code 3: the machine ran out of something, such as room on a disk.
+    Exhausted(Shortage),
+    /// Exit code 130: Ctrl-C.
+    Interrupted,
+}
+
+impl Kind {
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Kind::Nothing => 1,
+            Kind::Usage | Kind::Unauthorized => 2,
+            Kind::Infrastructure | Kind::Unavailable | Kind::Exhausted(_) => 3,
+            Kind::Interrupted => 130,
+        }
+    }
+
+    /// Says nothing about model or approach.
+    pub fn is_infrastructure(self) -> bool {
+        matches!(
+            self,
+            Kind::Infrastructure | Kind::Unavailable | Kind::Exhausted(_)
+        )
+    }
+
+    /// What the machine lacks, if that is the cause: the same may succeed later, or elsewhere.
+    pub fn shortage(self) -> Option<Shortage> {
+        match self {
+            Kind::Exhausted(shortage) => Some(shortage),
+            Kind::Unavailable => Some(Shortage::Service),
+            _ => None,
+        }
+    }
+}
+
+/// `message` is lower-case and follows "failed to …".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    pub kind: Kind,
+    pub message: String,
+    pub cause: Option<String>,
+    pub hint: Option<String>,
+    /// Where more can be read, such as the log of a build.
+    pub log: Option<PathBuf>,
+}
+
+impl Error {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error {
+            kind,
+            message: message.into(),
+            cause: None,
+            hint: None,
+            log: None,
+        }
+    }
+
+    pub fn nothing(message: impl Into<String>) -> Self {
+        Error::new(Kind::Nothing, message)
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Error::new(Kind::Usage, message)
+    }
+
+    pub fn infrastructure(message: impl Into<String>) -> Self {
+        Error::new(Kind::Infrastructure, message)
+    }
+
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Error::new(Kind::Unavailable, message)
+    }
+
+    pub fn exhausted(shortage: Shortage, message: impl Into<String>) -> Self {
+        Error::new(Kind::Exhausted(shortage), message).hint(shortage.hint())
+    }
+
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Error::new(Kind::Interrupted, message)
+    }
+
+    /// An operation on a file that the machine refused.
+    pub fn io(message: impl Into<String>, error: &std::io::Error) -> Self {
+        if let Some(shortage) = Shortage::reported_by(error) {
+            return Error::exhausted(shortage, message).cause(error);
+        }
+        let it = Error::infrastructure(message).cause(error);
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                it.hint("look at the permissions, or choose another folder")
+            }
+            _ => it,
+        }
+    }
+
+    pub fn cause(mut self, cause: impl fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says what was being done; what it said until now becomes the cause.
+    pub fn while_doing(self, message: impl Into<String>) -> Self {
+        let cause = match self.cause {
+            Some(cause) => format!("{}: {cause}", self.message),
+            None => self.message,
+        };
+        Error {
+            kind: self.kind,
+            message: message.into(),
+            cause: Some(cause),
+            hint: self.hint,
+            log: self.log,
+        }
+    }
+
+    /// Says what was being done in place of what it said until now.
+    pub fn doing(self, message: impl Into<String>) -> Self {
+        Error {
+            message: message.into(),
+            ..self
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        self.kind.exit_code()
+    }
+
+    /// With its cause, and without its hint.
+    pub fn with_cause(&self) -> String {
+        match &self.cause {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// As it goes to stderr: two or three lines, without a line end at the end.
+    pub fn render(&self) -> String {
+        // A line end in a name must not begin a line of its own.
+        let mut text = format!("error: {self}").replace('\n', "\n       ");
+        for (label, part) in [("cause", &self.cause), ("hint", &self.hint)] {
+            if let Some(part) = part {
+                // What comes from engines and servers may have several lines.
+                let part = part.trim_end().replace('\n', "\n         ");
+                text.push_str(&format!("\n  {label}: {part}"));
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to {}", self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<SandboxError> for Error {
+    fn from(e: SandboxError) -> Self {
+        let kind = match e.kind {
+            ErrorKind::Input => Kind::Usage,
+            ErrorKind::Unavailable
+            | ErrorKind::NotFound
+            | ErrorKind::Build
+            | ErrorKind::Dead
+            | ErrorKind::NotStarted
+            | ErrorKind::System => Kind::Infrastructure,
+            ErrorKind::Exhausted(shortage) => Kind::Exhausted(shortage),
+        };
+        let message = match e.kind {
+            ErrorKind::Input => "prepare the sandbox as asked",
+            ErrorKind::Unavailable => "reach the sandbox's engine",
+            ErrorKind::NotFound => "find what the sandbox starts from",
+            ErrorKind::Build => "build the environment",
+            ErrorKind::Dead => "go on in the sandbox",
+            ErrorKind::NotStarted => "start the sandbox",
+            ErrorKind::System | ErrorKind::Exhausted(_) => "run the sandbox",
+        };
+        Error {
+            kind,
+            message: message.to_owned(),
+            cause: Some(e.message),
+            hint: e.hint,
+            log: e.log,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_failed_why_and_what_to_do() {
+        let error = Error::usage("read the issue")
+            .cause("no such file: isue.md")
+            .hint("did you mean `issue.md`?");
+        insta::assert_snapshot!(error.render(), @r"
+        error: failed to read the issue
+          cause: no such file: isue.md
+          hint: did you mean `issue.md`?
+        ");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn the_doing_goes_before_the_cause() {
+        let error = Error::infrastructure("open the file")
+            .cause("it is gone")
+            .while_doing("write the record");
+        insta::assert_snapshot!(error.render(), @r"
+        error: failed to write the record
+          cause: open the file: it is gone
+        ");
+    }
+
+    #[test]
+    fn only_bad_input_is_the_users_fault() {
+        let kinds = [
+            (ErrorKind::Input, 2),
+            (ErrorKind::Unavailable, 3),
+            (ErrorKind::NotFound, 3),
+            (ErrorKind::Build, 3),
+            (ErrorKind::Dead, 3),
+            (ErrorKind::NotStarted, 3),
+            (ErrorKind::System, 3),
+            (ErrorKind::Exhausted(Shortage::Disk), 3),
+        ];
+        for (kind, code) in kinds {
+            let error = Error::from(SandboxError::new(kind, "x").hint("y"));
+            assert_eq!(
+                (error.exit_code(), error.hint.as_deref()),
+                (code, Some("y"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_full_disk_comes_with_a_hint() {
+        let error = Error::io(
+            "write the record",
+            &std::io::Error::from(std::io::ErrorKind::StorageFull),
+        );
+        assert_eq!(error.exit_code(), 3);
+        assert!(error.hint.is_some_and(|h| h.contains("room")));
+    }
+}

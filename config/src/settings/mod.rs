@@ -1,0 +1,346 @@
+//! Settings: flags over environment over `--config FILE` over the user's `testwright.toml` over defaults. A
+//! `testwright.toml` found in a folder says how that folder's code is built, and may lower limits ([`found`]).
+//!
+//! [`sections`] is the one definition: keys, types, defaults and their meaning; names of environment variables
+//! come from it. Every value remembers where it came from ([`Origin`]). Keys of models and tokens are never
+//! settings: a setting holds the *name* of the variable that has them, see [`secret`].
+
+mod found;
+pub mod keys;
+mod layer;
+pub mod origin;
+pub mod redactor;
+pub mod secret;
+pub mod sections;
+mod size;
+mod sources;
+pub mod variables;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use testwright_sandboxes::recipe::Recipe;
+use toml::Table;
+
+use crate::error::{Error, Result};
+use layer::Layer;
+
+pub use origin::Origin;
+pub use redactor::Redactor;
+pub use secret::{RedactedUrl, Secret};
+pub use sections::{
+    Build, Docker, Effort, GitHub, Limits, Local, Model, ModelLimits, Price, Pull, Run,
+};
+pub use size::Size;
+pub use sources::{Flags, Sources};
+
+/// All settings, as in force for one command. Serialised, it is fit for a record: addresses lose their
+/// user names and passwords.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Where environments, clones and downloads are kept. Default: `$XDG_CACHE_HOME/testwright`.
+    pub cache: PathBuf,
+    /// Where what comes of runs is kept as files, and environments are shared by machines: `s3://BUCKET/PREFIX` or
+    /// `file:///FOLDER`. S3 takes its account, region and address from the usual variables (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`). Default: `serve` keeps files in its data folder, and
+    /// environments are not shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<RedactedUrl>,
+    pub run: Run,
+    pub model: Model,
+    /// Dollars for models, by name.
+    pub prices: BTreeMap<String, Price>,
+    /// What all workers of a daemon together may ask of models, by name.
+    pub model_limits: BTreeMap<String, ModelLimits>,
+    pub docker: Docker,
+    pub local: Local,
+    pub limits: Limits,
+    pub build: Build,
+    pub github: GitHub,
+    /// How the repository's environment is built: from the repository's own file, or a file named with `--config`.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub environment: Option<Recipe>,
+    /// Where each value that is not a default came from, by key (`run.max-steps`).
+    #[serde(skip)]
+    pub origins: BTreeMap<String, Origin>,
+    /// What the user should know, one line each.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+    /// The folder whose file `environment` was found in; `None` where the user named the file.
+    #[serde(skip)]
+    environment_folder: Option<PathBuf>,
+    #[serde(skip)]
+    variables: secret::Variables,
+}
+
+impl Settings {
+    /// Reads every layer. The first thing that is wrong in any of them is the error (exit code 2).
+    pub fn load(sources: &Sources) -> Result<Settings> {
+        let mut notes = Vec::new();
+        let mut table = Table::new();
+        let mut origins = BTreeMap::new();
+        let mut take = |layer: Layer, table: &mut Table| {
+            layer.merge_into(table, &mut origins);
+            notes.extend(layer.notes);
+        };
+        take(sources.defaults(), &mut table);
+        let user_file = sources.user_file.as_deref();
+        let config = sources.named_file()?;
+        if let Some(layer) = user_file
+            .map(|path| Layer::file(path, layer::Trust::User))
+            .transpose()?
+        {
+            take(layer.unwrap_or_default(), &mut table);
+        }
+        let mut environment_folder = None;
+        for (folder, trust) in sources.searched() {
+            let path = folder.join(FILE);
+            let own = [user_file, config.as_deref()];
+            if own.iter().any(|own| sources::same(&path, *own)) {
+                continue;
+            }
+            let Some(layer) = Layer::file(&path, trust)? else {
+                continue;
+            };
+            // Of the current folder alone nobody knows yet whether it is the repository.
+            let recipe = trust == layer::Trust::Repository || sources.repository.is_none();
+            let layer = found::restrict(layer, &table, recipe, &path, user_file)?;
+            if layer.sets(found::RECIPE) {
+                environment_folder = Some(folder.to_owned());
+            }
+            take(layer, &mut table);
+        }
+        if let Some(path) = &config {
+            let layer = Layer::file(path, layer::Trust::Named)?.unwrap_or_default();
+            if layer.sets(found::RECIPE) {
+                environment_folder = None;
+            }
+            take(layer, &mut table);
+        }
+        let mut unknown = Vec::new();
+        take(
+            variables::layer(&sources.variables, &mut unknown)?,
+            &mut table,
+        );
+        take(sources.flags.layer()?, &mut table);
+        notes.extend(unknown);
+
+        let mut settings = from_table(table)?;
+        settings.environment_folder = environment_folder;
+        settings.origins = origins;
+        settings.notes = notes;
+        settings.variables = secret::Variables::new(&sources.variables);
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Where the value of `key` (`run.max-steps`) came from.
+    pub fn origin(&self, key: &str) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// Takes this approach, as a flag would have it.
+    pub fn set_approach(&mut self, approach: &str) {
+        self.run.approach = approach.to_owned();
+        let flag = Origin::Flag("request".to_owned());
+        self.origins.insert("run.approach".to_owned(), flag);
+    }
+
+    /// The value of the variable that `model.api-key-env` names.
+    pub fn model_key(&self) -> Option<Secret> {
+        self.variables.get(&self.model.api_key_env)
+    }
+
+    /// The value of the variable that `github.token-env` names.
+    pub fn github_token(&self) -> Option<Secret> {
+        self.variables.get(&self.github.token_env)
+    }
+
+    /// The value of the variable that `github.webhook-secret-env` names.
+    pub fn github_webhook_secret(&self) -> Option<Secret> {
+        self.variables.get(&self.github.webhook_secret_env)
+    }
+
+    /// The value of the variable that `github.app-key-env` names.
+    pub fn github_app_key(&self) -> Option<Secret> {
+        self.variables.get(&self.github.app_key_env)
+    }
+
+    /// Knows every secret of these settings: keys, tokens, passwords in addresses.
+    pub fn redactor(&self) -> Redactor {
+        let build = &self.build;
+        let addresses = [
+            &self.model.base_url,
+            &self.github.base_url,
+            &build.index_url,
+            &build.http_proxy,
+            &build.https_proxy,
+        ];
+        let addresses = addresses.into_iter().flatten();
+        let addresses = addresses.chain(&build.extra_index_urls);
+        let names = [
+            &*self.model.api_key_env,
+            &self.github.token_env,
+            &self.github.webhook_secret_env,
+            &self.github.app_key_env,
+            AZURE_KEY,
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+        ];
+        let keys: Vec<Secret> = names
+            .iter()
+            .filter_map(|name| self.variables.get(name))
+            .collect();
+        let passwords = addresses.flat_map(RedactedUrl::secrets);
+        Redactor::new(keys.iter().map(Secret::reveal).chain(passwords))
+    }
+
+    /// `[environment]` for the repository at `location` (a folder or a URL): one that was found in a folder is for the
+    /// code in that folder alone.
+    pub fn environment_of(&self, location: &str) -> Option<&Recipe> {
+        let found_elsewhere = self
+            .environment_folder
+            .as_deref()
+            .is_some_and(|folder| !sources::same(Path::new(location), Some(folder)));
+        self.environment.as_ref().filter(|_| !found_elsewhere)
+    }
+
+    /// `[environment]` for whatever repository: one that no folder holds for its own code.
+    pub fn named_environment(&self) -> Option<&Recipe> {
+        let of_folder = self.environment_folder.is_some();
+        self.environment.as_ref().filter(|_| !of_folder)
+    }
+
+    /// For the record of a run: the settings without secrets, and where each that is not a default came from.
+    pub fn record(&self) -> serde_json::Value {
+        let mut record = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = record.as_object_mut() {
+            let origins = serde_json::to_value(&self.origins).unwrap_or_default();
+            fields.insert("origins".to_owned(), origins);
+        }
+        record
+    }
+
+    /// Every value in force with its origin, for people: `(key, value, origin)`. Unset ones are left out.
+    pub fn describe(&self) -> Vec<(String, String, Origin)> {
+        let mut rows = Vec::new();
+        if let Ok(table) = Table::try_from(self) {
+            layer::leaves(&table, "", &mut |key, value| {
+                rows.push((key.to_owned(), value.to_string(), self.origin(key)));
+            });
+        }
+        rows
+    }
+
+    /// Ranges that types do not tell.
+    fn check(&self) -> Result<()> {
+        let positive = [
+            ("run.max-steps", self.run.max_steps as f64),
+            ("run.max-minutes", self.run.max_minutes),
+            ("run.max-dollars", self.run.max_dollars.unwrap_or(1.0)),
+            ("run.max-tokens", self.run.max_tokens.unwrap_or(1) as f64),
+            (
+                "model.max-tokens",
+                self.model.max_tokens.unwrap_or(1) as f64,
+            ),
+            ("model.timeout-seconds", self.model.timeout_seconds as f64),
+            (
+                "model.context-window",
+                self.model.context_window.unwrap_or(1) as f64,
+            ),
+            ("limits.cpus", self.limits.cpus),
+            ("limits.memory", self.limits.memory.bytes() as f64),
+            ("limits.processes", self.limits.processes as f64),
+            ("limits.file-size", self.limits.file_size.bytes() as f64),
+            ("limits.disk", self.limits.disk.bytes() as f64),
+            ("limits.files", self.limits.files as f64),
+            ("limits.test-seconds", self.limits.test_seconds as f64),
+        ];
+        for (key, value) in positive {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(self.wrong(key, format!("must be greater than 0, not {value}")));
+            }
+        }
+        if let Some(least) = self.run.min_confidence
+            && !(0.0..=1.0).contains(&least)
+        {
+            let key = "run.min-confidence";
+            return Err(self.wrong(key, format!("must be from 0 to 1, not {least}")));
+        }
+        let addresses = [
+            ("model.base-url", self.model.base_url.as_ref()),
+            ("github.base-url", self.github.base_url.as_ref()),
+            ("build.index-url", self.build.index_url.as_ref()),
+        ];
+        for (key, address) in addresses {
+            let Some(address) = address else { continue };
+            if !address.is_http() {
+                return Err(self.wrong(
+                    key,
+                    format!("must begin with http:// or https://, not `{address}`"),
+                ));
+            }
+        }
+        for (key, name) in [
+            ("model.api-key-env", &self.model.api_key_env),
+            ("github.token-env", &self.github.token_env),
+            ("github.webhook-secret-env", &self.github.webhook_secret_env),
+            ("github.app-key-env", &self.github.app_key_env),
+        ] {
+            if !secret::is_variable_name(name) {
+                let what = "is the name of an environment variable, never the key itself";
+                return Err(self.wrong(key, what.to_owned()));
+            }
+        }
+        for (name, price) in &self.prices {
+            let parts = [Some(price.prompt), price.cached, Some(price.completion)];
+            if parts
+                .iter()
+                .flatten()
+                .any(|p| !(p.is_finite() && *p >= 0.0))
+            {
+                return Err(
+                    self.wrong(&format!("prices.{name}"), "has a negative price".to_owned())
+                );
+            }
+        }
+        for (name, limits) in &self.model_limits {
+            let counts = [limits.requests_per_minute, limits.tokens_per_minute];
+            let is_dollars = |d: f64| d.is_finite() && d > 0.0;
+            if counts.contains(&Some(0)) || !limits.dollars_per_day.is_none_or(is_dollars) {
+                let what = "has a limit that is not above zero".to_owned();
+                return Err(self.wrong(&format!("model-limits.{name}"), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error for a value of `section.key` that is none of the names that exist.
+    pub fn unknown_name(&self, key: &str, value: &str, known: &[&str]) -> Error {
+        let at = self.origin(key).to_string();
+        let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
+        layer::unknown_name(&at, &keys, value, known)
+    }
+
+    fn wrong(&self, key: &str, what: String) -> Error {
+        let origin = self.origin(key);
+        Error::usage(READING).cause(format!("{origin}: `{key}` {what}"))
+    }
+}
+
+fn from_table(table: Table) -> Result<Settings> {
+    table
+        .try_into()
+        .map_err(|e: toml::de::Error| Error::usage(READING).cause(e.message()))
+}
+
+const FILE: &str = "testwright.toml";
+/// Azure's own name for the variable that holds the key.
+pub const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
+const READING: &str = "read the settings";

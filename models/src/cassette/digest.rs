@@ -1,0 +1,114 @@
+//! A request's digest, and where two requests begin to differ.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Request;
+use testwright_config::hex::hex;
+
+/// SHA-256 over the request's canonical JSON (keys sorted, no white space), in hexadecimal.
+pub fn digest(request: &Request) -> String {
+    // One message at a time: the conversation may be long, and this is asked at every step.
+    const NO_MESSAGES: &str = "\"messages\":[]";
+    let mut hasher = Sha256::new();
+    let around = canonical(&as_value(&Request {
+        messages: Vec::new(),
+        tools: request.tools.clone(),
+        ..*request
+    }));
+    let (before, after) = around.split_once(NO_MESSAGES).unwrap_or((&around, ""));
+    hasher.update(before);
+    hasher.update("\"messages\":[");
+    for (i, message) in request.messages.iter().enumerate() {
+        if i > 0 {
+            hasher.update(",");
+        }
+        let message = serde_json::to_value(message).unwrap_or(Value::Null);
+        hasher.update(canonical(&message));
+    }
+    hasher.update("]");
+    hasher.update(after);
+    hex(&hasher.finalize())
+}
+
+pub(super) fn as_value(request: &Request) -> Value {
+    // Strings, numbers, lists and maps with keys of text: there is nothing that could fail.
+    serde_json::to_value(request).unwrap_or(Value::Null)
+}
+
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            let parts: Vec<String> = entries
+                .into_iter()
+                .map(|(k, v)| format!("{}:{}", Value::String(k.clone()), canonical(v)))
+                .collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        Value::Array(items) => {
+            let parts: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", parts.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The first place where two values differ, as a JSON pointer, and the line in a text. What is recorded there is not
+/// repeated: clients read it.
+pub(super) fn difference(old: &Value, new: &Value, path: &str) -> Option<String> {
+    match (old, new) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = a.keys().chain(b.keys());
+            keys.into_iter().find_map(|key| {
+                let (a, b) = (a.get(key), b.get(key));
+                let at = format!("{path}/{key}");
+                match (a, b) {
+                    (Some(a), Some(b)) => difference(a, b, &at),
+                    // A key that only the recording has is its content.
+                    (Some(_), None) => Some(path.to_owned()),
+                    (None, _) => Some(at),
+                }
+            })
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            let mut pairs = a.iter().zip(b).enumerate();
+            let changed = pairs.find_map(|(i, (x, y))| difference(x, y, &format!("{path}/{i}")));
+            changed.or_else(|| {
+                (a.len() != b.len())
+                    .then(|| format!("{path}, {} entries recorded and {} now", a.len(), b.len()))
+            })
+        }
+        (Value::String(a), Value::String(b)) if a != b => {
+            let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
+            let line = same.filter(|(c, _)| *c == '\n').count() + 1;
+            Some(format!("{path}, line {line}"))
+        }
+        _ => (old != new).then(|| path.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+
+    #[test]
+    fn the_digest_is_that_of_the_canonical_json() {
+        let mut request = Request {
+            messages: Vec::new(),
+            tools: Vec::new(),
+            parallel_calls: true,
+            temperature: Some(0.5),
+            max_tokens: None,
+        };
+        for content in ["", "\"messages\":[]", "b"] {
+            let whole = Sha256::digest(canonical(&as_value(&request)).as_bytes());
+            assert_eq!(digest(&request), hex(&whole));
+            request.messages.push(Message::User {
+                content: content.to_owned(),
+            });
+        }
+    }
+}

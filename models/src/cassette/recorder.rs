@@ -1,0 +1,148 @@
+//! Writes every exchange to disk before the reply is handed on.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use async_trait::async_trait;
+
+use super::{Exchange, Setting, digest};
+use crate::{Message, Model, ModelError, Reply, Request};
+
+pub struct Recorder {
+    inner: Box<dyn Model>,
+    path: PathBuf,
+    tape: Arc<Mutex<Tape>>,
+}
+
+struct Tape {
+    file: File,
+    /// The request on the last line that was written.
+    last: Option<(Vec<Message>, Setting)>,
+}
+
+impl Recorder {
+    /// Appends to `path`, which is made where it does not exist; half a line at its end is cut off.
+    pub fn new(inner: Box<dyn Model>, path: &Path) -> std::io::Result<Self> {
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        if file.metadata()?.is_file() {
+            let whole = whole_lines(&mut file)?;
+            file.set_len(whole)?;
+            file.seek(SeekFrom::End(0))?;
+        }
+        Ok(Recorder {
+            inner,
+            path: path.to_owned(),
+            tape: Arc::new(Mutex::new(Tape { file, last: None })),
+        })
+    }
+}
+
+/// Length of a file up to the end of its last whole line.
+fn whole_lines(file: &mut File) -> std::io::Result<u64> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut block = vec![0; 64 << 10];
+    while end > 0 {
+        let start = end.saturating_sub(block.len() as u64);
+        let part = &mut block[..(end - start) as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(part)?;
+        if let Some(at) = part.iter().rposition(|b| *b == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[async_trait]
+impl Model for Recorder {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+        let started = Instant::now();
+        let result = self.inner.complete(request).await;
+        let seconds = started.elapsed().as_secs_f64();
+        let model = self.inner.name().to_owned();
+        let (request, outcome) = (request.clone(), result.clone());
+        let tape = Arc::clone(&self.tape);
+        let written = tokio::task::spawn_blocking(move || {
+            let mut tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
+            tape.append(model, request, outcome, seconds)
+        })
+        .await;
+        let problem = match written {
+            Ok(Ok(())) => return result,
+            Ok(Err(e)) => e.to_string(),
+            Err(e) => e.to_string(),
+        };
+        Err(ModelError::Fatal {
+            message: format!(
+                "the exchange could not be recorded in {}: {problem}",
+                self.path.display()
+            ),
+            hint: Some("make room on the disk, or record elsewhere".to_owned()),
+        })
+    }
+}
+
+impl Tape {
+    fn append(
+        &mut self,
+        model: String,
+        request: Request,
+        outcome: Result<Reply, ModelError>,
+        seconds: f64,
+    ) -> std::io::Result<()> {
+        let setting = Setting::from(&request);
+        let (kept, same) = match &self.last {
+            Some((messages, last)) => (
+                messages
+                    .iter()
+                    .zip(&request.messages)
+                    .take_while(|(a, b)| a == b)
+                    .count(),
+                *last == setting,
+            ),
+            None => (0, false),
+        };
+        let (reply, error) = match outcome {
+            Ok(reply) => (Some(reply), None),
+            Err(error) => (None, Some(error)),
+        };
+        let exchange = Exchange {
+            model,
+            digest: digest(&request),
+            kept,
+            messages: request.messages[kept..].to_vec(),
+            setting: (!same).then(|| setting.clone()),
+            reply,
+            error,
+            seconds,
+        };
+        let mut line = serde_json::to_vec(&exchange)?;
+        line.push(b'\n');
+        let before = self.file.stream_position()?;
+        let written = self
+            .file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // No half line stays behind for the next one to run into.
+            let _ = self.file.set_len(before);
+            let _ = self.file.seek(SeekFrom::Start(before));
+            return written;
+        }
+        self.last = Some((request.messages, setting));
+        Ok(())
+    }
+}

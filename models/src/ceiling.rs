@@ -1,0 +1,351 @@
+//! A ceiling in dollars over many runs that is never passed. Before a call, the most that it can cost is reserved, on disk;
+//! after it, what it did cost takes that place. A call that failed, or was cut short with the process, keeps its reservation
+//! where the provider may have worked on it.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+
+use super::quota::{CallCost, Quota, Reservation};
+use super::{ModelError, ModelName};
+
+/// A line of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+enum Entry {
+    /// The most that a call can cost.
+    Reserved { call: u64, dollars: f64 },
+    /// What it did cost.
+    Spent { call: u64, dollars: f64 },
+    /// What calls of the workers of a database cost so far, all together.
+    Workers { dollars: f64 },
+}
+
+#[derive(Debug)]
+struct Ledger {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    /// Reservations of calls in flight, and of calls that were cut short, included.
+    spent: f64,
+    /// The part of it that workers of a database spent.
+    workers: f64,
+    is_reached: bool,
+}
+
+/// What a ledger says.
+#[derive(Default)]
+struct Spending {
+    /// Dollars of each call.
+    calls: BTreeMap<u64, f64>,
+    /// Those of the workers of a database.
+    workers: Option<f64>,
+}
+
+impl Spending {
+    fn dollars(&self) -> f64 {
+        self.calls.values().sum::<f64>() + self.workers.unwrap_or_default()
+    }
+}
+
+/// What is in a ledger, and the length of the whole lines. Half a line at the end is of a reservation whose call was not made
+/// yet, or of a cost whose reservation stands.
+fn read(text: &str) -> std::io::Result<(Spending, usize)> {
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut spending = Spending::default();
+    for (at, line) in text[..whole].lines().enumerate() {
+        let entry: Entry = serde_json::from_str(line).map_err(|error| {
+            let message = format!("line {}: {error}", at + 1);
+            std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+        })?;
+        match entry {
+            Entry::Reserved { call, dollars } | Entry::Spent { call, dollars } => {
+                spending.calls.insert(call, dollars);
+            }
+            Entry::Workers { dollars } => spending.workers = Some(dollars),
+        }
+    }
+    Ok((spending, whole))
+}
+
+/// What a ledger says was spent, reservations of calls that were cut short included; `None` where it holds no call.
+pub fn spent(path: &Path) -> std::io::Result<Option<f64>> {
+    let text = match plain_file::read_text(path, Links::Refuse, MAX_DOCUMENT) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        text => text?,
+    };
+    let (spending, _) = read(&text)?;
+    let is_empty = spending.calls.is_empty() && spending.workers.is_none();
+    Ok((!is_empty).then(|| spending.dollars()))
+}
+
+/// What may be spent, and what was. Only one process at a time has its file.
+#[derive(Debug)]
+pub struct Ceiling {
+    most: Option<f64>,
+    ledger: Mutex<Ledger>,
+}
+
+impl Ceiling {
+    /// With what the file says was spent before; `None` counts and allows everything.
+    pub fn open(path: &Path, most: Option<f64>) -> std::io::Result<Self> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
+            .open(path)?;
+        file.try_lock().map_err(|error| match error {
+            std::fs::TryLockError::Error(source) => source,
+            std::fs::TryLockError::WouldBlock => std::io::Error::new(
+                std::io::ErrorKind::ResourceBusy,
+                "another process spends from it",
+            ),
+        })?;
+        let text = plain_file::read_text(path, Links::Refuse, MAX_DOCUMENT)?;
+        let (spending, whole) = read(&text)?;
+        file.set_len(whole as u64)?;
+        file.seek(SeekFrom::End(0))?;
+        let next = spending
+            .calls
+            .last_key_value()
+            .map_or(0, |(last, _)| last + 1);
+        Ok(Ceiling {
+            most,
+            ledger: Mutex::new(Ledger {
+                file,
+                path: path.to_owned(),
+                next,
+                spent: spending.dollars(),
+                workers: spending.workers.unwrap_or_default(),
+                is_reached: false,
+            }),
+        })
+    }
+
+    /// A call was refused because of it.
+    pub fn is_reached(&self) -> bool {
+        self.ledger().is_reached
+    }
+
+    /// Dollars, with all that is reserved.
+    pub fn spent(&self) -> f64 {
+        self.ledger().spent
+    }
+
+    /// What workers of a database spent until now, in place of what was told before.
+    pub fn count_workers(&self, dollars: f64) -> Result<(), ModelError> {
+        let mut ledger = self.ledger();
+        ledger.add(&Entry::Workers { dollars })?;
+        ledger.spent += dollars - ledger.workers;
+        ledger.workers = dollars;
+        Ok(())
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_aside(&self, dollars: f64) -> Result<u64, ModelError> {
+        let mut ledger = self.ledger();
+        if let Some(most) = self.most
+            && ledger.spent + dollars > most
+        {
+            ledger.is_reached = true;
+            return Err(ModelError::CeilingReached(format!(
+                "${:.4} of ${most} are spent or reserved, and the next call could cost ${dollars:.4}",
+                ledger.spent
+            )));
+        }
+        let call = ledger.next;
+        ledger.add(&Entry::Reserved { call, dollars })?;
+        ledger.next += 1;
+        ledger.spent += dollars;
+        Ok(call)
+    }
+
+    fn count(&self, call: u64, reserved: f64, dollars: f64) -> Result<(), ModelError> {
+        let mut ledger = self.ledger();
+        ledger.add(&Entry::Spent { call, dollars })?;
+        ledger.spent += dollars - reserved;
+        Ok(())
+    }
+}
+
+impl Ledger {
+    fn add(&mut self, entry: &Entry) -> Result<(), ModelError> {
+        let written = serde_json::to_vec(entry)
+            .map_err(std::io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.file.write_all(&line)?;
+                self.file.sync_data()
+            });
+        written.map_err(|error| ModelError::Fatal {
+            message: format!("{} cannot be written: {error}", self.path.display()),
+            hint: Some("make room on the disk".to_owned()),
+        })
+    }
+}
+
+#[async_trait]
+impl Quota for Ceiling {
+    async fn reserve(&self, _: &ModelName, most: CallCost) -> Result<Reservation, ModelError> {
+        Ok(Reservation {
+            call: self.set_aside(most.dollars)?,
+            most,
+            scopes: Vec::new(),
+        })
+    }
+
+    async fn settle(&self, reserved: &Reservation, used: CallCost) -> Result<(), ModelError> {
+        self.count(reserved.call, reserved.most.dollars, used.dollars)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::quota::MeteredModel;
+    use crate::{Message, Model, Reply, Request, Usage};
+    use testwright_config::settings::Price;
+
+    /// Bills each call, in tokens, and fails every third one on the way, billed or not.
+    struct Provider {
+        billed: Arc<AtomicU64>,
+        calls: AtomicU64,
+    }
+
+    #[async_trait]
+    impl Model for Provider {
+        fn name(&self) -> &str {
+            "m"
+        }
+
+        async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+            let usage = Usage {
+                prompt_tokens: 40,
+                completion_tokens: request.max_tokens.unwrap_or(u64::MAX),
+                ..Usage::default()
+            };
+            let call = self.calls.fetch_add(1, Ordering::SeqCst);
+            let unbilled = call % 3 == 2;
+            if !unbilled {
+                let tokens = usage.prompt_tokens + usage.completion_tokens;
+                self.billed.fetch_add(tokens, Ordering::SeqCst);
+            }
+            if call.is_multiple_of(3) {
+                return Ok(Reply {
+                    usage,
+                    ..Reply::default()
+                });
+            }
+            Err(ModelError::Transient {
+                message: "busy".to_owned(),
+                after: None,
+                unbilled,
+            })
+        }
+    }
+
+    /// A dollar a token.
+    fn price() -> Price {
+        Price {
+            prompt: 1e6,
+            cached: None,
+            completion: 1e6,
+            date: None,
+        }
+    }
+
+    fn request() -> Request {
+        Request {
+            messages: vec![Message::User {
+                content: "What is wrong?".to_owned(),
+            }],
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: None,
+            max_tokens: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_never_passed_and_holds_over_restarts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spending.jsonl");
+        let billed = Arc::new(AtomicU64::new(0));
+        let mut made = 0;
+        for _ in 0..4 {
+            let ceiling = Arc::new(Ceiling::open(&path, Some(2_000.0)).unwrap());
+            assert!(Ceiling::open(&path, None).is_err(), "it is locked");
+            let provider = Provider {
+                billed: billed.clone(),
+                calls: AtomicU64::new(made),
+            };
+            let name = ModelName::parse("m").unwrap();
+            let quota = ceiling.clone();
+            let model = MeteredModel::new(Box::new(provider), name, Some(price()), quota, Some(50));
+            // As many as a killed process might have made.
+            for _ in 0..4 {
+                match model.complete(&request()).await {
+                    Err(ModelError::CeilingReached(_)) => {}
+                    _ => made += 1,
+                }
+                let billed = billed.load(Ordering::SeqCst) as f64;
+                assert!(billed <= ceiling.spent() && ceiling.spent() <= 2_000.0);
+            }
+        }
+        assert!((6..16).contains(&made), "{made}");
+        let ceiling = Ceiling::open(&path, Some(2_000.0)).unwrap();
+        assert!(matches!(
+            ceiling.set_aside(1_000.0),
+            Err(ModelError::CeilingReached(_))
+        ));
+    }
+
+    #[test]
+    fn a_call_in_flight_when_the_process_was_killed_counts_in_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spending.jsonl");
+        let ceiling = Ceiling::open(&path, None).unwrap();
+        let first = ceiling.set_aside(3.0).unwrap();
+        ceiling.set_aside(4.0).unwrap();
+        ceiling.count(first, 3.0, 1.0).unwrap();
+        drop(ceiling);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{{\"entry\":\"spe")).unwrap();
+        assert_eq!(Ceiling::open(&path, None).unwrap().spent(), 5.0);
+        std::fs::write(&path, "{}\n").unwrap();
+        assert!(Ceiling::open(&path, None).is_err());
+    }
+
+    #[test]
+    fn what_workers_spent_is_counted_once_however_often_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spending.jsonl");
+        assert_eq!(spent(&path).unwrap(), None);
+        let ceiling = Ceiling::open(&path, None).unwrap();
+        ceiling.count_workers(2.0).unwrap();
+        ceiling.set_aside(1.0).unwrap();
+        ceiling.count_workers(3.0).unwrap();
+        assert_eq!(ceiling.spent(), 4.0);
+        drop(ceiling);
+        assert_eq!(spent(&path).unwrap(), Some(4.0));
+        let ceiling = Ceiling::open(&path, None).unwrap();
+        ceiling.count_workers(3.5).unwrap();
+        assert_eq!(ceiling.spent(), 4.5);
+    }
+}

@@ -1,0 +1,207 @@
+//! The name of a model, as flags, settings and clients give it. It is parsed once: every rule judges the parsed name.
+//!
+//! `snippet` · `replay:FILE` (`replay-by-order:FILE`) · `azure/DEPLOYMENT` · `openai/NAME` or plain `NAME`.
+
+use std::fmt;
+use std::path::Path;
+
+use testwright_config::error::{Error, Result};
+
+/// Maximum length in bytes, enough for the path of any recording.
+const MAX_LEN: usize = 4_096;
+/// Maximum characters of a refused name that an error repeats.
+const MAX_SHOWN: usize = 80;
+const RULES: &str = "snippet";
+
+/// A model's name with a known source, without blanks around it and without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ModelName(String);
+
+/// What answers under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelSource<'n> {
+    /// The rule-based model.
+    Rules,
+    /// A file of this machine; a lenient one answers by order alone.
+    Recording { file: &'n Path, lenient: bool },
+    /// A deployment on Azure.
+    Azure(&'n str),
+    /// A model of the service that the settings name.
+    Service(&'n str),
+}
+
+impl ModelName {
+    /// Parses a name as it was given. Nothing is trimmed: other readers of the same text would see another name.
+    ///
+    /// # Errors
+    /// A usage error for a name that is empty, too long, or has blanks around it or control characters.
+    pub fn parse(text: &str) -> Result<ModelName> {
+        let refused = |cause: String| {
+            let shown: String = text.chars().take(MAX_SHOWN).collect();
+            Error::usage(format!("use the model {shown:?}")).cause(cause)
+        };
+        if text.len() > MAX_LEN {
+            return Err(refused(format!("its name has more than {MAX_LEN} bytes")));
+        }
+        if text.contains(char::is_control) {
+            return Err(refused("its name has a control character".to_owned()));
+        }
+        let name = ModelName(text.to_owned());
+        let (part, is_path) = match name.source() {
+            ModelSource::Rules => return Ok(name),
+            ModelSource::Recording { file, .. } => (file.to_str().unwrap_or_default(), true),
+            ModelSource::Azure(part) | ModelSource::Service(part) => (part, false),
+        };
+        if text.trim() != text || part.trim() != part {
+            return Err(refused("its name begins or ends with a blank".to_owned()));
+        }
+        if part.is_empty() {
+            let hint = match is_path {
+                true => "for example --model replay:FILE",
+                false => "for example --model gpt-5-mini",
+            };
+            return Err(refused("its name is empty".to_owned()).hint(hint));
+        }
+        if let ModelSource::Azure(deployment) = name.source() {
+            Deployment::parse(deployment)?;
+        }
+        Ok(name)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn source(&self) -> ModelSource<'_> {
+        let text = self.0.as_str();
+        let recording = |file, lenient| ModelSource::Recording {
+            file: Path::new(file),
+            lenient,
+        };
+        if text == RULES {
+            ModelSource::Rules
+        } else if let Some(file) = text.strip_prefix("replay:") {
+            recording(file, false)
+        } else if let Some(file) = text.strip_prefix("replay-by-order:") {
+            recording(file, true)
+        } else if let Some(deployment) = text.strip_prefix("azure/") {
+            ModelSource::Azure(deployment)
+        } else {
+            ModelSource::Service(text.strip_prefix("openai/").unwrap_or(text))
+        }
+    }
+
+    /// A recording is a file of the machine that plays it.
+    pub fn is_recording(&self) -> bool {
+        matches!(self.source(), ModelSource::Recording { .. })
+    }
+
+    /// The name without its provider.
+    pub fn bare(&self) -> &str {
+        match self.source() {
+            ModelSource::Azure(name) | ModelSource::Service(name) => name,
+            ModelSource::Rules | ModelSource::Recording { .. } => &self.0,
+        }
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a deployment on Azure. It becomes one segment of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment(String);
+
+impl Deployment {
+    /// # Errors
+    /// A usage error for a name with other characters than letters, digits, `.`, `_` and `-`.
+    pub fn parse(text: &str) -> Result<Deployment> {
+        let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        if !text.is_empty() && text.bytes().all(is_fit) && !matches!(text, "." | "..") {
+            return Ok(Deployment(text.to_owned()));
+        }
+        let shown: String = text.chars().take(MAX_SHOWN).collect();
+        Err(
+            Error::usage(format!("use the deployment {shown:?} on Azure"))
+                .cause("its name has other characters than letters, digits, `.`, `_` and `-`")
+                .hint(
+                    "name the deployment with --model azure/DEPLOYMENT or model.azure-deployment",
+                ),
+        )
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn each_prefix_names_a_source() {
+        let recording = |file, lenient| ModelSource::Recording {
+            file: Path::new(file),
+            lenient,
+        };
+        for (text, source) in [
+            ("snippet", ModelSource::Rules),
+            ("replay:/a/b.jsonl", recording("/a/b.jsonl", false)),
+            ("replay-by-order:a:b", recording("a:b", true)),
+            ("azure/my-gpt_4.1", ModelSource::Azure("my-gpt_4.1")),
+            ("openai/gpt-5", ModelSource::Service("gpt-5")),
+            ("openai/replay:/a", ModelSource::Service("replay:/a")),
+            ("openai/azure/..", ModelSource::Service("azure/..")),
+            ("Qwen/Qwen2.5", ModelSource::Service("Qwen/Qwen2.5")),
+            ("qwen:7b", ModelSource::Service("qwen:7b")),
+            ("replay", ModelSource::Service("replay")),
+            ("replay/a", ModelSource::Service("replay/a")),
+            ("Replay:/a", ModelSource::Service("Replay:/a")),
+            ("azure:a/b", ModelSource::Service("azure:a/b")),
+        ] {
+            assert_eq!(ModelName::parse(text).unwrap().source(), source, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_with_two_readings_are_refused() {
+        for text in [
+            "",
+            " ",
+            " m",
+            "m ",
+            "m\u{a0}",
+            "\tm",
+            "m\n",
+            "a\0b",
+            "a\u{1b}[1mb",
+            "openai/",
+            "azure/",
+            "replay:",
+            "openai/ m",
+            " replay:/etc/shadow",
+            "replay: /etc/shadow",
+            "snippet ",
+            "azure/../x",
+            "azure/..",
+            "azure/a/b",
+            "azure/a?b",
+            "azure/a#b",
+            "azure/a%2fb",
+            "azure/ä",
+        ] {
+            assert_eq!(
+                ModelName::parse(text).unwrap_err().exit_code(),
+                2,
+                "{text:?}"
+            );
+        }
+        let long = ModelName::parse(&"m".repeat(300_000)).unwrap_err();
+        assert!(long.render().len() < 500, "{}", long.render());
+    }
+}

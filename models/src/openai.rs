@@ -1,0 +1,196 @@
+//! Chat completions as OpenAI defined them and many servers speak them: OpenAI, Azure, vLLM,
+//! llama.cpp, Ollama, LiteLLM and others, by async-openai with its open-typed calls.
+//!
+//! What a server does not take (`max_tokens`, a temperature, `stream_options`, tools) is learned from
+//! its refusal and left out from then on. Nothing is retried here, async-openai's own retries
+//! included: that is [`super::retry`]'s part.
+
+mod bounds;
+mod endpoint;
+mod failure;
+mod refused_field;
+mod request;
+mod response;
+mod server_capabilities;
+mod settings;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Mutex;
+
+use async_openai::Client;
+use async_openai::error::OpenAIError;
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Model, ModelError, Reply, Request};
+use bounds::Watch;
+use endpoint::{Endpoint, Refusal, Service};
+use refused_field::without_refused_field;
+use request::Body;
+use response::Raw;
+use server_capabilities::ServerCapabilities;
+pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
+use testwright_config::settings::Redactor;
+
+/// Most refusals that one call learns from.
+const LESSONS: usize = 6;
+
+pub struct OpenAi {
+    settings: OpenAiSettings,
+    endpoint: Endpoint,
+    service: Service,
+    capabilities: Mutex<ServerCapabilities>,
+}
+
+impl OpenAi {
+    /// Checks the settings and opens no connection yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Fatal`] for an address, key, header or CA bundle that cannot be used.
+    pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
+        let endpoint = Endpoint::new(&settings)?;
+        let service = Service::new(&settings, &endpoint)?;
+        let capabilities = ServerCapabilities::at_first(&settings, &endpoint);
+        Ok(OpenAi {
+            endpoint,
+            service,
+            capabilities: Mutex::new(capabilities),
+            settings,
+        })
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        *self
+            .capabilities
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn learn(&self, capabilities: ServerCapabilities) {
+        *self
+            .capabilities
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = capabilities;
+    }
+
+    async fn ask(&self, body: &Body<'_>, request: &Request) -> Result<Reply, OpenAIError> {
+        let watch = Watch::default();
+        let raw = self.exchange(body, &watch).await;
+        let mut raw = raw.map_err(|error| watch.explain(error))?;
+        // Before parts of it are cut off, and after, for what was escaped in arguments.
+        let redactor = self.settings.redactor();
+        raw.redact(&redactor);
+        let mut reply = response::reply(raw, body, request);
+        redact(&mut reply, &redactor);
+        Ok(reply)
+    }
+
+    async fn exchange(&self, body: &Body<'_>, watch: &Watch) -> Result<Raw, OpenAIError> {
+        // Without an HTTP client of ours it makes one of its own, which reads the system's certificates once more.
+        let client = Client::build(self.service.http(), self.endpoint.clone())
+            .with_http_service(self.service.watched(watch));
+        let chat = client.chat();
+        if self.settings.stream {
+            match chat.create_stream_byot::<_, Value>(body).await {
+                Ok(chunks) => stream::collect(chunks).await,
+                // A server that does not stream answers with the whole reply.
+                Err(error) => match endpoint::unstreamed(&error) {
+                    Some(whole) => response::raw(&whole),
+                    None => Err(error),
+                },
+            }
+        } else {
+            let whole: Value = chat.create_byot(body).await?;
+            response::raw(&whole)
+        }
+    }
+}
+
+#[async_trait]
+impl Model for OpenAi {
+    fn name(&self) -> &str {
+        &self.settings.model
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+        let mut tried = Vec::with_capacity(LESSONS);
+        loop {
+            let capabilities = self.capabilities();
+            tried.push(capabilities);
+            let body = request::body(request, &self.settings, capabilities);
+            let error = match self.ask(&body, request).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            if let Some(refusal) = endpoint::refusal(&error)
+                && tried.len() < LESSONS
+                && let Some(better) = without_refused_field(capabilities, refusal, &body)
+                && !tried.contains(&better)
+            {
+                tracing::info!(?better, "the server refused a field; asking without it");
+                self.learn(better);
+                continue;
+            }
+            return Err(failure::classed(&error, &self.settings));
+        }
+    }
+}
+
+/// A server knows our key: what it sends is kept and shown without it.
+fn redact(reply: &mut Reply, redactor: &Redactor) {
+    redactor.clean(&mut reply.content);
+    for call in &mut reply.calls {
+        redactor.clean(&mut call.id);
+        redactor.clean(&mut call.name);
+        let mut arguments = call.arguments.value();
+        redactor.json(&mut arguments);
+        call.arguments = arguments.into();
+    }
+    for malformed in &mut reply.malformed {
+        let optional = malformed.id.iter_mut().chain(&mut malformed.name);
+        let texts = optional.chain([&mut malformed.text, &mut malformed.problem]);
+        texts.for_each(|text| redactor.clean(text));
+    }
+}
+
+/// Where a request goes, for tests and the fuzz targets.
+#[cfg(any(test, fuzzing))]
+pub fn address(settings: &OpenAiSettings) -> Result<reqwest::Url, ModelError> {
+    use async_openai::config::Config as _;
+    let endpoint = Endpoint::new(settings)?;
+    let parsed = reqwest::Url::parse(&endpoint.url("/chat/completions"));
+    let mut url = parsed.map_err(|e| ModelError::NotRecorded(e.to_string()))?;
+    url.query_pairs_mut().extend_pairs(endpoint.query());
+    Ok(url)
+}
+
+/// Reads a response as a model's reply, for the fuzz targets.
+#[cfg(fuzzing)]
+pub async fn read_response(
+    response: reqwest::Response,
+    stream: bool,
+    request: &Request,
+) -> Result<Reply, ModelError> {
+    let settings = OpenAiSettings {
+        stream,
+        ..OpenAiSettings::new("fuzzed")
+    };
+    let endpoint = Endpoint::new(&settings)?;
+    let model = OpenAi {
+        capabilities: Mutex::new(ServerCapabilities::at_first(&settings, &endpoint)),
+        service: Service::canned(response, stream),
+        endpoint,
+        settings,
+    };
+    model.complete(request).await
+}
+
+/// A fault in a reply that the transport delivered well.
+fn fault(status: u16, fault: &'static str, body: String) -> OpenAIError {
+    OpenAIError::Boxed(Box::new(Refusal {
+        fault: Some(fault),
+        ..Refusal::new(status, body)
+    }))
+}

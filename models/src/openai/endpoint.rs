@@ -1,0 +1,386 @@
+//! Address, headers and transport: where requests go, and how a refusal comes back whole (status,
+//! Retry-After and body), which async-openai's own errors lose.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use async_openai::config::Config;
+use async_openai::error::OpenAIError;
+use async_openai::middleware::HttpRequestFactory;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, Response, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use testwright_sandboxes::http_client;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+
+use super::OpenAiSettings;
+use super::bounds::{Watch, bounded};
+use crate::ModelError;
+
+/// Most bytes of a refusal's body that are read.
+const BODY: usize = 64 * 1024;
+
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    base: String,
+    query: Vec<(String, String)>,
+    headers: HeaderMap,
+    key: SecretString,
+    pub(super) host: String,
+}
+
+impl Endpoint {
+    pub(super) fn new(settings: &OpenAiSettings) -> Result<Self, ModelError> {
+        let mut url = Url::parse(settings.base_url.trim())
+            .ok()
+            .filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host())
+            .ok_or_else(|| {
+                fatal(
+                    format!("\"{}\" is not an http(s) address", settings.base_url),
+                    "a base URL looks like https://api.openai.com/v1 or http://127.0.0.1:8080/v1",
+                )
+            })?;
+        let mut query: Vec<(String, String)> = url
+            .query_pairs()
+            .map(|(k, v)| (k.into_owned(), v.into_owned()))
+            .collect();
+        url.set_query(None);
+        url.set_fragment(None);
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+        let path = path.trim_end_matches('/').to_owned();
+        if let Some(azure) = &settings.azure {
+            url.set_path(path.strip_suffix("/openai").unwrap_or(&path));
+            if let Ok(mut parts) = url.path_segments_mut() {
+                let deployment = ["openai", "deployments", azure.deployment.as_str()];
+                parts.pop_if_empty().extend(deployment);
+            }
+            query.retain(|(k, _)| k != "api-version");
+            query.push(("api-version".to_owned(), azure.api_version.clone()));
+        } else {
+            url.set_path(&path);
+        }
+        let base = url.as_str().trim_end_matches('/').to_owned();
+        let key = settings
+            .api_key
+            .as_ref()
+            .map_or("", |k| k.expose_secret().trim());
+        Ok(Endpoint {
+            base,
+            query,
+            headers: headers(settings, key)?,
+            key: SecretString::from(key),
+            host: url.host_str().unwrap_or_default().to_owned(),
+        })
+    }
+
+    fn is_loopback(&self) -> bool {
+        let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost"
+            || host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|a| a.is_loopback())
+    }
+}
+
+fn headers(settings: &OpenAiSettings, key: &str) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    if !key.is_empty() {
+        let (name, text) = match settings.azure {
+            Some(_) => (HeaderName::from_static("api-key"), key.to_owned()),
+            None => (AUTHORIZATION, format!("Bearer {key}")),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| {
+            fatal(
+                "the key holds characters that cannot be sent",
+                &format!("check {}", settings.key_variable),
+            )
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    for (name, text) in &settings.headers {
+        let header = HeaderName::try_from(name.as_str())
+            .ok()
+            .zip(HeaderValue::from_str(text).ok());
+        let Some((header, mut value)) = header else {
+            return Err(fatal(
+                format!("the header \"{name}\" cannot be sent"),
+                "check the model's headers in the configuration",
+            ));
+        };
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    Ok(headers)
+}
+
+fn fatal(message: impl Into<String>, hint: &str) -> ModelError {
+    ModelError::Fatal {
+        message: message.into(),
+        hint: Some(hint.to_owned()),
+    }
+}
+
+impl Config for Endpoint {
+    fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    fn query(&self) -> Vec<(&str, &str)> {
+        self.query
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect()
+    }
+
+    fn api_base(&self) -> &str {
+        &self.base
+    }
+
+    fn api_key(&self) -> &SecretString {
+        &self.key
+    }
+}
+
+/// What a server said instead of a reply.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("HTTP {status}")]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    /// Seconds, as asked for by Retry-After.
+    pub(super) after: Option<f64>,
+    /// The server that a redirect names.
+    pub(super) points_to: Option<String>,
+    /// What this client found wrong with the reply.
+    pub(super) fault: Option<&'static str>,
+    /// As it came. It may hold anything, and clients of the API read messages: only its error message is passed on.
+    pub(super) body: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: u16, body: String) -> Self {
+        Refusal {
+            status,
+            after: None,
+            points_to: None,
+            fault: None,
+            body,
+        }
+    }
+}
+
+/// A whole reply where a stream was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("the server does not stream")]
+struct Unstreamed(Value);
+
+pub(super) fn refusal(error: &OpenAIError) -> Option<&Refusal> {
+    match error {
+        OpenAIError::Boxed(inner) => inner.downcast_ref(),
+        _ => None,
+    }
+}
+
+pub(super) fn unstreamed(error: &OpenAIError) -> Option<Value> {
+    match error {
+        OpenAIError::Boxed(inner) => inner.downcast_ref::<Unstreamed>().map(|u| u.0.clone()),
+        _ => None,
+    }
+}
+
+/// reqwest, without async-openai's retries around it.
+#[derive(Clone)]
+pub(super) struct Service {
+    transport: Transport,
+    stream: bool,
+    watch: Watch,
+}
+
+#[derive(Clone)]
+enum Transport {
+    Http(reqwest::Client),
+    /// One response whatever is asked, for the fuzz targets.
+    #[cfg(fuzzing)]
+    Canned(std::sync::Arc<std::sync::Mutex<Option<Response>>>),
+}
+
+impl Service {
+    pub(super) fn new(settings: &OpenAiSettings, endpoint: &Endpoint) -> Result<Self, ModelError> {
+        let mut builder = http_client::builder()
+            .user_agent(concat!("testwright/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(settings.timeout.min(Duration::from_secs(30)))
+            .read_timeout(settings.timeout)
+            .tcp_keepalive(Duration::from_secs(30))
+            // A key is for the address that it was given for.
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never());
+        if endpoint.is_loopback() {
+            builder = builder.no_proxy();
+        }
+        if let Some(path) = &settings.ca_bundle {
+            let unusable = |e: &dyn std::fmt::Display| {
+                fatal(
+                    format!("the CA bundle {} cannot be used: {e}", path.display()),
+                    "it has to be a file of certificates in PEM form",
+                )
+            };
+            let pem =
+                plain_file::read(path, Links::Follow, MAX_DOCUMENT).map_err(|e| unusable(&e))?;
+            let certificates = Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
+            if certificates.is_empty() {
+                return Err(unusable(&"it holds no certificate"));
+            }
+            builder = builder.tls_certs_merge(certificates);
+        }
+        let http = builder.build().map_err(|e| ModelError::Fatal {
+            message: format!("the HTTP client cannot be built: {e}"),
+            hint: None,
+        })?;
+        Ok(Service {
+            transport: Transport::Http(http),
+            stream: settings.stream,
+            watch: Watch::default(),
+        })
+    }
+
+    /// One that gives this response, for the fuzz targets.
+    #[cfg(fuzzing)]
+    pub(super) fn canned(response: Response, stream: bool) -> Self {
+        Service {
+            transport: Transport::Canned(std::sync::Arc::new(Some(response).into())),
+            stream,
+            watch: Watch::default(),
+        }
+    }
+
+    pub(super) fn http(&self) -> reqwest::Client {
+        match &self.transport {
+            Transport::Http(http) => http.clone(),
+            #[cfg(fuzzing)]
+            Transport::Canned(_) => {
+                // Asks nobody; to make one for each input takes longer than all that is tested.
+                static UNUSED: std::sync::LazyLock<reqwest::Client> =
+                    std::sync::LazyLock::new(|| http_client::builder().build().unwrap_or_default());
+                UNUSED.clone()
+            }
+        }
+    }
+
+    /// For one call, which is told what a reply was broken off for.
+    pub(super) fn watched(&self, watch: &Watch) -> Self {
+        Service {
+            watch: watch.clone(),
+            ..self.clone()
+        }
+    }
+
+    async fn send(self, request: HttpRequestFactory) -> Result<Response, OpenAIError> {
+        let mut request = request.build().await?;
+        let accept = if self.stream {
+            "text/event-stream, application/json"
+        } else {
+            "application/json"
+        };
+        request
+            .headers_mut()
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static(accept));
+        let response = match self.transport {
+            Transport::Http(http) => http.execute(request).await?,
+            #[cfg(fuzzing)]
+            Transport::Canned(response) => response
+                .lock()
+                .ok()
+                .and_then(|mut one| one.take())
+                .ok_or_else(|| OpenAIError::InvalidArgument("asked again".to_owned()))?,
+        };
+        received(response, self.stream, self.watch).await
+    }
+}
+
+/// The response of a server that did what was asked; else its refusal, or the whole reply where a stream was wanted.
+async fn received(response: Response, stream: bool, watch: Watch) -> Result<Response, OpenAIError> {
+    if !response.status().is_success() {
+        return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
+    }
+    let json = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .is_some_and(|v| v.starts_with("application/json"));
+    let response = bounded(response, stream && !json, watch);
+    if stream && json {
+        let bytes = response.bytes().await?;
+        let value = serde_json::from_slice(&bytes).map_err(|e| {
+            OpenAIError::JSONDeserialize(e, String::from_utf8_lossy(&bytes).into_owned())
+        })?;
+        return Err(OpenAIError::Boxed(Box::new(Unstreamed(value))));
+    }
+    Ok(response)
+}
+
+impl tower_service::Service<HttpRequestFactory> for Service {
+    type Response = Response;
+    type Error = OpenAIError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, OpenAIError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequestFactory) -> Self::Future {
+        Box::pin(self.clone().send(request))
+    }
+}
+
+async fn read_refusal(mut response: Response) -> Refusal {
+    let status = response.status().as_u16();
+    let after = retry_after(response.headers(), SystemTime::now());
+    let mut body = Vec::new();
+    while body.len() < BODY {
+        match response.chunk().await {
+            Ok(Some(piece)) => body.extend_from_slice(&piece),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body.truncate(BODY);
+    let location = response.headers().get("location");
+    let location = location.and_then(|to| response.url().join(to.to_str().ok()?).ok());
+    Refusal {
+        after,
+        points_to: location.map(|to| to.origin().ascii_serialization()),
+        ..Refusal::new(status, String::from_utf8_lossy(&body).into_owned())
+    }
+}
+
+/// Seconds that the server asks to wait: `retry-after-ms`, or Retry-After as seconds or as a date
+/// (against the server's own Date where it sends one).
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
+    let number = |text: String| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|n| n.is_finite() && *n >= 0.0)
+    };
+    if let Some(ms) = text("retry-after-ms").and_then(number) {
+        return Some(ms / 1000.0);
+    }
+    let value = text("retry-after")?;
+    if let Some(seconds) = number(value.clone()) {
+        return Some(seconds);
+    }
+    let until = httpdate::parse_http_date(&value).ok()?;
+    let now = text("date")
+        .and_then(|d| httpdate::parse_http_date(&d).ok())
+        .unwrap_or(now);
+    Some(until.duration_since(now).unwrap_or_default().as_secs_f64())
+}

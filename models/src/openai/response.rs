@@ -1,0 +1,305 @@
+//! A provider's reply in our form.
+
+use std::collections::HashSet;
+
+use async_openai::error::OpenAIError;
+use serde_json::{Value, json};
+
+use super::endpoint::Refusal;
+use super::fault;
+use super::request::Body;
+use crate::text_calls::shape::{self, Shape};
+use crate::text_calls::{self, cut};
+use crate::{Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
+use testwright_config::settings::Redactor;
+
+/// A reply as it came, from a stream or whole.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Raw {
+    pub(super) content: String,
+    pub(super) calls: Vec<RawCall>,
+    pub(super) finish: Option<String>,
+    pub(super) usage: Option<Value>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct RawCall {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+impl Raw {
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        redactor.clean(&mut self.content);
+        for call in &mut self.calls {
+            let texts = [&mut call.id, &mut call.name, &mut call.arguments];
+            texts.into_iter().for_each(|text| redactor.clean(text));
+        }
+    }
+}
+
+/// Reads a whole reply.
+pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
+    error_in(body)?;
+    let Some(choice) = body.pointer("/choices/0") else {
+        return Err(fault(502, "the reply holds no choice", body.to_string()));
+    };
+    let Some(message) = choice.get("message").filter(|m| m.is_object()) else {
+        return Err(fault(502, "the reply holds no message", body.to_string()));
+    };
+    let mut raw = Raw {
+        content: text_of(message),
+        finish: text(choice, "finish_reason"),
+        usage: usage_in(body).cloned(),
+        ..Raw::default()
+    };
+    match message.get("tool_calls").and_then(Value::as_array) {
+        Some(calls) if !calls.is_empty() => {
+            raw.calls = calls.iter().map(call).collect();
+        }
+        // The protocol before tools.
+        _ => {
+            if let Some(function) = message.get("function_call").filter(|f| f.is_object()) {
+                raw.calls.push(call(&json!({ "function": function })));
+            }
+        }
+    }
+    Ok(raw)
+}
+
+/// Some gateways report an error with status 200.
+pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
+    let Some(error) = body.get("error").filter(|e| !e.is_null()) else {
+        return Ok(());
+    };
+    let code = ["code", "status", "status_code"]
+        .iter()
+        .find_map(|key| match error.get(*key)? {
+            Value::Number(n) => n.as_u64(),
+            Value::String(s) => s.parse().ok(),
+            _ => None,
+        })
+        .and_then(|n| u16::try_from(n).ok())
+        .filter(|n| (400..600).contains(n));
+    let refusal = Refusal::new(code.unwrap_or(500), body.to_string());
+    Err(OpenAIError::Boxed(Box::new(refusal)))
+}
+
+fn text(value: &Value, key: &str) -> Option<String> {
+    Some(value.get(key)?.as_str()?.to_owned())
+}
+
+/// A message's or a delta's text: a string, or a list of parts.
+pub(super) fn text_of(message: &Value) -> String {
+    let content = match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .filter_map(|p| p.get("text").and_then(Value::as_str).or(p.as_str()))
+            .collect(),
+        _ => String::new(),
+    };
+    if content.is_empty() {
+        text(message, "refusal").unwrap_or_default()
+    } else {
+        content
+    }
+}
+
+fn call(value: &Value) -> RawCall {
+    let function = value.get("function").unwrap_or(value);
+    RawCall {
+        id: text(value, "id").unwrap_or_default(),
+        name: text(function, "name").unwrap_or_default(),
+        arguments: arguments(function),
+    }
+}
+
+/// Arguments are a text; some servers send the object itself.
+pub(super) fn arguments(function: &Value) -> String {
+    match function.get("arguments") {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Usage as the servers put it: beside the choices, in a choice, or in an extension.
+pub(super) fn usage_in(body: &Value) -> Option<&Value> {
+    ["/usage", "/choices/0/usage", "/x_groq/usage"]
+        .iter()
+        .filter_map(|path| body.pointer(path))
+        .find(|usage| usage.is_object())
+}
+
+/// The reply in our form; `body` is what was sent, for an estimate where no usage came.
+pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
+    let mut finish = match raw.finish.as_deref() {
+        Some("length" | "max_tokens" | "MAX_TOKENS") => Finish::Length,
+        Some("content_filter" | "safety" | "SAFETY") => Finish::ContentFilter,
+        _ => Finish::Stop,
+    };
+    let whole = finish != Finish::Length;
+    let usage = usage(&raw, body);
+    let mut ids = Ids::new(request);
+    let mut reply = Reply {
+        usage,
+        ..Reply::default()
+    };
+    let mut content = raw.content;
+    if raw.calls.is_empty() {
+        let found = text_calls::read(&content, &request.tools, whole);
+        content = found.content;
+        for (name, arguments) in found.calls {
+            reply.calls.push(ToolCall {
+                id: ids.unique(""),
+                name,
+                arguments: Value::Object(arguments).into(),
+            });
+        }
+        reply.malformed = found.malformed;
+    }
+    for call in raw.calls {
+        native(call, request, whole, &mut ids, &mut content, &mut reply);
+    }
+    reply.content = content;
+    if finish == Finish::Stop && !(reply.calls.is_empty() && reply.malformed.is_empty()) {
+        finish = Finish::ToolCalls;
+    }
+    reply.finish = finish;
+    reply
+}
+
+fn native(
+    call: RawCall,
+    request: &Request,
+    whole: bool,
+    ids: &mut Ids,
+    content: &mut String,
+    reply: &mut Reply,
+) {
+    if call.name.trim().is_empty() {
+        // No history can hold a call without a name: it becomes text.
+        let text = format!("(a tool call without a name: {})", cut(&call.arguments));
+        if !content.is_empty() {
+            content.push('\n');
+        }
+        content.push_str(&text);
+        reply.malformed.push(MalformedCall {
+            id: None,
+            name: None,
+            text: cut(&call.arguments),
+            problem: "the call names no tool".to_owned(),
+        });
+        return;
+    }
+    let id = ids.unique(&call.id);
+    let arguments = Value::String(call.arguments.clone());
+    match shape::call(&call.name, arguments, &request.tools, whole) {
+        Shape::Call { name, arguments } => reply.calls.push(ToolCall {
+            id,
+            name,
+            arguments: Value::Object(arguments).into(),
+        }),
+        Shape::Bad { problem, .. } => reply.malformed.push(MalformedCall {
+            id: Some(id),
+            name: Some(call.name),
+            text: cut(&call.arguments),
+            problem,
+        }),
+        Shape::Other => {}
+    }
+}
+
+/// Ids that are unique in a conversation, whatever the server sends.
+struct Ids {
+    taken: HashSet<String>,
+    messages: usize,
+    next: usize,
+}
+
+impl Ids {
+    fn new(request: &Request) -> Self {
+        let taken = request
+            .messages
+            .iter()
+            .filter_map(|m| match m {
+                Message::Assistant { calls, .. } => Some(calls),
+                _ => None,
+            })
+            .flatten()
+            .map(|c| c.id.clone())
+            .collect();
+        Ids {
+            taken,
+            messages: request.messages.len(),
+            next: 0,
+        }
+    }
+
+    /// `id` itself where it is usable, else one of ours: nine letters and digits, as Mistral demands.
+    fn unique(&mut self, id: &str) -> String {
+        let mut id = id.trim().to_owned();
+        while id.is_empty() || !self.taken.insert(id.clone()) {
+            // More than a thousand calls make longer ones: no id comes a second time.
+            id = format!("tw{:04}{:03}", self.messages % 10_000, self.next);
+            self.next += 1;
+        }
+        id
+    }
+}
+
+fn usage(raw: &Raw, body: &Body<'_>) -> Usage {
+    let reported = raw.usage.as_ref().and_then(reported);
+    reported.unwrap_or_else(|| {
+        let written: usize = raw
+            .calls
+            .iter()
+            .map(|c| c.name.len() + c.arguments.len())
+            .sum();
+        Usage {
+            prompt_tokens: (body.prompt_length() as u64).div_ceil(4),
+            completion_tokens: ((raw.content.len() + written) as u64).div_ceil(4),
+            estimated: true,
+            ..Usage::default()
+        }
+    })
+}
+
+fn reported(usage: &Value) -> Option<Usage> {
+    let number = |paths: &[&str]| {
+        paths
+            .iter()
+            .find_map(|path| usage.pointer(path)?.as_f64())
+            .map(|n| n.max(0.0) as u64)
+    };
+    let prompt = number(&["/prompt_tokens", "/input_tokens", "/prompt_eval_count"]);
+    let completion = number(&["/completion_tokens", "/output_tokens", "/eval_count"]);
+    if prompt.unwrap_or(0) == 0 && completion.unwrap_or(0) == 0 {
+        return None;
+    }
+    let cached = number(&[
+        "/prompt_tokens_details/cached_tokens",
+        "/input_tokens_details/cached_tokens",
+        "/prompt_cache_hit_tokens",
+        "/cache_read_input_tokens",
+        "/cached_tokens",
+    ])
+    .unwrap_or(0);
+    let prompt = prompt.unwrap_or(0);
+    // Anthropic's own counting leaves cached tokens out of the prompt's.
+    let apart = usage.get("prompt_tokens_details").is_none()
+        && usage.get("cache_read_input_tokens").is_some()
+        && cached > prompt;
+    Some(Usage {
+        prompt_tokens: if apart {
+            prompt.saturating_add(cached)
+        } else {
+            prompt
+        },
+        cached_tokens: if apart { cached } else { cached.min(prompt) },
+        completion_tokens: completion.unwrap_or(0),
+        ..Usage::default()
+    })
+}

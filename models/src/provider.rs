@@ -1,0 +1,375 @@
+//! From a model's name and the settings to a model that can be asked.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use super::cassette::{Recorder, Replayer};
+use super::name::Deployment;
+use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
+use super::price::{PricedModel, Prices};
+use super::quota::{MeteredModel, Quota};
+use super::retry::{Retry, RetrySettings, Wait};
+use super::{Model, ModelName, ModelSource};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{AZURE_KEY, Settings};
+
+#[derive(Debug, Clone)]
+pub enum Provider {
+    /// The rule-based model.
+    Snippet,
+    Replay {
+        file: PathBuf,
+        lenient: bool,
+    },
+    OpenAi(Box<OpenAiSettings>),
+}
+
+/// Where the value of an environment variable is looked up.
+pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Told of each wait.
+pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
+
+/// How calls of a model are retried, reported and recorded.
+#[derive(Default)]
+pub struct ModelOptions {
+    pub retry: RetrySettings,
+    /// Called before each wait for another try.
+    pub on_wait: Option<OnWait>,
+    /// Where all exchanges are recorded.
+    pub record: Option<PathBuf>,
+    /// What calls count against.
+    pub quota: Option<Arc<dyn Quota>>,
+}
+
+/// Azure's version where none is given: the latest one that is not a preview.
+const AZURE_VERSION: &str = "2024-10-21";
+
+impl Provider {
+    /// Which model `name` means.
+    ///
+    /// # Errors
+    /// A usage error where a key, an address or a file is missing, with what to set.
+    pub fn new(name: &ModelName, settings: &Settings, variable: Variable<'_>) -> Result<Provider> {
+        let (model, azure_name) = match name.source() {
+            ModelSource::Rules => return Ok(Provider::Snippet),
+            ModelSource::Recording { file, lenient } => {
+                let file = file.to_owned();
+                return Ok(Provider::Replay { file, lenient });
+            }
+            ModelSource::Azure(model) => (model, Some(model)),
+            ModelSource::Service(model) => (model, None),
+        };
+        let set = |name: &str| variable(name).filter(|v| !v.trim().is_empty());
+        let base_url = settings
+            .model
+            .base_url
+            .as_ref()
+            .map(|a| a.reveal().to_owned());
+        let key = settings.model_key().map(|k| k.reveal().to_owned());
+        let azure_by_variables =
+            base_url.is_none() && key.is_none() && set("AZURE_OPENAI_ENDPOINT").is_some();
+        let is_azure = settings.model.azure_deployment.is_some()
+            || settings.model.azure_api_version.is_some()
+            || azure_name.is_some()
+            || azure_by_variables;
+        let mut openai = OpenAiSettings {
+            temperature: settings.model.temperature,
+            max_tokens: settings.model.max_tokens,
+            stream: settings.model.stream,
+            timeout: Duration::from_secs(settings.model.timeout_seconds),
+            tools_in_text: settings.model.text_calls,
+            key_variable: settings.model.api_key_env.clone(),
+            ca_bundle: settings.build.ca_bundle.clone(),
+            ..OpenAiSettings::new(model)
+        };
+        let key = if is_azure {
+            if settings.model_key().is_none() || set(AZURE_KEY).is_some() {
+                AZURE_KEY.clone_into(&mut openai.key_variable);
+            }
+            openai.base_url = base_url
+                .or_else(|| set("AZURE_OPENAI_ENDPOINT"))
+                .ok_or_else(|| {
+                    Error::usage("reach Azure")
+                        .cause("the resource's address is not set")
+                        .hint("set AZURE_OPENAI_ENDPOINT or model.base-url, like https://NAME.openai.azure.com")
+                })?;
+            let deployment = settings
+                .model
+                .azure_deployment
+                .clone()
+                .or_else(|| azure_name.map(str::to_owned))
+                .or_else(|| set("AZURE_OPENAI_DEPLOYMENT"))
+                .unwrap_or_else(|| model.to_owned());
+            let api_version = settings
+                .model
+                .azure_api_version
+                .clone()
+                .or_else(|| set("AZURE_OPENAI_API_VERSION"))
+                .or_else(|| set("OPENAI_API_VERSION"))
+                .unwrap_or_else(|| AZURE_VERSION.to_owned());
+            openai.azure = Some(Azure {
+                deployment: Deployment::parse(&deployment)?,
+                api_version,
+            });
+            set(AZURE_KEY).or(key)
+        } else {
+            openai.base_url = base_url.unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
+            key
+        };
+        // Servers of one's own often want no key; these two always do.
+        let needs_key = is_azure || openai.base_url.trim_end_matches('/') == OPENAI_BASE_URL;
+        if key.is_none() && needs_key {
+            return Err(Error::usage(format!("reach the model `{name}`"))
+                .cause(format!("{} is not set", openai.key_variable))
+                .hint(format!(
+                    "set {}; or name a server of your own (OPENAI_BASE_URL or model.base-url); or use --model snippet, which needs no key",
+                    openai.key_variable
+                )));
+        }
+        openai.api_key = key.map(SecretString::from);
+        Ok(Provider::OpenAi(Box::new(openai)))
+    }
+
+    /// The model, with retries, prices and the record around it. `snippet` makes the rule-based one.
+    pub fn open(
+        self,
+        name: &ModelName,
+        prices: &Prices,
+        options: ModelOptions,
+        snippet: impl FnOnce() -> Box<dyn Model>,
+    ) -> Result<Box<dyn Model>> {
+        let model: Box<dyn Model> = match self {
+            Provider::Snippet => snippet(),
+            Provider::Replay { file, lenient } => Box::new(replayer(&file, lenient)?),
+            Provider::OpenAi(settings) => {
+                let completion_tokens = settings.max_tokens;
+                let client = OpenAi::new(*settings).map_err(|e| Error {
+                    kind: testwright_config::error::Kind::Usage,
+                    ..Error::from(e)
+                })?;
+                let price = prices.of(name).cloned();
+                // Each try by itself: a failed one may be billed too.
+                let client: Box<dyn Model> = match options.quota {
+                    Some(quota) => Box::new(MeteredModel::new(
+                        Box::new(client),
+                        name.clone(),
+                        price.clone(),
+                        quota,
+                        completion_tokens,
+                    )),
+                    None => Box::new(client),
+                };
+                let mut retry = Retry::new(client, options.retry);
+                if let Some(tell) = options.on_wait {
+                    retry = retry.on_wait(tell);
+                }
+                Box::new(PricedModel::new(Box::new(retry), price))
+            }
+        };
+        match options.record {
+            None => Ok(model),
+            Some(path) => {
+                let what = format!("record model traffic in {}", path.display());
+                let recorder = Recorder::new(model, &path).map_err(|e| Error::io(what, &e))?;
+                Ok(Box::new(recorder))
+            }
+        }
+    }
+}
+
+fn replayer(file: &Path, lenient: bool) -> Result<Replayer> {
+    Replayer::open(file, lenient).map_err(|e| match e.kind() {
+        std::io::ErrorKind::InvalidData => {
+            Error::usage(format!("replay the recording {}", file.display())).cause(e)
+        }
+        _ => Error::io(format!("read the recording {}", file.display()), &e),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use secrecy::ExposeSecret;
+
+    use super::*;
+    use testwright_config::settings::{Settings, Sources};
+
+    fn provider(name: &str, variables: &[(&str, &str)]) -> Result<Provider> {
+        let variables: std::collections::BTreeMap<String, String> = variables
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        let sources = Sources {
+            variables: variables.clone(),
+            ..Sources::default()
+        };
+        let settings = Settings::load(&sources).unwrap();
+        let name = ModelName::parse(name)?;
+        Provider::new(&name, &settings, &|name| variables.get(name).cloned())
+    }
+
+    fn openai(name: &str, variables: &[(&str, &str)]) -> OpenAiSettings {
+        match provider(name, variables) {
+            Ok(Provider::OpenAi(settings)) => *settings,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn plain_names_go_to_openai() {
+        for name in ["gpt-5-mini", "openai/gpt-5-mini"] {
+            let it = openai(name, &[("OPENAI_API_KEY", "sk-x")]);
+            assert_eq!(
+                (it.model.as_str(), it.base_url.as_str()),
+                ("gpt-5-mini", OPENAI_BASE_URL)
+            );
+            assert_eq!(it.api_key.unwrap().expose_secret(), "sk-x");
+            assert_eq!(it.azure, None);
+        }
+        let it = openai(
+            "Qwen/Qwen2.5",
+            &[("OPENAI_BASE_URL", "http://127.0.0.1:8085/v1")],
+        );
+        assert_eq!(it.model, "Qwen/Qwen2.5", "other slashes belong to the name");
+    }
+
+    #[test]
+    fn a_server_of_ones_own_needs_no_key_and_openai_does() {
+        let it = openai("m", &[("OPENAI_BASE_URL", "http://127.0.0.1:8085/v1")]);
+        assert!(it.api_key.is_none());
+        let error = provider("gpt-5-mini", &[]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(
+            error.render().contains("OPENAI_API_KEY is not set"),
+            "{}",
+            error.render()
+        );
+        assert!(
+            error.render().contains("--model snippet"),
+            "{}",
+            error.render()
+        );
+    }
+
+    #[test]
+    fn azure_by_its_variables_or_by_name() {
+        let variables = [
+            ("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com"),
+            ("AZURE_OPENAI_API_KEY", "k"),
+            ("AZURE_OPENAI_API_VERSION", "2025-01-01-preview"),
+        ];
+        for name in ["my-gpt", "azure/my-gpt"] {
+            let it = openai(name, &variables);
+            assert_eq!(it.base_url, "https://me.openai.azure.com");
+            assert_eq!(
+                it.azure,
+                Some(Azure {
+                    deployment: Deployment::parse("my-gpt").unwrap(),
+                    api_version: "2025-01-01-preview".to_owned()
+                })
+            );
+            assert_eq!(it.key_variable, AZURE_KEY);
+        }
+        let error = provider("azure/my-gpt", &variables[..1]).unwrap_err();
+        assert!(error.render().contains(AZURE_KEY), "{}", error.render());
+        let both = [&variables[..], &[("OPENAI_API_KEY", "sk-x")]].concat();
+        assert_eq!(
+            openai("gpt-5-mini", &both).azure,
+            None,
+            "OpenAI's own key comes first"
+        );
+    }
+
+    /// Names put together from what has a meaning somewhere: in names, paths, addresses.
+    #[test]
+    fn no_name_leads_to_another_address_or_to_a_file_unnamed() {
+        let parts = [
+            "replay:",
+            "replay-by-order:",
+            "azure/",
+            "openai/",
+            "snippet",
+            "gpt-5",
+            "m",
+            "/",
+            "..",
+            ".",
+            "?",
+            "#",
+            "%2f",
+            "%",
+            "@",
+            ":",
+            "\\",
+            " ",
+            "\t",
+            "\n",
+            "\0",
+            "\u{a0}",
+            "\u{200b}",
+            "ä",
+            "//",
+            "etc",
+            ";",
+            "&a=b",
+            "http://h/",
+        ];
+        let base = (
+            "TESTWRIGHT_MODEL_BASE_URL",
+            "https://models.example.org/below/v1",
+        );
+        let version = ("TESTWRIGHT_MODEL_AZURE_API_VERSION", "1");
+        let keys = [
+            ("OPENAI_API_KEY", "k"),
+            ("AZURE_OPENAI_API_KEY", "k"),
+            base,
+            version,
+        ];
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut asked = [0; 2];
+        for _ in 0..4_000 {
+            let number = random.usize(1..6);
+            let name: String = (0..number)
+                .map(|_| parts[random.usize(..parts.len())])
+                .collect();
+            for (is_azure, variables) in [&keys[..3], &keys[..]].into_iter().enumerate() {
+                match provider(&name, variables) {
+                    Ok(Provider::Replay { .. }) => assert!(name.starts_with("replay"), "{name:?}"),
+                    Ok(Provider::OpenAi(settings)) => {
+                        let url = crate::openai::address(&settings).unwrap();
+                        assert_eq!(url.host_str(), Some("models.example.org"), "{name:?}");
+                        let parts: Vec<&str> = url.path_segments().unwrap().collect();
+                        let is_own = match settings.azure {
+                            None => parts == ["below", "v1", "chat", "completions"],
+                            Some(_) => {
+                                parts[..4] == ["below", "v1", "openai", "deployments"]
+                                    && parts[5..] == ["chat", "completions"]
+                            }
+                        };
+                        assert!(is_own && url.fragment().is_none(), "{name:?}: {url}");
+                        asked[is_azure] += 1;
+                    }
+                    Ok(Provider::Snippet) => assert_eq!(name, "snippet"),
+                    Err(error) => assert_eq!(error.exit_code(), 2, "{name:?}"),
+                }
+            }
+        }
+        assert!(asked.iter().all(|number| *number > 100), "{asked:?}");
+    }
+
+    #[test]
+    fn other_forms() {
+        assert!(matches!(provider("snippet", &[]), Ok(Provider::Snippet)));
+        assert!(provider("openai/", &[]).is_err());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = format!("replay:{}", file.path().display());
+        assert!(matches!(
+            provider(&name, &[]),
+            Ok(Provider::Replay { lenient: false, .. })
+        ));
+    }
+}

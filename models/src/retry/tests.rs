@@ -1,0 +1,111 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+use super::*;
+use crate::Request;
+
+/// Fails as told, then answers.
+struct Shaky(Mutex<std::vec::IntoIter<ModelError>>);
+
+#[async_trait]
+impl Model for Shaky {
+    fn name(&self) -> &str {
+        "shaky"
+    }
+
+    async fn complete(&self, _: &Request) -> Result<Reply, ModelError> {
+        match self.0.lock().unwrap().next() {
+            Some(error) => Err(error),
+            None => Ok(Reply::default()),
+        }
+    }
+}
+
+fn transient(after: Option<f64>) -> ModelError {
+    ModelError::Transient {
+        message: "busy".to_owned(),
+        after,
+        unbilled: false,
+    }
+}
+
+fn request() -> Request {
+    Request {
+        messages: vec![],
+        tools: vec![],
+        parallel_calls: false,
+        temperature: None,
+        max_tokens: None,
+    }
+}
+
+/// The result and the waits, none of them waited for.
+async fn run(
+    errors: Vec<ModelError>,
+    settings: RetrySettings,
+) -> (Result<Reply, ModelError>, Vec<f64>) {
+    let slept = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&slept);
+    let mut retry = Retry::new(Box::new(Shaky(Mutex::new(errors.into_iter()))), settings);
+    retry.sleep = Box::new(move |wait| {
+        log.lock().unwrap().push(wait.as_secs_f64());
+        Box::pin(async {})
+    });
+    let result = retry.complete(&request()).await;
+    let slept = slept.lock().unwrap().clone();
+    (result, slept)
+}
+
+fn seeded(seed: u64) -> RetrySettings {
+    RetrySettings {
+        seed: Some(seed),
+        total: Duration::from_secs(1000),
+        ..RetrySettings::default()
+    }
+}
+
+#[tokio::test]
+async fn waits_grow_up_to_a_limit_and_depend_on_the_seed_alone() {
+    let errors = || vec![transient(None); 7];
+    let (result, waits) = run(errors(), seeded(1)).await;
+    assert_eq!(result.map(|r| r.failed_tries), Ok(7));
+    assert_eq!(waits.len(), 7);
+    for (i, wait) in waits.iter().enumerate() {
+        let full = f64::from(1u32 << i).min(60.0);
+        assert!(*wait >= full / 2.0 && *wait <= full, "{waits:?}");
+    }
+    assert_eq!(run(errors(), seeded(1)).await.1, waits);
+    assert_ne!(run(errors(), seeded(2)).await.1, waits);
+}
+
+#[tokio::test]
+async fn what_a_server_asks_for_is_never_cut_short() {
+    let (_, waits) = run(vec![transient(Some(90.0))], seeded(1)).await;
+    assert!(waits[0] >= 90.0 && waits[0] < 91.0, "{waits:?}");
+}
+
+#[tokio::test]
+async fn tries_and_total_wait_are_bounded() {
+    let (result, waits) = run(vec![transient(None); 50], seeded(1)).await;
+    assert_eq!(waits.len(), 7);
+    assert!(result.unwrap_err().to_string().contains("after 8 calls"));
+
+    let (result, waits) = run(vec![transient(Some(3600.0))], RetrySettings::default()).await;
+    assert!(waits.is_empty());
+    let message = result.unwrap_err().to_string();
+    assert!(message.contains("3600 s would exceed"), "{message}");
+}
+
+#[tokio::test]
+async fn only_transient_errors_are_repeated() {
+    for error in [
+        ModelError::ContextFull("full".to_owned()),
+        ModelError::Fatal {
+            message: "no".to_owned(),
+            hint: None,
+        },
+        ModelError::NotRecorded("no".to_owned()),
+    ] {
+        let (result, waits) = run(vec![error.clone()], seeded(1)).await;
+        assert_eq!(result, Err(error));
+        assert!(waits.is_empty());
+    }
+}

@@ -1,0 +1,218 @@
+//! Which repositories clients may name: what the server clones, builds and runs is decided by who started it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+
+use testwright_config::error::{Error, Result};
+
+/// Before the path of a folder that is named by a URL.
+const FILE: &str = "file://";
+
+/// Allowed unless told otherwise.
+pub const DEFAULT: &str = "https://github.com/*/*";
+
+#[derive(Debug, Clone)]
+pub struct AllowList {
+    patterns: Vec<String>,
+    set: GlobSet,
+    recordings: bool,
+}
+
+impl AllowList {
+    /// Globs over URLs and absolute paths; `*` stops at a slash. A folder has to match by the path by which it is named, and
+    /// where that leads through links.
+    pub fn new(patterns: &[String], recordings: bool) -> Result<Self> {
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            set.add(glob(pattern)?);
+        }
+        let set = set
+            .build()
+            .map_err(|error| Error::usage("read the allowed repositories").cause(error))?;
+        Ok(AllowList {
+            patterns: patterns.to_vec(),
+            set,
+            recordings,
+        })
+    }
+
+    /// May models be recordings, which are files of the server?
+    pub fn allows_recordings(&self) -> bool {
+        self.recordings
+    }
+
+    /// As they were given.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+
+    pub fn check(&self, repository: &str) -> Result<()> {
+        let refused = |cause: &str| {
+            let hint = format!("the server allows: {}", self.patterns.join(", "));
+            Err(Error::usage("use that repository").cause(cause).hint(hint))
+        };
+        let parts = repository.split('/');
+        let leads_out = parts.clone().any(|part| part == ".." || part == ".");
+        let is_odd = |c: char| c.is_control() || c.is_whitespace() || "%?#\\".contains(c);
+        if repository.contains(is_odd) || leads_out {
+            return refused("it is not a plain address");
+        }
+        if repository
+            .split_once("://")
+            .is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().contains('@'))
+        {
+            return refused("it carries a name or a password");
+        }
+        if !self.set.is_match(plain(repository)) {
+            return refused("it is not allowed here");
+        }
+        match target(repository) {
+            None => Ok(()),
+            Some(Ok(target)) if self.is_target_allowed(&target) => Ok(()),
+            Some(_) => refused("it leads to what is not allowed here"),
+        }
+    }
+
+    /// Links in what a pattern says literally are of who started the server: they are followed.
+    fn is_target_allowed(&self, target: &str) -> bool {
+        let target = plain(target);
+        let followed = self.patterns.iter().filter_map(|pattern| followed(pattern));
+        let mut globs = followed.filter_map(|pattern| glob(&pattern).ok());
+        self.set.is_match(target) || globs.any(|glob| glob.compile_matcher().is_match(target))
+    }
+}
+
+fn plain(repository: &str) -> &str {
+    repository.trim_end_matches('/').trim_end_matches(".git")
+}
+
+/// What comes before an absolute path, and the path; `None` for other addresses.
+fn path_in(address: &str) -> Option<(&'static str, &str)> {
+    let found = match address.strip_prefix(FILE) {
+        Some(path) => (FILE, path),
+        None => ("", address),
+    };
+    found.1.starts_with('/').then_some(found)
+}
+
+/// The folder that an address leads to, written as the address is; `None` where it is none on this machine.
+fn target(address: &str) -> Option<io::Result<String>> {
+    let (before, path) = path_in(address)?;
+    let target = real(Path::new(path));
+    Some(target.map(|target| format!("{before}{}", target.display())))
+}
+
+/// Without links. What is not there may be on the machines of the workers: as much as is there is followed.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+            match (path.parent(), path.file_name()) {
+                (Some(folder), Some(name)) => Ok(real(folder)?.join(name)),
+                _ => Err(error),
+            }
+        }
+        canonical => canonical,
+    }
+}
+
+/// The pattern, with the folder that it names before its first wildcard without links.
+fn followed(pattern: &str) -> Option<String> {
+    let (before, path) = path_in(pattern)?;
+    let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
+    let literal: Vec<&str> = path.split('/').take_while(is_literal).collect();
+    let literal = literal.join("/");
+    let folder = real(Path::new(&format!("{literal}/"))).ok()?;
+    let folder = globset::escape(folder.to_str()?.trim_end_matches('/'));
+    Some(format!("{before}{folder}{}", &path[literal.len()..]))
+}
+
+fn glob(pattern: &str) -> Result<Glob> {
+    GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| {
+            Error::usage(format!("read the allowed repository {pattern}")).cause(error)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_no_pattern_names_is_refused_however_it_is_written() {
+        let patterns = [DEFAULT.to_owned(), "/srv/git/*".to_owned()];
+        let list = AllowList::new(&patterns, false).unwrap();
+        for allowed in [
+            "https://github.com/psf/requests",
+            "https://github.com/psf/requests.git",
+            "https://github.com/psf/requests/",
+            "/srv/git/one",
+        ] {
+            list.check(allowed).unwrap();
+        }
+        for refused in [
+            "http://github.com/psf/requests",
+            "https://github.com.example.org/psf/requests",
+            "https://github.com@127.0.0.1/psf/requests",
+            "https://user:word@github.com/psf/requests",
+            "https://github.com/../../etc",
+            "https://github.com/psf/requests/../../..",
+            "https://github.com/psf/%2e%2e",
+            "https://127.0.0.1/psf/requests",
+            "http://169.254.169.254/latest/meta-data",
+            "file:///etc",
+            "ext::sh -c id",
+            "/etc",
+            "/srv/git/../../etc",
+            "/srv/git/one/two",
+            "srv/git/one",
+            ".",
+            "",
+            "https://github.com/psf/requests\n",
+        ] {
+            assert!(list.check(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_allowed_where_its_links_lead() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).display().to_string();
+        for folder in ["allowed/own.git", "allowed/own/below", "elsewhere/secret"] {
+            std::fs::create_dir_all(path(folder)).unwrap();
+        }
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, path(name)).unwrap();
+        link(&path("elsewhere/secret"), "allowed/out");
+        link("../elsewhere", "allowed/group");
+        link("own", "allowed/in");
+        link("nowhere", "allowed/dangling");
+        link("allowed", "named");
+        let check = |pattern: String, repository: String| {
+            let list = AllowList::new(&[pattern], false).unwrap();
+            list.check(&repository)
+        };
+        for pattern in ["allowed/*", "named/*", "allowed/**"] {
+            let top = pattern.split('/').next().unwrap();
+            for before in ["", "file://"] {
+                let checked = |name: &str| {
+                    let repository = format!("{before}{}", path(&format!("{top}/{name}")));
+                    check(format!("{before}{}", path(pattern)), repository)
+                };
+                for name in ["own", "own/", "own.git", "in", "not-here"] {
+                    checked(name).unwrap();
+                }
+                for name in ["out", "out/", "group", "group/secret", "dangling"] {
+                    let error = checked(name).unwrap_err();
+                    // It is not said what is there.
+                    assert!(!error.with_cause().contains("elsewhere"), "{error:?}");
+                }
+            }
+        }
+        // Whoever starts the server may name a link.
+        check(path("allowed/out"), path("allowed/out")).unwrap();
+    }
+}

@@ -1,0 +1,96 @@
+//! What the description says of all operations alike: who may ask, how those are refused who may not, and a name for each.
+
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    ContentBuilder, Header, OpenApi, PathItem, Ref, Response, ResponseBuilder, SecurityRequirement,
+};
+
+use crate::authentication;
+
+const BEARER: &str = "bearer";
+/// What a request is answered with that no handler gets to see: the status, a name, and why.
+const REFUSALS: [(&str, &str, &str); 3] = [
+    (
+        "401",
+        "NoToken",
+        "a token is needed, and none that is good was sent",
+    ),
+    (
+        "403",
+        "Forbidden",
+        "the token's scopes do not allow it, or the request comes from a page of another origin or through an unknown proxy",
+    ),
+    (
+        "421",
+        "OtherHost",
+        "the request is for a host that is not this server",
+    ),
+];
+
+pub fn complete(description: &mut OpenApi) {
+    for (path, item) in &mut description.paths.paths {
+        for operation in operations(item) {
+            name(path, operation);
+            match authentication::is_probe(path) {
+                true => operation.security = Some(Vec::new()),
+                false => add_refusals(operation),
+            }
+        }
+    }
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(
+            "made by `testwright tokens create`; not needed where the server listens on loopback alone, unless it is told to ask",
+        ))
+        .build();
+    let components = description.components.get_or_insert_default();
+    components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
+    for (status, name, why) in REFUSALS {
+        let refusals = &mut components.responses;
+        refusals.insert(name.to_owned(), refusal(status, why).into());
+    }
+    description.security = Some(vec![
+        SecurityRequirement::new(BEARER, [""; 0]),
+        SecurityRequirement::default(),
+    ]);
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem {
+        get, post, delete, ..
+    } = item;
+    [get, post, delete].into_iter().flatten()
+}
+
+/// Handlers of several modules have the same names.
+fn name(path: &str, operation: &mut Operation) {
+    let collection = path.split('/').nth(2).unwrap_or_default();
+    if let Some(handler) = &mut operation.operation_id
+        && handler != collection
+    {
+        *handler = format!("{collection}_{handler}");
+    }
+}
+
+fn add_refusals(operation: &mut Operation) {
+    let responses = &mut operation.responses.responses;
+    for (status, name, _) in REFUSALS {
+        let known = responses.entry(status.to_owned());
+        known.or_insert_with(|| Ref::from_response_name(name).into());
+    }
+}
+
+fn refusal(status: &str, why: &str) -> Response {
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Problem")))
+        .build();
+    let response = ResponseBuilder::new()
+        .description(why)
+        .content("application/problem+json", content);
+    match status {
+        "401" => response.header("WWW-Authenticate", Header::default()),
+        _ => response,
+    }
+    .build()
+}

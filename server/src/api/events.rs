@@ -1,0 +1,144 @@
+//! The events of a run as they come, as a stream that goes on where it was cut.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures::Stream;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use super::runs::{Run, find};
+use super::{Api, ApiResult, ApiState, Problem};
+use crate::store::{RunId, StoredEvent};
+use crate::telemetry::Listener;
+use testwright_config::stop_signal::stopped;
+
+/// Workers of other processes tell nothing: the store is asked so often.
+const POLL: Duration = Duration::from_secs(1);
+/// After which a stream ends and its client comes again, for its token may have been revoked meanwhile.
+const LONGEST: Duration = Duration::from_secs(300);
+/// Events that are read at one time.
+const PAGE: u32 = 100;
+/// What is sent, for the description.
+const DESCRIPTION: &str = "Server-sent events (text/event-stream of the HTML standard). Each has a line `event:` and a line `data:`, which holds \
+    one JSON object; lines that begin with a colon keep the connection open. `event: event` is a line of the trajectory, its number in \
+    `id:`. `event: end` has no id: it is the run, as `GET /v1/runs/{id}` answers, and the last one.";
+const EXAMPLE: &str = "event: event\nid: 7\ndata: {\"event\":\"resumed\",\"at\":\"2026-03-01T12:00:00Z\"}\n\nevent: end\ndata: \
+    {\"id\":\"0199a3b1c2dk7m2p9qz\",\"status\":\"accepted\"}\n\n";
+
+/// Follow a run: its events from the first, or after Last-Event-ID, and the run itself when it has ended
+///
+/// Events of the type `event` are lines of the trajectory, with their numbers as ids. The last one is of the type `end`: the run.
+/// A stream without one was cut (none lasts much longer than five minutes): ask again with Last-Event-ID.
+#[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(
+    ("id" = String, Path, description = "of the run"),
+    ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event that was received", nullable = false, minimum = 0),
+), responses(
+    (status = 200, description = DESCRIPTION, content_type = "text/event-stream", body = String, example = json!(EXAMPLE)),
+    (status = 400, description = "Last-Event-ID is no number from 0", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn follow(
+    State(state): Api,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> ApiResult<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+    let run = find(&state, &id).await?;
+    let last = match headers.get("last-event-id") {
+        None => 0,
+        Some(value) => {
+            let number = value.to_str().ok().and_then(|text| text.parse().ok());
+            number.filter(|number| *number >= 0).ok_or_else(|| {
+                Problem::new(
+                    StatusCode::BAD_REQUEST,
+                    "Last-Event-ID is no number of an event",
+                )
+            })?
+        }
+    };
+    let changes = state.changes.subscribe();
+    let follower = Follower {
+        _listener: Listener::new(state.telemetry.clone()),
+        state,
+        id: run.id,
+        last,
+        changes,
+        page: Vec::new(),
+        ends_at: Instant::now() + LONGEST,
+        ended: false,
+    };
+    let events = futures::stream::unfold(follower, |mut follower| async move {
+        let event = follower.next().await?;
+        Some((Ok(event), follower))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+struct Follower {
+    _listener: Listener,
+    state: ApiState,
+    id: RunId,
+    /// Number of the last event that was sent.
+    last: i64,
+    changes: Receiver<RunId>,
+    /// Events that are to be sent, the next one last.
+    page: Vec<StoredEvent>,
+    ends_at: Instant,
+    ended: bool,
+}
+
+impl Follower {
+    async fn next(&mut self) -> Option<Event> {
+        while !self.ended {
+            if let Some(event) = self.page.pop() {
+                self.last = event.number;
+                let number = event.number.to_string();
+                return Some(Event::default().event("event").id(number).data(event.line));
+            }
+            // Asked first: what an ended run has, it had before it ended.
+            let run = self.state.store.run(&self.id).await.ok()??;
+            let page = self
+                .state
+                .store
+                .events(&self.id, self.last, PAGE)
+                .await
+                .ok()?;
+            self.page = page.into_iter().rev().collect();
+            if !self.page.is_empty() {
+                continue;
+            }
+            if run.status.has_ended() {
+                self.ended = true;
+                let run = serde_json::to_string(&Run::of(&run)).ok()?;
+                return Some(Event::default().event("end").data(run));
+            }
+            if self.ends_at < Instant::now() {
+                return None;
+            }
+            tokio::select! {
+                () = changed(&mut self.changes, &self.id) => {}
+                () = tokio::time::sleep(POLL) => {}
+                // The client comes again, with the number of its last event.
+                () = stopped(self.state.stop.clone()) => return None,
+            }
+        }
+        None
+    }
+}
+
+/// Ends when there is something new of this run.
+pub async fn changed(changes: &mut Receiver<RunId>, id: &RunId) {
+    loop {
+        match changes.recv().await {
+            Ok(changed) if changed == *id => return,
+            Ok(_) => {}
+            // It may have been among those that were missed.
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

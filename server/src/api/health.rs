@@ -1,0 +1,58 @@
+//! Is the server alive, and can it take work?
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+
+use super::{ApiResult, Problem};
+use crate::probes::Probes;
+
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Health {
+    /// `ok`
+    status: &'static str,
+    /// Of testwright.
+    version: &'static str,
+}
+
+impl Health {
+    fn ok() -> Json<Self> {
+        Json(Health {
+            status: "ok",
+            version: env!("CARGO_PKG_VERSION"),
+        })
+    }
+}
+
+/// Whether the server and its database answer
+#[utoipa::path(get, path = "/v1/health", tag = "server", responses(
+    (status = 200, body = Health),
+    (status = 503, description = "the database does not answer", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn health(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
+    probes.database_answers().await?;
+    Ok(Health::ok())
+}
+
+/// Whether the server can take work: it is not about to end, its machine lacks nothing, and its database is up to date and can be
+/// written
+#[utoipa::path(get, path = "/v1/ready", tag = "server", responses(
+    (status = 200, body = Health),
+    (status = 503, description = "not now", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn ready(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
+    match probes.ready().await {
+        Ok(()) => Ok(Health::ok()),
+        Err(error) => {
+            tracing::warn!(error = error.with_cause(), "not ready");
+            // The cause may name the database.
+            let detail = match error.kind.shortage() {
+                Some(shortage) => format!("{error}: {shortage}"),
+                None => error.to_string(),
+            };
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+            Err(problem.hint("the server's log says why"))
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The HTTP API under /v1. Its description, `/v1/openapi.json`, comes from the handlers and their types.
+
+pub mod comparisons;
+mod description;
+pub mod events;
+pub mod gradings;
+pub mod health;
+mod idempotency;
+pub mod matrices;
+pub mod metrics;
+pub mod paging;
+pub mod run_files;
+pub mod runs;
+pub mod workers;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use crate::problem::Problem;
+pub use crate::state::{ApiParts, ApiState};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "testwright",
+        description = "From an issue and a Python repository to a test that fails on the old code for the reason that the issue states."
+    ),
+    tags(
+        (name = "runs", description = "A run writes a test for one issue."),
+        (name = "comparisons", description = "A comparison makes runs of several approaches on a dataset, and grades them."),
+        (name = "matrices", description = "A matrix tries candidate patches with tests."),
+        (name = "server", description = "The server itself.")
+    )
+)]
+struct Description;
+
+fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(runs::create, runs::list))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(runs::retry))
+        .routes(routes!(runs::patch))
+        .routes(routes!(runs::evidence))
+        .routes(routes!(runs::trajectory))
+        .routes(routes!(run_files::list_of_run))
+        .routes(routes!(run_files::download_of_run))
+        .routes(routes!(events::follow))
+        .routes(routes!(comparisons::create, comparisons::list))
+        .routes(routes!(comparisons::show))
+        .routes(routes!(comparisons::report))
+        .routes(routes!(run_files::list_of_comparison))
+        .routes(routes!(run_files::download_of_comparison))
+        .routes(routes!(comparisons::cancel))
+        .routes(routes!(comparisons::retry))
+        .routes(routes!(gradings::list))
+        .routes(routes!(gradings::cancel))
+        .routes(routes!(matrices::create, matrices::list))
+        .routes(routes!(matrices::show, matrices::delete))
+        .routes(routes!(matrices::cancel))
+        .routes(routes!(matrices::retry))
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(workers::list))
+}
+
+fn parts() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
+    let (router, mut description) = routes().split_for_parts();
+    description::complete(&mut description);
+    (router, description)
+}
+
+/// The description, for the server and for whoever writes a client.
+pub fn description() -> utoipa::openapi::OpenApi {
+    parts().1
+}
+
+pub fn router() -> Router<ApiState> {
+    let (router, description) = parts();
+    let description = get(move || async move { Json(description) });
+    router.route("/v1/openapi.json", description)
+}
+
+pub type ApiResult<T> = Result<T, Problem>;
+type Api = State<ApiState>;
+/// Of what was asked for and takes its time.
+type Accepted<T> = ApiResult<(StatusCode, Json<T>)>;
+
+fn accepted<T>(now: T) -> Accepted<T> {
+    Ok((StatusCode::ACCEPTED, Json(now)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

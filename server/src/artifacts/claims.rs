@@ -1,0 +1,154 @@
+//! Says who builds an environment, so that no two machines build the same at one time. A claim is an object that its
+//! holder writes again and again; one that no longer changes belongs to a process that is gone.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use object_store::path::Path;
+use object_store::{ObjectStoreExt, PutMode, PutOptions};
+use tokio::sync::oneshot;
+
+use super::Artifacts;
+use testwright_config::error::Result;
+
+const RENEWED_EVERY: Duration = Duration::from_secs(15);
+/// By this machine's clock: those of others, and of the store, may be wrong.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+
+/// What was last read of the claims of others, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Claims(Mutex<HashMap<Path, (Vec<u8>, Instant)>>);
+
+impl Claims {
+    /// Has this been the content of a claim for so long that nobody can be there?
+    fn is_gone(&self, path: &Path, content: &[u8], now: Instant) -> bool {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, since) = seen
+            .entry(path.clone())
+            .or_insert_with(|| (content.to_owned(), now));
+        if known != content {
+            (*known, *since) = (content.to_owned(), now);
+        }
+        now.duration_since(*since) >= GONE_AFTER
+    }
+
+    fn forget(&self, path: &Path) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.remove(path);
+    }
+}
+
+/// Goes when it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    _end: oneshot::Sender<()>,
+}
+
+impl Artifacts {
+    /// `None` where another process has it.
+    pub(super) async fn claim(&self, path: Path) -> Result<Option<Claim>> {
+        if self.has_holder(&path).await? {
+            return Ok(None);
+        }
+        let holder = format!("{} {:x}", std::process::id(), fastrand::u64(..));
+        let options = PutOptions::from(PutMode::Create);
+        let content = renewed(&holder, 0);
+        let put = self.store.put_opts(&path, content.into(), options).await;
+        match put {
+            Ok(_) => {}
+            Err(object_store::Error::AlreadyExists { .. }) => return Ok(None),
+            Err(e) => return Err(self.failed("write to", &e)),
+        }
+        self.claims.forget(&path);
+        let (end, ended) = oneshot::channel();
+        tokio::spawn(self.clone().hold(path, holder, ended));
+        Ok(Some(Claim { _end: end }))
+    }
+
+    /// A claim of a process that is gone is removed.
+    async fn has_holder(&self, path: &Path) -> Result<bool> {
+        let Some(content) = self.read_object(path).await? else {
+            return Ok(false);
+        };
+        if !self.claims.is_gone(path, &content, Instant::now()) {
+            return Ok(true);
+        }
+        self.remove_object(path).await?;
+        Ok(false)
+    }
+
+    /// Renews a claim until its holder ends, and takes it away.
+    async fn hold(self, path: Path, holder: String, mut ended: oneshot::Receiver<()>) {
+        for number in 1_u64.. {
+            tokio::select! {
+                _ = &mut ended => break,
+                () = tokio::time::sleep(RENEWED_EVERY) => {}
+            }
+            let put = self.store.put(&path, renewed(&holder, number).into()).await;
+            if let Err(error) = put {
+                tracing::warn!(%error, "a claim in the artifact store was not renewed");
+            }
+        }
+        // Who was taken for gone has lost it to another.
+        match self.read_object(&path).await {
+            Ok(Some(content)) if content.starts_with(holder.as_bytes()) => {
+                if let Err(error) = self.remove_object(&path).await {
+                    tracing::warn!(error = error.with_cause(), "a claim was not removed");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The whole of a small object.
+    pub(super) async fn read_object(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+        let read = async { self.store.get(path).await?.bytes().await };
+        match read.await {
+            Ok(content) => Ok(Some(content.to_vec())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(e) => Err(self.failed("read from", &e)),
+        }
+    }
+}
+
+fn renewed(holder: &str, number: u64) -> String {
+    format!("{holder} {number}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_claim_that_no_longer_changes_is_nobodys() {
+        let (claims, path) = (Claims::default(), Path::from("x.claim"));
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        assert!(!claims.is_gone(&path, b"a 0", start));
+        assert!(!claims.is_gone(&path, b"a 0", later(59)));
+        assert!(!claims.is_gone(&path, b"a 1", later(60)));
+        assert!(!claims.is_gone(&path, b"a 1", later(119)));
+        assert!(claims.is_gone(&path, b"a 1", later(120)));
+    }
+
+    #[tokio::test]
+    async fn one_has_it_until_it_lets_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = Artifacts::in_folder(folder.path()).unwrap();
+        let other = Artifacts::in_folder(folder.path()).unwrap();
+        let path = Path::from("environments/x.claim");
+        let held = one.claim(path.clone()).await.unwrap();
+        assert!(held.is_some());
+        assert!(other.claim(path.clone()).await.unwrap().is_none());
+        drop(held);
+        let mut tries = 0;
+        while other.claim(path.clone()).await.unwrap().is_none() {
+            tries += 1;
+            assert!(tries < 100, "the claim stays");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}

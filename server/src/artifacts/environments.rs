@@ -1,0 +1,201 @@
+//! Environments that machines share: what one has built, another fetches.
+
+use std::path::Path as FilePath;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use serde::{Deserialize, Serialize};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::environment::{BuildClaim, SharedEnvironments};
+use testwright_sandboxes::error::ErrorKind;
+
+use super::{Artifacts, Digest};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+
+/// An environment that no machine has fetched for so long is removed.
+pub const UNUSED_STAYS: Duration = Duration::from_secs(30 * DAY);
+/// How old its entry may be before a fetch makes it young again.
+const TOUCHED_AFTER: Duration = Duration::from_secs(DAY);
+const DAY: u64 = 24 * 3600;
+
+const FOLDER: &str = "environments";
+
+/// An entry, which is written when the archive is there.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    /// Digest of the archive.
+    archive: String,
+    bytes: u64,
+    /// What the machine that built it knows of it, as JSON.
+    record: String,
+}
+
+impl Entry {
+    fn digest(&self) -> Result<Digest> {
+        let digest = Digest::parse(&self.archive);
+        digest.ok_or_else(|| Error::infrastructure("read the entry of a shared environment"))
+    }
+}
+
+/// An environment that machines share.
+#[derive(Debug)]
+pub struct SharedEnvironment {
+    entry: Path,
+    /// `None` where the entry is of another version.
+    archive: Option<Digest>,
+    pub bytes: u64,
+    /// When it was put there, or last fetched, to within a day.
+    pub used: SystemTime,
+}
+
+impl SharedEnvironment {
+    fn unused(&self) -> Duration {
+        age(self.used)
+    }
+}
+
+fn age(time: SystemTime) -> Duration {
+    SystemTime::now().duration_since(time).unwrap_or_default()
+}
+
+impl Artifacts {
+    fn entry_path(&self, key: &str, ending: &str) -> Path {
+        let prefix = self.prefix.clone();
+        prefix.join(FOLDER).join(format!("{key}.{ending}"))
+    }
+
+    async fn entry(&self, path: &Path) -> Result<Option<Entry>> {
+        let content = self.read_object(path).await?;
+        // One of another version is as good as none.
+        Ok(content.and_then(|content| serde_json::from_slice(&content).ok()))
+    }
+
+    async fn write_entry(&self, path: &Path, entry: &Entry) -> Result<()> {
+        let text = serde_json::to_string(entry)
+            .map_err(|e| Error::infrastructure("describe a shared environment").cause(e))?;
+        let put = self.store.put(path, text.into()).await;
+        put.map(drop).map_err(|e| self.failed("write to", &e))
+    }
+
+    async fn fetch_environment(&self, key: &str, archive: &FilePath) -> Result<Option<String>> {
+        let path = self.entry_path(key, "json");
+        let Some(entry) = self.entry(&path).await? else {
+            return Ok(None);
+        };
+        // Removed in between, it is built again.
+        if !self.fetch(&entry.digest()?, archive).await? {
+            return Ok(None);
+        }
+        let found = self.store.head(&path).await;
+        if found.is_ok_and(|found| age(found.last_modified.into()) > TOUCHED_AFTER) {
+            self.write_entry(&path, &entry).await?;
+        }
+        Ok(Some(entry.record))
+    }
+
+    async fn put_environment(&self, key: &str, record: &str, archive: &FilePath) -> Result<()> {
+        let path = self.entry_path(key, "json");
+        let before = self.entry(&path).await?;
+        let blob = self.put_file(archive).await?;
+        let entry = Entry {
+            archive: blob.digest.as_str().to_owned(),
+            bytes: blob.bytes,
+            record: record.to_owned(),
+        };
+        self.write_entry(&path, &entry).await?;
+        match before {
+            Some(before) if before.archive != entry.archive => self.remove(&before.digest()?).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// All that are there.
+    pub async fn environments(&self) -> Result<Vec<SharedEnvironment>> {
+        let folder = self.prefix.clone().join(FOLDER);
+        let found = self.store.list(Some(&folder)).try_collect::<Vec<_>>().await;
+        let found = found.map_err(|e| self.failed("list what is in", &e))?;
+        let entries = found
+            .into_iter()
+            .filter(|object| object.location.extension() == Some("json"));
+        let mut environments = Vec::new();
+        for object in entries {
+            let entry = self.entry(&object.location).await?;
+            environments.push(SharedEnvironment {
+                archive: entry.as_ref().map(Entry::digest).transpose()?,
+                bytes: entry.map_or(0, |entry| entry.bytes),
+                used: object.last_modified.into(),
+                entry: object.location,
+            });
+        }
+        Ok(environments)
+    }
+
+    /// Who is fetching it builds it instead.
+    pub async fn remove_environment(&self, environment: &SharedEnvironment) -> Result<()> {
+        self.remove_object(&environment.entry).await?;
+        match &environment.archive {
+            Some(archive) => self.remove(archive).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes environments that no machine has fetched for this long: how many.
+    pub async fn remove_unused_environments(&self, unused: Duration) -> Result<u64> {
+        let mut removed = 0;
+        for environment in self.environments().await? {
+            if environment.unused() >= unused {
+                self.remove_environment(&environment).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// As the builder of environments tells it.
+fn told(error: Error) -> SandboxError {
+    let told = SandboxError::new(ErrorKind::System, error.with_cause());
+    match error.hint {
+        Some(hint) => told.hint(hint),
+        None => told,
+    }
+}
+
+/// Returns the store of environments that the settings name.
+pub fn shared_environments(settings: &Settings) -> Result<Option<Arc<dyn SharedEnvironments>>> {
+    let artifacts = Artifacts::of_settings(settings)?;
+    Ok(artifacts.map(|artifacts| Arc::new(artifacts) as Arc<dyn SharedEnvironments>))
+}
+
+#[async_trait]
+impl SharedEnvironments for Artifacts {
+    async fn fetch(
+        &self,
+        key: &str,
+        archive: &FilePath,
+    ) -> std::result::Result<Option<String>, SandboxError> {
+        self.fetch_environment(key, archive).await.map_err(told)
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        record: &str,
+        archive: &FilePath,
+    ) -> std::result::Result<(), SandboxError> {
+        self.put_environment(key, record, archive)
+            .await
+            .map_err(told)
+    }
+
+    async fn claim(&self, key: &str) -> std::result::Result<Option<BuildClaim>, SandboxError> {
+        let claim = self.claim(self.entry_path(key, "claim")).await;
+        let claim = claim.map_err(told)?;
+        Ok(claim.map(|claim| Box::new(claim) as BuildClaim))
+    }
+}

@@ -1,0 +1,188 @@
+//! Who asks, and whether they may. On loopback alone nobody is asked; otherwise a request shows a bearer token, or the
+//! cookie by which a browser remembers one.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use secrecy::SecretString;
+
+use super::owners;
+use super::problem::Problem;
+use super::state::ApiState;
+use super::telemetry::RequestSpan;
+use crate::store::Scope;
+
+/// The cookie by which a browser shows the token that it was told at /login.
+pub const COOKIE: &str = "testwright_token";
+pub const LOGIN: &str = "/login";
+/// Takes deliveries of GitHub, which are signed.
+pub const GITHUB_WEBHOOK: &str = "/v1/github/webhook";
+
+/// Asked by who starts and ends servers.
+const PROBES: [&str; 2] = ["/v1/health", "/v1/ready"];
+/// Answered without a token as well: they say nothing of runs, or know their callers by signatures.
+const OPEN: [&str; 3] = ["/v1/openapi.json", LOGIN, GITHUB_WEBHOOK];
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    pub owner: String,
+    /// The span of the request, where there are spans.
+    pub traceparent: Option<String>,
+}
+
+impl Default for Caller {
+    fn default() -> Self {
+        Caller {
+            owner: owners::LOCAL.to_owned(),
+            traceparent: None,
+        }
+    }
+}
+
+pub fn is_probe(path: &str) -> bool {
+    PROBES.contains(&path)
+}
+
+fn is_open(path: &str) -> bool {
+    is_probe(path) || OPEN.contains(&path)
+}
+
+pub async fn check(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
+    let caller = match state.access.tokens_required && !is_open(request.uri().path()) {
+        false => Caller::default(),
+        true => match owner(&state, token(request.headers()), needed(request.method())).await {
+            Ok(owner) => Caller {
+                owner,
+                ..Caller::default()
+            },
+            Err(problem) if wants_page(&request) => {
+                return match problem.status() {
+                    StatusCode::UNAUTHORIZED => Redirect::to(LOGIN).into_response(),
+                    _ => problem.into_response(),
+                };
+            }
+            Err(problem) => {
+                let mut response = problem.into_response();
+                if response.status() == StatusCode::UNAUTHORIZED {
+                    let scheme = HeaderValue::from_static("Bearer");
+                    response
+                        .headers_mut()
+                        .insert(header::WWW_AUTHENTICATE, scheme);
+                }
+                return response;
+            }
+        },
+    };
+    let span = request.extensions().get::<RequestSpan>();
+    let traceparent = span.and_then(RequestSpan::traceparent);
+    request.extensions_mut().insert(Caller {
+        traceparent,
+        ..caller
+    });
+    next.run(request).await
+}
+
+async fn owner(
+    state: &ApiState,
+    shown: Option<SecretString>,
+    needed: Scope,
+) -> Result<String, Problem> {
+    let refused = |detail: &str| {
+        Problem::new(StatusCode::UNAUTHORIZED, detail)
+            .hint("send `Authorization: Bearer TOKEN`; `testwright tokens create` makes one")
+    };
+    let shown = shown.ok_or_else(|| refused("this takes a token"))?;
+    let Some(token) = state.store.token(&shown).await? else {
+        return Err(refused("the token is unknown, revoked or out of date"));
+    };
+    match token.scopes.contains(&needed) {
+        true => Ok(token.owner),
+        false => Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            format!(
+                "the token is not good for this: its scopes lack `{}`",
+                needed.as_str()
+            ),
+        )
+        .hint("`testwright tokens create --scope` makes one that is")),
+    }
+}
+
+fn needed(method: &Method) -> Scope {
+    match *method {
+        Method::GET | Method::HEAD | Method::OPTIONS => Scope::Read,
+        _ => Scope::Write,
+    }
+}
+
+/// The token of the header. A browser adds none by itself, and a page of another origin may not have it add one.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?;
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+    is_bearer.then(|| token.trim())
+}
+
+/// That of the header, or else of the cookie.
+fn token(headers: &HeaderMap) -> Option<SecretString> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return bearer(headers).map(SecretString::from);
+    }
+    let cookies = headers.get_all(header::COOKIE).iter();
+    cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+        .map(SecretString::from)
+}
+
+/// A browser that opens a page: it is led to where a token can be given.
+fn wants_page(request: &Request) -> bool {
+    let accepts = request.headers().get(header::ACCEPT);
+    request.method() == Method::GET
+        && !request.uri().path().starts_with("/v1/")
+        && accepts
+            .and_then(|accepts| accepts.to_str().ok())
+            .is_some_and(|accepts| accepts.contains("text/html"))
+}
+
+/// The cookie that holds a token: for pages of this server alone, and out of reach for scripts.
+pub fn cookie(token: &str, is_encrypted: bool) -> String {
+    let secure = if is_encrypted { "; Secure" } else { "" };
+    format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{secure}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    fn of(headers: &[(header::HeaderName, &str)]) -> Option<String> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(name, value.parse().unwrap());
+        }
+        token(&map).map(|token| token.expose_secret().to_owned())
+    }
+
+    #[test]
+    fn a_token_is_in_the_header_or_in_the_cookie() {
+        let cookie = |value| (header::COOKIE, value);
+        let sent = |value| (header::AUTHORIZATION, value);
+        assert_eq!(of(&[sent("Bearer a")]).unwrap(), "a");
+        assert_eq!(of(&[sent("bearer  a ")]).unwrap(), "a");
+        assert_eq!(of(&[cookie("x=1; testwright_token=b; y=2")]).unwrap(), "b");
+        assert_eq!(
+            of(&[sent("Bearer a"), cookie("testwright_token=b")]).unwrap(),
+            "a"
+        );
+        // A header that is no token is not made up for by a cookie.
+        assert_eq!(of(&[sent("Basic a"), cookie("testwright_token=b")]), None);
+        assert_eq!(of(&[cookie("testwright_tokens=b")]), None);
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! A client of the HTTP API, for the command line.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use reqwest::{Method, Response, StatusCode, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use testwright_sandboxes::http_client;
+
+use testwright_config::error::{Error, Result};
+
+/// For an answer to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two tries to follow a run whose stream was cut.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Tries in a row without an event.
+const TRIES: u32 = 30;
+/// Bytes of an event.
+const LONGEST_EVENT: usize = 256 << 20;
+
+pub struct ApiClient {
+    server: Url,
+    http: reqwest::Client,
+    token: Option<SecretString>,
+}
+
+impl ApiClient {
+    pub fn new(server: &str, token: Option<SecretString>) -> Result<Self> {
+        let failed = |cause: &dyn std::fmt::Display| {
+            Error::usage(format!("use the server {server}"))
+                .cause(cause)
+                .hint("give the address that `testwright serve` prints, as http://127.0.0.1:8420")
+        };
+        let server: Url = server.parse().map_err(|e| failed(&e))?;
+        if !matches!(server.scheme(), "http" | "https") || server.cannot_be_a_base() {
+            return Err(failed(&"it is no address of a server"));
+        }
+        let http = http_client::builder()
+            .connect_timeout(PATIENCE)
+            .read_timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy();
+        let http = http.build().map_err(|e| failed(&e))?;
+        Ok(ApiClient {
+            server,
+            http,
+            token,
+        })
+    }
+
+    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value> {
+        let response = self.send(Method::GET, path, query, None).await?;
+        let read = response.json().await;
+        read.map_err(|e| self.unreadable(&e))
+    }
+
+    pub async fn post(&self, path: &[&str]) -> Result<Value> {
+        let response = self.send(Method::POST, path, &[], None).await?;
+        let read = response.json().await;
+        read.map_err(|e| self.unreadable(&e))
+    }
+
+    pub async fn text(&self, path: &[&str]) -> Result<String> {
+        let response = self.send(Method::GET, path, &[], None).await?;
+        response.text().await.map_err(|e| self.unreadable(&e))
+    }
+
+    /// A file as it is.
+    pub async fn bytes(&self, path: &[&str]) -> Result<Vec<u8>> {
+        let response = self.send(Method::GET, path, &[], None).await?;
+        let read = response.bytes().await;
+        read.map(Vec::from).map_err(|e| self.unreadable(&e))
+    }
+
+    /// Hands over the lines of a run's trajectory with their numbers as they come, and answers with the run when it has
+    /// ended. It goes on where the connection was cut.
+    pub async fn follow(&self, run: &str, mut each: impl FnMut(i64, &str)) -> Result<Value> {
+        let (mut last, mut tries) = (0, 0);
+        loop {
+            match self.follow_once(run, &mut last, &mut each).await {
+                Ok(Some(run)) => return Ok(run),
+                Err(error)
+                    if tries >= TRIES || error.kind == testwright_config::error::Kind::Usage =>
+                {
+                    return Err(error);
+                }
+                // The server ends its streams after some time.
+                Ok(None) => tries = 0,
+                Err(_) => tries += 1,
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// The run, where the stream came to its end.
+    async fn follow_once(
+        &self,
+        run: &str,
+        last: &mut i64,
+        each: &mut impl FnMut(i64, &str),
+    ) -> Result<Option<Value>> {
+        let response = self
+            .send(Method::GET, &["runs", run, "events"], &[], Some(*last))
+            .await?;
+        let mut stream = response.bytes_stream();
+        let mut buffer: Vec<u8> = Vec::new();
+        while let Some(piece) = stream.next().await {
+            // A connection that is cut is taken up again.
+            let Ok(piece) = piece else { break };
+            buffer.extend_from_slice(&piece);
+            if buffer.len() > LONGEST_EVENT {
+                let error = Error::infrastructure("follow the run");
+                return Err(error.cause("the server sends an event without an end"));
+            }
+            while let Some(end) = buffer.windows(2).position(|two| two == b"\n\n") {
+                let event: Vec<u8> = buffer.drain(..end + 2).collect();
+                let event = Event::parse(&String::from_utf8_lossy(&event));
+                match (event.kind.as_str(), event.id) {
+                    ("event", Some(number)) => {
+                        *last = number;
+                        each(number, &event.data);
+                    }
+                    ("end", _) => {
+                        let run = serde_json::from_str(&event.data);
+                        return run.map(Some).map_err(|e| {
+                            Error::infrastructure("read the answer of the server").cause(e)
+                        });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        last: Option<i64>,
+    ) -> Result<Response> {
+        let mut url = self.server.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().push("v1").extend(path);
+        }
+        url.query_pairs_mut().extend_pairs(query);
+        if query.is_empty() {
+            url.set_query(None);
+        }
+        let mut request = self.http.request(method, url);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token.expose_secret());
+        }
+        let response = request.send().await.map_err(|error| {
+            Error::infrastructure(format!("reach the server {}", self.server))
+                .cause(error.without_url())
+                .hint("start it with `testwright serve`, or name another with --server")
+        })?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let problem: Value = response.json().await.unwrap_or_default();
+        let detail = problem["detail"]
+            .as_str()
+            .map_or_else(|| status.to_string(), str::to_owned);
+        let error = match status.is_client_error() {
+            true => Error::usage("do that on the server"),
+            false => Error::infrastructure("do that on the server"),
+        };
+        let error = error.cause(detail);
+        Err(match (status, problem["hint"].as_str()) {
+            // The server speaks of the header, which is not the caller's to send.
+            (StatusCode::UNAUTHORIZED, _) => {
+                error.hint("set TESTWRIGHT_TOKEN; `testwright tokens create` makes one")
+            }
+            (_, Some(hint)) => error.hint(hint),
+            (_, None) => error,
+        })
+    }
+
+    fn unreadable(&self, error: &dyn std::fmt::Display) -> Error {
+        Error::infrastructure(format!("read the answer of {}", self.server)).cause(error)
+    }
+}
+
+/// Of a stream (HTML Living Standard, Server-sent events).
+#[derive(Debug, Default)]
+struct Event {
+    id: Option<i64>,
+    kind: String,
+    data: String,
+}
+
+impl Event {
+    fn parse(text: &str) -> Self {
+        let mut event = Event::default();
+        for line in text.lines() {
+            match line
+                .split_once(':')
+                .map(|(name, value)| (name, value.trim_start()))
+            {
+                Some(("id", id)) => event.id = id.parse().ok(),
+                Some(("event", kind)) => event.kind = kind.to_owned(),
+                Some(("data", data)) => event.data.push_str(data),
+                _ => {}
+            }
+        }
+        event
+    }
+}

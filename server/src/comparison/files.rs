@@ -1,0 +1,103 @@
+//! Keeps the files of a comparison where every server finds them, since its folder goes: tables, what became of each run, and,
+//! as archives, predictions and results of grading with their logs. Trajectories are with the runs. What fails here costs the
+//! files and not the comparison, whose report is in the database.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::artifacts::Artifacts;
+use crate::run_files::{artifact, files};
+use crate::store::{ComparisonClaim, Store};
+use testwright_comparisons::compare::{GRADING, PREDICTIONS};
+use testwright_config::error::{Error, Result};
+
+pub struct ComparisonFiles<'a> {
+    pub store: &'a Store,
+    pub artifacts: &'a Artifacts,
+    pub claim: &'a ComparisonClaim,
+}
+
+impl ComparisonFiles<'_> {
+    pub async fn keep(&self, folder: &Path) {
+        if let Err(error) = self.try_keep(folder).await {
+            let (id, error) = (self.claim.id.as_str(), error.with_cause());
+            tracing::warn!(id, error, "files of a comparison were not kept");
+        }
+    }
+
+    async fn try_keep(&self, folder: &Path) -> Result<()> {
+        for name in [PREDICTIONS, GRADING] {
+            let packed = tokio::task::block_in_place(|| pack(folder, name));
+            let failed = |e| Error::io(format!("pack {}", folder.join(name).display()), &e);
+            packed.map_err(failed)?;
+        }
+        for (name, path) in files(folder)? {
+            let blob = self.artifacts.put_file(&path).await?;
+            let artifact = artifact(name, &blob);
+            self.store
+                .put_comparison_artifact(self.claim, &artifact)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes `NAME.tar.gz` of a folder, beside it; nothing where there is none.
+fn pack(folder: &Path, name: &str) -> io::Result<()> {
+    if !folder.join(name).is_dir() {
+        return Ok(());
+    }
+    let file = File::create(folder.join(format!("{name}.tar.gz")))?;
+    let packed = GzEncoder::new(BufWriter::new(file), Compression::default());
+    let mut archive = tar::Builder::new(packed);
+    archive.follow_symlinks(false);
+    archive.append_dir_all(name, folder.join(name))?;
+    archive.into_inner()?.finish()?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_packed_with_what_is_below_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("grading/logs");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("a.log"), "a log").unwrap();
+        pack(place.path(), "grading").unwrap();
+        pack(place.path(), "missing").unwrap();
+        let names: Vec<String> = files(place.path())
+            .unwrap()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["grading.tar.gz"]);
+        let file = File::open(place.path().join("grading.tar.gz")).unwrap();
+        let mut archive = tar::Archive::new(GzDecoder::new(file));
+        let mut found = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            if entry.header().entry_type().is_file() {
+                found.push((path, text));
+            }
+        }
+        assert_eq!(
+            found,
+            [("grading/logs/a.log".to_owned(), "a log".to_owned())]
+        );
+    }
+}

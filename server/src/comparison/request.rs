@@ -1,0 +1,230 @@
+//! What a comparison is asked for, as clients send it and as the store keeps it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use testwright_evals::Dataset;
+use testwright_evals::harness::FORGE;
+
+use crate::allow_list::AllowList;
+use crate::fields::{check_name, check_path};
+use crate::request::allowed_model;
+use testwright_comparisons::compare::{Inputs, Plan, PlanRequest};
+use testwright_comparisons::grading::records;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{Effort, Settings};
+use testwright_models::ModelName;
+
+/// Instances of a comparison, and names of each kind.
+const MOST_INSTANCES: usize = 1_000;
+const MOST_NAMES: usize = 20;
+pub const MOST_SAMPLES: u32 = 100;
+/// Of all systems, instances and samples.
+const MOST_RUNS: usize = 20_000;
+/// Characters of a name.
+const LONGEST_NAME: usize = 100;
+/// Seconds of a run of tests, unless told otherwise and at most.
+const TEST_SECONDS: u64 = 900;
+pub const MOST_TEST_SECONDS: u64 = 7_200;
+
+/// Approaches and models are to be compared on instances of a dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ComparisonRequest {
+    /// What it is called in lists.
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: String,
+    /// Instances in the shape of SWE-bench, up to 1,000. The server's list says which repositories are allowed.
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<Object>)]
+    pub instances: Vec<Map<String, Value>>,
+    /// Approaches, with their options, up to 20.
+    #[schema(min_items = 1, max_items = 20)]
+    pub approaches: Vec<String>,
+    /// Models, as their providers call them, up to 20. Default: the server's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 20)]
+    pub models: Vec<String>,
+    /// Runs of each approach with each model on each instance. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
+    pub samples: Option<u32>,
+    #[serde(default, skip_serializing_if = "ComparisonLimits::is_empty")]
+    pub limits: ComparisonLimits,
+    /// What approaches may spend on a test: each level stands for options of an approach that has levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^(low|medium|high)$")]
+    pub effort: Option<Effort>,
+    /// Where git comes from: a URL, or a folder of the server; `{owner}` and `{name}` are put in. Default: GitHub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repositories: Option<String>,
+    /// Longest time of one run of tests that takes part in grading. Default: 900.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 7200)]
+    pub test_seconds: Option<u64>,
+}
+
+/// Limits of a comparison. The server's own hold as well: what is asked for beyond them is cut.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ComparisonLimits {
+    /// Most US dollars of all runs together; every model needs a price in the server's settings then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0.0)]
+    pub dollars: Option<f64>,
+    /// Most model calls of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub steps: Option<u32>,
+    /// Most tokens of a run, prompt and completion together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub tokens: Option<u64>,
+    /// Most minutes of a run, once its environment is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0.0)]
+    pub minutes: Option<f64>,
+}
+
+/// What a comparison works with.
+pub struct PreparedComparison {
+    pub dataset: Dataset,
+    pub plan: Plan,
+    pub inputs: Inputs,
+    pub settings: Settings,
+}
+
+fn refused(cause: impl std::fmt::Display) -> Error {
+    Error::usage("read what is to be compared").cause(cause)
+}
+
+impl ComparisonLimits {
+    fn is_empty(&self) -> bool {
+        *self == ComparisonLimits::default()
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_number = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v > 0.0);
+        let is_right = self.steps != Some(0) && self.tokens != Some(0);
+        match is_right && is_number(self.dollars) && is_number(self.minutes) {
+            true => Ok(()),
+            false => {
+                Err(refused("a limit is not above zero")
+                    .hint("leave out what is not to be limited"))
+            }
+        }
+    }
+}
+
+impl ComparisonRequest {
+    pub fn repositories(&self) -> &str {
+        self.repositories.as_deref().unwrap_or(FORGE)
+    }
+
+    pub fn test_seconds(&self) -> u64 {
+        self.test_seconds.unwrap_or(TEST_SECONDS)
+    }
+
+    /// What is worked with, where it can be worked on as it stands.
+    pub fn check(&self, settings: &Settings, allowed: &AllowList) -> Result<PreparedComparison> {
+        check_name("name", &self.name)?;
+        if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
+            return Err(refused(format!(
+                "`name` is not a line of 1 to {LONGEST_NAME} characters"
+            )));
+        }
+        for approach in &self.approaches {
+            check_name("approaches", approach)?;
+        }
+        check_path("repositories", self.repositories())?;
+        for (what, number, most) in [
+            ("instances", self.instances.len(), MOST_INSTANCES),
+            ("approaches", self.approaches.len(), MOST_NAMES),
+            ("models", self.models.len(), MOST_NAMES),
+        ] {
+            if number > most {
+                return Err(refused(format!(
+                    "there are {number} {what}, and at most {most} are taken"
+                )));
+            }
+        }
+        if self.approaches.is_empty() || self.instances.is_empty() {
+            return Err(refused("there is no approach or no instance"));
+        }
+        if !(1..=MOST_SAMPLES).contains(&self.samples.unwrap_or(1)) {
+            return Err(refused(format!(
+                "`samples` is not from 1 to {MOST_SAMPLES}"
+            )));
+        }
+        if !(1..=MOST_TEST_SECONDS).contains(&self.test_seconds()) {
+            return Err(refused(format!(
+                "`test_seconds` is not from 1 to {MOST_TEST_SECONDS}"
+            )));
+        }
+        self.limits.check()?;
+        for model in &self.models {
+            allowed_model("models", model, settings, allowed)?;
+        }
+        let prepared = self.prepare(settings)?;
+        for instance in &prepared.dataset.instances {
+            // It is in the form of OWNER/NAME by now.
+            let (owner, name) = instance.repo.split_once('/').unwrap_or_default();
+            let location = self.repositories().replace("{owner}", owner);
+            allowed.check(&location.replace("{name}", name))?;
+        }
+        let instances = prepared.dataset.instances.iter();
+        let ids = instances.map(|instance| instance.instance_id.as_str());
+        let runs = prepared.plan.cells(ids).len();
+        match runs > MOST_RUNS {
+            true => Err(refused(format!(
+                "there are {runs} runs to be made, and at most {MOST_RUNS} are"
+            ))),
+            false => Ok(prepared),
+        }
+    }
+
+    /// The same of one that was checked before.
+    pub fn prepare(&self, server: &Settings) -> Result<PreparedComparison> {
+        let records_of = self.instances.iter().cloned().map(Value::Object).collect();
+        let dataset = Dataset::of_records(&self.name, records_of).map_err(records)?;
+        let settings = self.settings(server);
+        if settings.run.prompts.is_some() {
+            return Err(
+                refused("the server's `run.prompts` names a folder of its machine")
+                    .hint("leave it out of the server's settings"),
+            );
+        }
+        let models = self.models.iter().map(|name| ModelName::parse(name));
+        let request = PlanRequest {
+            approaches: self.approaches.clone(),
+            models: models.collect::<Result<_>>()?,
+            samples: self.samples.unwrap_or(1),
+            max_dollars: self.limits.dollars,
+            code_patches: None,
+        };
+        let (plan, inputs, _) = request.plan(&dataset, &settings)?;
+        Ok(PreparedComparison {
+            dataset,
+            plan,
+            inputs,
+            settings,
+        })
+    }
+
+    /// The server's, within these limits.
+    fn settings(&self, server: &Settings) -> Settings {
+        let mut settings = server.clone();
+        let run = &mut settings.run;
+        if let Some(steps) = self.limits.steps {
+            run.max_steps = run.max_steps.min(u64::from(steps));
+        }
+        if let Some(tokens) = self.limits.tokens {
+            run.max_tokens = Some(run.max_tokens.unwrap_or(u64::MAX).min(tokens));
+        }
+        if let Some(minutes) = self.limits.minutes {
+            run.max_minutes = run.max_minutes.min(minutes);
+        }
+        if self.effort.is_some() {
+            run.effort = self.effort;
+        }
+        settings
+    }
+}

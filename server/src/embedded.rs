@@ -1,0 +1,100 @@
+//! A daemon without a listener, inside a process that serves one client: its store is a temporary one, or one that is named.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tokio::sync::{broadcast, watch};
+
+use super::access::Access;
+use super::allow_list::AllowList;
+use super::api::{ApiParts, ApiState};
+use super::harnesses::Harnesses;
+use super::machine::Machine;
+use super::probes::Probes;
+use super::queue::Queue;
+use super::registry::WorkerRegistry;
+use super::server::{CHANGES, name};
+use super::telemetry::Telemetry;
+use super::worker::Worker;
+use crate::store::Store;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_config::stop_signal::stopped;
+
+pub struct Embedded {
+    pub api: ApiState,
+    stop: watch::Sender<bool>,
+    /// `None`: others work on what is asked for.
+    worker: Option<Arc<Worker>>,
+    /// Of the runs while they are worked on, and of the store where none is named.
+    _folder: TempDir,
+}
+
+impl Embedded {
+    /// With a database that is named, the workers of its daemon work on what is asked for here, and there is none of its own.
+    pub async fn start(
+        settings: Settings,
+        allowed: AllowList,
+        database: Option<&str>,
+    ) -> Result<Self> {
+        let folder = tempfile::tempdir().map_err(|error| Error::io("make a folder", &error))?;
+        let own = Store::url_in(folder.path());
+        let store = Store::open(database.unwrap_or(&own)).await?;
+        let queue = Queue::open(&store).await?;
+        let (stop, signal) = watch::channel(false);
+        let (changes, _) = broadcast::channel(CHANGES);
+        let telemetry = Telemetry::start()?;
+        let runs = folder.path().join("runs");
+        let worker = Arc::new(Worker {
+            registry: WorkerRegistry::new(store.clone(), &name(), 1),
+            store: store.clone(),
+            artifacts: None,
+            harnesses: Harnesses::new(&settings, &runs),
+            settings: settings.clone(),
+            folder: runs,
+            changes: changes.clone(),
+            stop: signal.clone(),
+            telemetry: telemetry.clone(),
+            // Whoever waits for the run is told.
+            machine: None,
+        });
+        let machine = Arc::new(Machine::new(Vec::new()));
+        let probes = Probes::new(store.clone(), signal.clone(), telemetry.clone(), machine);
+        Ok(Embedded {
+            api: ApiState::new(ApiParts {
+                store,
+                artifacts: None,
+                queue,
+                settings,
+                allowed,
+                access: Access::default(),
+                changes,
+                stop: signal,
+                telemetry,
+                probes,
+            }),
+            stop,
+            worker: database.is_none().then_some(worker),
+            _folder: folder,
+        })
+    }
+
+    /// Works on what is asked for until `served` ends.
+    pub async fn serve(self, served: impl Future<Output = Result<()>>) -> Result<()> {
+        let stop = self.stop;
+        let (queue, signal) = (self.api.queue.clone(), self.api.stop.clone());
+        let working = async {
+            match self.worker {
+                Some(worker) => queue.work(&name(), 1, worker, stopped(signal)).await,
+                None => Ok(()),
+            }
+        };
+        let serving = async {
+            let served = served.await;
+            let _ = stop.send(true);
+            served
+        };
+        let (served, worked) = tokio::join!(serving, working);
+        served.and(worked)
+    }
+}

@@ -1,0 +1,105 @@
+//! The answer to an issue: a run that writes a test, and a comment when it has ended.
+
+use super::GitHub;
+use super::comment;
+use super::posting::post;
+use super::pull_request::{self, AcceptedTest};
+use super::task_details::{AnswerDetails, decode};
+use super::task_end::{TaskEnd, TaskError};
+use crate::api::{Problem, runs};
+use crate::authentication::Caller;
+use crate::owners;
+use crate::request::{RunLimits, RunRequest};
+use crate::store::{GitHubTask, RunId, RunStatus, StoredRun, now};
+use testwright_agent::agent::Outcome;
+
+pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
+    let details: AnswerDetails = decode(&task.details)?;
+    let store = &github.api.store;
+    let Some(run) = &task.run else {
+        let run = start(github, task, &details).await?;
+        store.link_github_run(&task.id, &run).await?;
+        return Ok(TaskEnd::Wait(now()));
+    };
+    let Some(run) = store.run(run).await? else {
+        return Err(TaskError::Permanent("its run is gone".to_owned()));
+    };
+    if !run.status.has_ended() {
+        return Ok(TaskEnd::Wait(now()));
+    }
+    let outcome = outcome(&run);
+    let opened = match &outcome {
+        Some(Outcome::Accepted { patch, evidence }) if details.pull_request => {
+            let run = &run;
+            let test = AcceptedTest {
+                run,
+                patch,
+                evidence,
+            };
+            Some(pull_request::open(github, task, details.installation, &test).await?)
+        }
+        _ => None,
+    };
+    let command = &github.settings.command;
+    let text = comment::answer(&run, outcome.as_ref(), opened.as_ref(), command);
+    let posted = post(github, task, details.installation, task.issue, &text).await?;
+    Ok(TaskEnd::Done(posted))
+}
+
+/// How a run ended, where it came to a result.
+pub fn outcome(run: &StoredRun) -> Option<Outcome> {
+    serde_json::from_value(run.record_value()).ok()
+}
+
+/// The run for an issue, asked for as any other. For a pull request alone, one that has a test serves.
+async fn start(
+    github: &GitHub,
+    task: &GitHubTask,
+    details: &AnswerDetails,
+) -> Result<RunId, TaskError> {
+    if details.pull_request
+        && let Some(run) = accepted(github, &task.repository, task.issue).await?
+    {
+        return Ok(run.id);
+    }
+    let request = RunRequest {
+        issue: details.issue.clone(),
+        repository: Some(github.settings.clone_url(&task.repository)),
+        commit: None,
+        approach: None,
+        model: None,
+        limits: RunLimits::default(),
+    };
+    let key = format!("github {}", task.id);
+    // Repositories share the workers.
+    let caller = Caller {
+        owner: format!("{}:{}", owners::GITHUB, task.repository),
+        // The delivery was answered before.
+        traceparent: None,
+    };
+    let added = runs::add(&github.api, &caller, &request, Some(key)).await;
+    let (run, _) = added.map_err(
+        |problem: Problem| match problem.status().is_client_error() {
+            true => TaskError::Permanent(problem.text()),
+            false => TaskError::Temporary(problem.text()),
+        },
+    )?;
+    Ok(run.id)
+}
+
+/// The newest run for an issue that has a test.
+pub async fn accepted(
+    github: &GitHub,
+    repository: &str,
+    issue: u64,
+) -> Result<Option<StoredRun>, TaskError> {
+    let store = &github.api.store;
+    for id in store.github_runs(repository, issue).await?.iter().flatten() {
+        if let Some(run) = store.run(id).await?
+            && run.status == RunStatus::Accepted
+        {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,328 @@
+//! Requests to GitHub's API. It never waits: a request that GitHub does not want now ends with the time from which on it
+//! does, and whoever sent it tries again then.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Method, StatusCode, Url, redirect};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use testwright_sandboxes::http_client;
+
+use super::settings::{GitHubSettings, Login};
+use crate::store::now;
+use testwright_agent::issues;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of an answer.
+const LONGEST_ANSWER: usize = 8 << 20;
+/// Milliseconds to wait where GitHub refuses to be asked so often and does not say until when; and at most.
+const UNSAID_WAIT: i64 = 60_000;
+const LONGEST_WAIT: i64 = 2 * 60 * 60_000;
+/// Milliseconds before its end at which the token of an installation is replaced.
+const MARGIN: i64 = 60_000;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RequestError {
+    /// GitHub wants to be asked again from this time on (milliseconds since 1970).
+    Later(i64),
+    /// It refused.
+    Refused { status: u16, message: String },
+    /// It could not be reached, or its answer not be read.
+    Failed(String),
+}
+
+impl std::fmt::Display for RequestError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RequestError::Later(_) => write!(f, "GitHub wants to be asked less often"),
+            RequestError::Refused { status, message } => {
+                write!(f, "GitHub refused ({status}): {message}")
+            }
+            RequestError::Failed(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+type RequestResult<T> = std::result::Result<T, RequestError>;
+
+pub struct GitHubClient {
+    api: Url,
+    http: reqwest::Client,
+    /// Nothing is sent before.
+    resume_at: Mutex<i64>,
+    /// Of installations, with their ends.
+    tokens: Mutex<HashMap<u64, (SecretString, i64)>>,
+}
+
+/// One request.
+pub struct ApiRequest<'a> {
+    pub method: Method,
+    /// Parts of the path, which are escaped.
+    pub path: &'a [&'a str],
+    pub query: &'a [(&'a str, String)],
+    pub body: Option<Value>,
+}
+
+impl<'a> ApiRequest<'a> {
+    pub fn get(path: &'a [&'a str], query: &'a [(&'a str, String)]) -> Self {
+        ApiRequest {
+            method: Method::GET,
+            path,
+            query,
+            body: None,
+        }
+    }
+
+    pub fn post(path: &'a [&'a str], body: Value) -> Self {
+        ApiRequest {
+            method: Method::POST,
+            path,
+            query: &[],
+            body: Some(body),
+        }
+    }
+}
+
+impl GitHubClient {
+    pub fn new(settings: &Settings, github: &GitHubSettings) -> Result<Self> {
+        let failed = |cause: &dyn std::fmt::Display| {
+            Error::usage("use GitHub's API")
+                .cause(cause)
+                .hint("set github.base-url to the https address of the server")
+        };
+        let api: Url = issues::api_of(settings.github.base_url.as_ref())
+            .parse()
+            .map_err(|e| failed(&e))?;
+        let is_local = is_loopback(&api);
+        if api.scheme() != "https" && !is_local && !matches!(github.login, Login::None) {
+            return Err(failed(
+                &"the token would go over a line that anybody can read",
+            ));
+        }
+        let mut http = http_client::builder()
+            .user_agent(concat!("testwright/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .timeout(TIMEOUT);
+        if is_local {
+            http = http.no_proxy();
+        }
+        Ok(GitHubClient {
+            api,
+            http: http.build().map_err(|e| failed(&e))?,
+            resume_at: Mutex::default(),
+            tokens: Mutex::default(),
+        })
+    }
+
+    /// Sends a request as the user of a token, or as the App in an installation.
+    pub async fn send(
+        &self,
+        login: &Login,
+        installation: Option<u64>,
+        request: ApiRequest<'_>,
+    ) -> RequestResult<Value> {
+        let token = match login {
+            Login::Token(token) => token.clone(),
+            Login::App(_) => self.installation_token(login, installation).await?,
+            Login::None => return Err(RequestError::Failed("there is no token".to_owned())),
+        };
+        let answer = self.exchange(&token, request).await;
+        if let (Err(RequestError::Refused { status: 401, .. }), Some(id)) = (&answer, installation)
+        {
+            // It was taken back before its end.
+            lock(&self.tokens).remove(&id);
+        }
+        answer
+    }
+
+    /// Of an installation: the one that there is, until shortly before its end.
+    async fn installation_token(
+        &self,
+        login: &Login,
+        installation: Option<u64>,
+    ) -> RequestResult<SecretString> {
+        let failed = |why: &str| RequestError::Failed(why.to_owned());
+        let installation = installation.ok_or_else(|| failed("the delivery is not of the App"))?;
+        if let Some((token, end)) = lock(&self.tokens).get(&installation)
+            && *end - MARGIN > now()
+        {
+            return Ok(token.clone());
+        }
+        let Login::App(key) = login else {
+            return Err(failed("there is no App"));
+        };
+        let own = key
+            .token(now() / 1000)
+            .map_err(|e| failed(&e.with_cause()))?;
+        let id = installation.to_string();
+        let path = ["app", "installations", &id, "access_tokens"];
+        let request = ApiRequest::post(&path, Value::Object(Default::default()));
+        let given = self.exchange(&SecretString::from(own), request).await?;
+        let token = given["token"].as_str().map(SecretString::from);
+        let end = given["expires_at"]
+            .as_str()
+            .and_then(|end| end.parse().ok());
+        let end = end.map(jiff::Timestamp::as_millisecond);
+        let (Some(token), Some(end)) = (token, end) else {
+            return Err(failed("GitHub gave no token for the installation"));
+        };
+        lock(&self.tokens).insert(installation, (token.clone(), end));
+        Ok(token)
+    }
+
+    async fn exchange(
+        &self,
+        token: &SecretString,
+        request: ApiRequest<'_>,
+    ) -> RequestResult<Value> {
+        let resume_at = *lock(&self.resume_at);
+        if resume_at > now() {
+            return Err(RequestError::Later(resume_at));
+        }
+        let mut url = self.api.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().extend(request.path);
+        }
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(request.query);
+        }
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+            .map_err(|_| RequestError::Failed("the token is not one".to_owned()))?;
+        bearer.set_sensitive(true);
+        let mut builder = self
+            .http
+            .request(request.method, url)
+            .header("accept", "application/vnd.github+json")
+            .header("x-github-api-version", "2022-11-28")
+            .header("authorization", bearer);
+        if let Some(body) = request.body {
+            let kind = "application/json";
+            builder = builder.header("content-type", kind).body(body.to_string());
+        }
+        let failed = |error: reqwest::Error| {
+            RequestError::Failed(format!("reach GitHub: {}", error.without_url()))
+        };
+        let response = builder.send().await.map_err(failed)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = read(response).await?;
+        self.judge(status, &headers, &body)
+    }
+
+    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> RequestResult<Value> {
+        let value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let message = value["message"].as_str().unwrap_or_default();
+        let wait = wait(status, headers, message);
+        if let Some(wait) = wait {
+            let resume_at = now() + wait;
+            *lock(&self.resume_at) = resume_at;
+            if !status.is_success() {
+                return Err(RequestError::Later(resume_at));
+            }
+        }
+        if status.is_success() {
+            return Ok(value);
+        }
+        let message: String = message.chars().take(200).collect();
+        match status.is_server_error() {
+            true => Err(RequestError::Failed(format!("GitHub failed ({status})"))),
+            false => Err(RequestError::Refused {
+                status: status.as_u16(),
+                message,
+            }),
+        }
+    }
+}
+
+/// Milliseconds for which GitHub wants nothing more.
+fn wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
+    let number = |name: &str| -> Option<i64> { headers.get(name)?.to_str().ok()?.parse().ok() };
+    let is_limit = [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&status);
+    let is_used_up = number("x-ratelimit-remaining") == Some(0);
+    if !(is_limit || is_used_up && status.is_success()) {
+        return None;
+    }
+    let after = number("retry-after")
+        .filter(|_| is_limit)
+        .map(|s| s.saturating_mul(1000));
+    let reset = number("x-ratelimit-reset").filter(|_| is_used_up);
+    let reset = reset.map(|at| at.saturating_mul(1000).saturating_sub(now()));
+    // A refusal for another reason has the same status.
+    let is_named = status == StatusCode::TOO_MANY_REQUESTS
+        || is_used_up
+        || message.to_ascii_lowercase().contains("rate limit");
+    let unsaid = is_named.then_some(UNSAID_WAIT);
+    let wait = after.or(reset).or(unsaid)?;
+    Some(wait.clamp(0, LONGEST_WAIT))
+}
+
+async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
+    let mut body = Vec::new();
+    let mut stream = response.bytes_stream();
+    while let Some(piece) = stream.next().await {
+        let piece = piece.map_err(|e| RequestError::Failed(e.without_url().to_string()))?;
+        body.extend_from_slice(&piece);
+        if body.len() > LONGEST_ANSWER {
+            let why = "GitHub's answer is too long";
+            return Err(RequestError::Failed(why.to_owned()));
+        }
+    }
+    Ok(body)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// What a panic left behind is whole: it is put there in one go.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn limits_are_told_from_other_refusals() {
+        let headers = |pairs: &[(&'static str, String)]| -> HeaderMap {
+            let pair = |(name, value): &(&'static str, String)| {
+                (name.parse().unwrap(), value.parse().unwrap())
+            };
+            pairs.iter().map(pair).collect()
+        };
+        let soon = (now() / 1000 + 100).to_string();
+        let used_up = [
+            ("x-ratelimit-remaining", "0".to_owned()),
+            ("x-ratelimit-reset", soon),
+        ];
+        let after = [("retry-after", "7".to_owned())];
+        let long = [("retry-after", "999999999999".to_owned())];
+        let none = headers(&[]);
+        let forbidden = StatusCode::FORBIDDEN;
+        assert_eq!(wait(forbidden, &none, "Must have admin rights"), None);
+        assert_eq!(wait(forbidden, &headers(&after), ""), Some(7000));
+        assert_eq!(wait(forbidden, &headers(&long), ""), Some(LONGEST_WAIT));
+        let secondary = "You have exceeded a secondary rate limit.";
+        assert_eq!(wait(forbidden, &none, secondary), Some(UNSAID_WAIT));
+        assert_eq!(
+            wait(StatusCode::TOO_MANY_REQUESTS, &none, ""),
+            Some(UNSAID_WAIT)
+        );
+        for status in [forbidden, StatusCode::OK] {
+            let wait = wait(status, &headers(&used_up), "").unwrap();
+            assert!((90_000..=100_000).contains(&wait), "{wait}");
+        }
+        assert_eq!(wait(StatusCode::OK, &none, ""), None);
+        assert_eq!(wait(StatusCode::NOT_FOUND, &headers(&used_up), ""), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! The words of comments and pull requests. What strangers or models wrote stands in code blocks, where nothing is a
+//! mention, a link or HTML.
+
+use testwright_tools::server::visible;
+
+use crate::store::{RunStatus, StoredRun};
+use testwright_agent::agent::Outcome;
+use testwright_agent::gate::{Evidence, evidence_rows};
+
+/// Characters of a code block; GitHub takes 65,536 in a comment.
+const LONGEST_BLOCK: usize = 24_000;
+
+/// What became of the wish for a pull request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opened {
+    PullRequest {
+        number: u64,
+    },
+    /// Why there is none, in words of ours.
+    Refused {
+        why: String,
+    },
+}
+
+/// The answer to an issue.
+pub fn answer(
+    run: &StoredRun,
+    outcome: Option<&Outcome>,
+    opened: Option<&Opened>,
+    command: &str,
+) -> String {
+    let mut text = match (run.status, outcome) {
+        (RunStatus::Accepted, Some(Outcome::Accepted { patch, evidence })) => {
+            accepted(run, patch, evidence, opened, command)
+        }
+        (RunStatus::Cancelled, _) => "The run that was to write a test was cancelled.\n".to_owned(),
+        (RunStatus::Refused, Some(Outcome::Withheld { .. })) => {
+            "testwright wrote a test, and too little speaks for it: it is not proposed.\n".to_owned()
+        }
+        (RunStatus::Refused, Some(Outcome::Refused { findings, .. })) => format!(
+            "testwright wrote a test, and found fault with it: it is not proposed.\n\n{}",
+            block("text", &findings.join("\n"))
+        ),
+        (RunStatus::Nothing, Some(outcome)) => format!(
+            "testwright found no test that fails for the reason that this issue states.\n\n{}",
+            block("text", &outcome.summary())
+        ),
+        _ => "testwright could not finish: its machine or the model service failed. This says nothing about the issue.\n"
+            .to_owned(),
+    };
+    text.push_str(&format!("\nRun `{}`\n", run.id));
+    text
+}
+
+fn accepted(
+    run: &StoredRun,
+    patch: &str,
+    evidence: &Evidence,
+    opened: Option<&Opened>,
+    command: &str,
+) -> String {
+    let commit = run.record_value()["commit"].as_str().map(short);
+    let at = commit.map_or_else(String::new, |commit| format!(" (commit {commit})"));
+    let more = match opened {
+        Some(Opened::PullRequest { number }) => format!(
+            "Draft pull request #{number} adds it, marked as expected to fail until the issue is fixed."
+        ),
+        Some(Opened::Refused { why }) => format!("No pull request was opened: {why}."),
+        None => format!("Comment `{command} pr` to get it as a draft pull request."),
+    };
+    format!(
+        "testwright wrote a test that fails on the current code{at} for the reason that this issue states.\n\n{}\n{}\n{more}\n",
+        block("diff", patch),
+        evidence_block(evidence)
+    )
+}
+
+/// What speaks for a test.
+pub fn evidence_block(evidence: &Evidence) -> String {
+    let mut lines = String::new();
+    for (name, value) in evidence_rows(evidence) {
+        for (i, line) in value.lines().enumerate() {
+            let name = if i == 0 { name } else { "" };
+            lines.push_str(&format!("{name:<10} {line}\n"));
+        }
+    }
+    format!("What speaks for it:\n\n{}", block("text", &lines))
+}
+
+/// A code block that its text cannot end.
+pub fn block(language: &str, text: &str) -> String {
+    let shown = visible(text.trim_end());
+    let (shown, cut) = match shown.char_indices().nth(LONGEST_BLOCK) {
+        Some((end, _)) => (
+            &shown[..end],
+            "The rest is left out: it is too long for a comment.\n",
+        ),
+        None => (shown.as_ref(), ""),
+    };
+    let fence = "`".repeat(longest_run(shown, '`').max(2) + 1);
+    format!("{fence}{language}\n{shown}\n{fence}\n{cut}")
+}
+
+fn longest_run(text: &str, wanted: char) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for c in text.chars() {
+        run = if c == wanted { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// The beginning of a commit's hash. What is no hash is not shown.
+pub fn short(commit: &str) -> String {
+    let digits = commit.chars().take(12);
+    digits.filter(char::is_ascii_hexdigit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::store::RunId;
+
+    #[test]
+    fn nothing_in_a_block_ends_it() {
+        let hostile = "```\n@everyone <img src=x>\n`````\n<!-- -->\u{202e}";
+        let shown = block("diff", hostile);
+        assert_eq!(
+            shown,
+            "``````diff\n```\n@everyone <img src=x>\n`````\n<!-- -->\\u{202e}\n``````\n"
+        );
+        assert_eq!(block("text", "a"), "```text\na\n```\n");
+        let long = block("text", &"ä".repeat(LONGEST_BLOCK + 1));
+        assert!(long.ends_with("```\nThe rest is left out: it is too long for a comment.\n"));
+        assert_eq!(long.matches('ä').count(), LONGEST_BLOCK);
+    }
+
+    fn run(status: RunStatus, record: &Outcome) -> StoredRun {
+        let mut record = serde_json::to_value(record).unwrap();
+        record["commit"] = "0123456789abcdef".into();
+        StoredRun {
+            id: RunId::parse("0000000000000000000").unwrap(),
+            created_at: 0,
+            started_at: None,
+            ended_at: None,
+            status,
+            request: String::new(),
+            title: String::new(),
+            repository: String::new(),
+            approach: String::new(),
+            model: String::new(),
+            attempt: 1,
+            cancel: false,
+            patch: None,
+            record: Some(record.to_string()),
+            owner: String::new(),
+            batch: String::new(),
+            traceparent: None,
+            returns: 0,
+            return_reason: None,
+            not_before: 0,
+        }
+    }
+
+    #[test]
+    fn every_end_of_a_run_is_told_in_words_and_foreign_text_in_blocks() {
+        let hostile = "@team ``` <b> #1 https://example.org";
+        let evidence = Evidence {
+            issue_sentence: Some(hostile.to_owned()),
+            ..Evidence::default()
+        };
+        let accepted = Outcome::Accepted {
+            patch: format!("+{hostile}\n"),
+            evidence: Box::new(evidence),
+        };
+        let refused = Outcome::Refused {
+            patch: hostile.to_owned(),
+            findings: vec![hostile.to_owned()],
+        };
+        let nothing = Outcome::Nothing {
+            reason: hostile.to_owned(),
+        };
+        let machine = Outcome::Infrastructure {
+            message: "the secret folder is full".to_owned(),
+            hint: None,
+            shortage: None,
+        };
+        let why = "this is a dry run".to_owned();
+        let mut told = String::new();
+        for (status, outcome, opened) in [
+            (RunStatus::Accepted, &accepted, None),
+            (
+                RunStatus::Accepted,
+                &accepted,
+                Some(Opened::PullRequest { number: 5 }),
+            ),
+            (
+                RunStatus::Accepted,
+                &accepted,
+                Some(Opened::Refused { why }),
+            ),
+            (RunStatus::Refused, &refused, None),
+            (RunStatus::Nothing, &nothing, None),
+            (RunStatus::Infrastructure, &machine, None),
+            (RunStatus::Cancelled, &machine, None),
+        ] {
+            let run = run(status, outcome);
+            let text = answer(&run, Some(outcome), opened.as_ref(), "/testwright");
+            assert!(!text.contains("secret folder"));
+            told.push_str(&format!("{text}--\n"));
+        }
+        let mut fence = None;
+        for line in told.lines() {
+            match &fence {
+                None if line.starts_with("```") => {
+                    fence = Some(line.trim_end_matches(char::is_alphabetic).to_owned());
+                }
+                None => assert!(!line.contains("@team"), "{line}"),
+                Some(end) if line == end => fence = None,
+                Some(_) => {}
+            }
+        }
+        insta::assert_snapshot!(told);
+    }
+
+    #[test]
+    fn a_commit_is_a_hash_or_nothing() {
+        assert_eq!(short("0123456789abcdef"), "0123456789ab");
+        assert_eq!(short("@team `x`"), "ea");
+    }
+}

@@ -1,0 +1,288 @@
+//! What the test of an issue does on a pull request that mentions the issue: it runs on the code before and after, with
+//! the other tests of its files.
+
+use testwright_sandboxes::repository::Files;
+use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+use testwright_tools::outcomes::{covers, file_of};
+
+use super::GitHub;
+use super::answer::{accepted, outcome};
+use super::comment::{block, short};
+use super::expected_failure::unmark;
+use super::posting::post;
+use super::task_details::{ConfirmDetails, decode};
+use super::task_end::{TaskEnd, TaskError};
+use super::test_run::{CodeUnderTest, python_of};
+use crate::store::{GitHubTask, StoredRun, now};
+use testwright_agent::agent::Outcome;
+
+/// Milliseconds after which is looked again whether the test is there.
+const WAIT: i64 = 10_000;
+
+/// What was found out.
+#[derive(Debug, Clone, PartialEq)]
+enum Verdict {
+    Confirmed,
+    /// It passes on the code before as well.
+    PassesAlready,
+    /// These tests of the issue do not pass.
+    StillFailing(Vec<String>),
+    /// These others passed before.
+    Broken(Vec<String>),
+    /// Both.
+    FailingAndBroken(Vec<String>, Vec<String>),
+    /// The code has neither room for the test nor the test itself.
+    DoesNotApply,
+}
+
+pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
+    let details: ConfirmDetails = decode(&task.details)?;
+    let Some(run) = accepted(github, &task.repository, task.issue).await? else {
+        let is_underway = is_underway(github, task).await?;
+        return Ok(match is_underway {
+            true => TaskEnd::Wait(now() + WAIT),
+            false => TaskEnd::Done("there is no test for the issue".to_owned()),
+        });
+    };
+    let verdict = decide(github, task, &details, &run).await?;
+    let text = words(&verdict, task.issue, &details);
+    let posted = post(
+        github,
+        task,
+        details.installation,
+        details.pull_request,
+        &text,
+    )
+    .await?;
+    Ok(TaskEnd::Done(posted))
+}
+
+/// Says that nothing could be found out.
+pub async fn give_up(github: &GitHub, task: &GitHubTask) -> Result<String, TaskError> {
+    let details: ConfirmDetails = decode(&task.details)?;
+    let text = format!(
+        "The test for #{} could not be run on this pull request ({}): its environment could not be built, or the machine \
+         failed. The server's log says more.\n",
+        task.issue,
+        short(&details.head)
+    );
+    post(
+        github,
+        task,
+        details.installation,
+        details.pull_request,
+        &text,
+    )
+    .await
+}
+
+async fn is_underway(github: &GitHub, task: &GitHubTask) -> Result<bool, TaskError> {
+    let store = &github.api.store;
+    for id in store.github_runs(&task.repository, task.issue).await? {
+        let Some(id) = id else { return Ok(true) };
+        if store
+            .run(&id)
+            .await?
+            .is_some_and(|run| !run.status.has_ended())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn decide(
+    github: &GitHub,
+    task: &GitHubTask,
+    details: &ConfirmDetails,
+    run: &StoredRun,
+) -> Result<Verdict, TaskError> {
+    let Some(Outcome::Accepted { patch, evidence }) = outcome(run) else {
+        return Err(TaskError::Permanent("the run has no test".to_owned()));
+    };
+    let test = StoredTest {
+        ids: evidence.tests.into_iter().map(|test| test.id).collect(),
+        patch,
+        issue: task.issue,
+    };
+    let mut reports = Vec::new();
+    for commit in [&details.head, &details.base] {
+        let python = python_of(run);
+        let code = CodeUnderTest::start(github, &task.repository, commit, python).await?;
+        let report = test.run_on(&code).await;
+        code.close().await?;
+        match report? {
+            Some(report) => reports.push(report),
+            None => return Ok(Verdict::DoesNotApply),
+        }
+    }
+    Ok(match &reports[..] {
+        [head, base] => judge(base, head, &test.ids),
+        _ => Verdict::DoesNotApply,
+    })
+}
+
+struct StoredTest {
+    ids: Vec<String>,
+    patch: String,
+    issue: u64,
+}
+
+impl StoredTest {
+    /// The tests of its files; `None` where the test neither applies nor is there.
+    async fn run_on(&self, code: &CodeUnderTest) -> Result<Option<Report>, TaskError> {
+        let files = match code.apply(&self.patch).await? {
+            Ok(files) => files,
+            Err(_) => match self.merged(code).await? {
+                Some(files) => files,
+                None => return Ok(None),
+            },
+        };
+        let paths: Vec<String> = files
+            .iter()
+            .filter(|(_, file)| file.is_some())
+            .map(|(path, _)| path.clone())
+            .collect();
+        Ok(Some(code.run(&files, &paths).await?))
+    }
+
+    /// The files as they are, where they have the test already: without the marks that say that it is to fail.
+    async fn merged(&self, code: &CodeUnderTest) -> Result<Option<Files>, TaskError> {
+        let mut paths: Vec<String> = self.ids.iter().map(|id| file_of(id).to_owned()).collect();
+        paths.sort();
+        paths.dedup();
+        let ids: Vec<&str> = self.ids.iter().map(String::as_str).collect();
+        let mut files = code.files(paths).await?;
+        for (path, file) in &mut files {
+            let Some(file) = file else { return Ok(None) };
+            let Ok(text) = std::str::from_utf8(&file.content) else {
+                return Ok(None);
+            };
+            match unmark(path, text, &ids, self.issue) {
+                Ok(text) => file.content = text.into_bytes(),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(files))
+    }
+}
+
+fn judge(base: &Report, head: &Report, ids: &[String]) -> Verdict {
+    let passes = |report: &Report, id: &str| {
+        report.tests.iter().any(|test| {
+            test.id == id && matches!(test.outcome, TestOutcome::Passed | TestOutcome::Xpassed)
+        })
+    };
+    let failing: Vec<String> = ids.iter().filter(|id| !passes(head, id)).cloned().collect();
+    let is_own = |id: &str| ids.iter().any(|own| own == id || covers(own, id));
+    let broken: Vec<String> = base
+        .tests
+        .iter()
+        .filter(|test| test.outcome == TestOutcome::Passed && !is_own(&test.id))
+        .filter(|test| fails(head, &test.id))
+        .map(|test| test.id.clone())
+        .collect();
+    match (failing.is_empty(), broken.is_empty()) {
+        (true, true) if ids.iter().all(|id| passes(base, id)) => Verdict::PassesAlready,
+        (true, true) => Verdict::Confirmed,
+        (false, true) => Verdict::StillFailing(failing),
+        (true, false) => Verdict::Broken(broken),
+        (false, false) => Verdict::FailingAndBroken(failing, broken),
+    }
+}
+
+/// A test that is gone or skipped is not broken; one whose module is not collected is.
+fn fails(report: &Report, id: &str) -> bool {
+    let of_id = report.tests.iter().find(|test| test.id == id);
+    match of_id.map(|test| test.outcome) {
+        Some(outcome) => matches!(
+            outcome,
+            TestOutcome::Failed | TestOutcome::Error | TestOutcome::Absent
+        ),
+        None => !report.collection_errors.is_empty(),
+    }
+}
+
+fn words(verdict: &Verdict, issue: u64, details: &ConfirmDetails) -> String {
+    let head = short(&details.head);
+    let list = |ids: &[String]| block("text", &ids.join("\n"));
+    match verdict {
+        Verdict::Confirmed => format!(
+            "Fail-to-pass confirmed: the test for #{issue} fails without this pull request and passes with it ({head}).\n"
+        ),
+        Verdict::PassesAlready => format!(
+            "The test for #{issue} passes with this pull request ({head}), and without it as well: it says nothing about it.\n"
+        ),
+        Verdict::StillFailing(failing) => format!(
+            "Still failing: the test for #{issue} does not pass with this pull request ({head}).\n\n{}",
+            list(failing)
+        ),
+        Verdict::Broken(broken) => format!(
+            "Something else broke: the test for #{issue} passes with this pull request ({head}), and tests beside it that \
+             passed before fail.\n\n{}",
+            list(broken)
+        ),
+        Verdict::FailingAndBroken(failing, broken) => format!(
+            "Still failing, and something else broke: the test for #{issue} does not pass with this pull request ({head}).\n\n\
+             {}\nThese passed before and fail now:\n\n{}",
+            list(failing),
+            list(broken)
+        ),
+        Verdict::DoesNotApply => format!(
+            "The test for #{issue} was not run on this pull request ({head}): its file has changed, so that the test can no \
+             longer be added to it.\n"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testwright_tools::outcomes::report::TestResult;
+
+    fn report(outcomes: &[(&str, TestOutcome)]) -> Report {
+        let test = |(id, outcome): &(&str, TestOutcome)| TestResult::new(id, *outcome);
+        Report {
+            tests: outcomes.iter().map(test).collect(),
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn what_a_pull_request_does_is_told_from_what_was_there() {
+        use TestOutcome::{Error, Failed, Passed, Skipped};
+        let names = |list: &[&str]| list.iter().map(|&id| id.to_owned()).collect::<Vec<_>>();
+        let ids = names(&["t::own"]);
+        let base = report(&[("t::own", Failed), ("t::good", Passed), ("t::bad", Failed)]);
+        for (head, verdict) in [
+            (
+                vec![("t::own", Passed), ("t::good", Passed), ("t::bad", Failed)],
+                Verdict::Confirmed,
+            ),
+            (
+                vec![("t::own", Passed), ("t::good", Skipped)],
+                Verdict::Confirmed,
+            ),
+            (
+                vec![("t::own", Failed), ("t::good", Passed)],
+                Verdict::StillFailing(ids.clone()),
+            ),
+            (
+                vec![("t::good", Passed)],
+                Verdict::StillFailing(ids.clone()),
+            ),
+            (
+                vec![("t::own", Passed), ("t::good", Error)],
+                Verdict::Broken(names(&["t::good"])),
+            ),
+            (
+                vec![("t::own", Error), ("t::good", Failed)],
+                Verdict::FailingAndBroken(ids.clone(), names(&["t::good"])),
+            ),
+        ] {
+            assert_eq!(judge(&base, &report(&head), &ids), verdict);
+        }
+        let passing = report(&[("t::own", Passed)]);
+        assert_eq!(judge(&passing, &passing, &ids), Verdict::PassesAlready);
+    }
+}

@@ -1,0 +1,247 @@
+//! A draft pull request that holds a test and nothing else, marked as expected to fail.
+//!
+//! It is made through GitHub's data of git, so that nothing is pushed from here; a branch and a pull request that are there
+//! already are taken as they are.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use testwright_sandboxes::repository::{File, FileKind, Files};
+use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+
+use super::GitHub;
+use super::client::{ApiRequest, RequestError};
+use super::comment::{self, Opened};
+use super::deliveries::BRANCHES;
+use super::expected_failure::{self, Tests};
+use super::task_end::TaskError;
+use super::test_run::{CodeUnderTest, python_of};
+use crate::store::{GitHubTask, StoredRun};
+use testwright_agent::gate::Evidence;
+
+/// A test that was accepted.
+pub struct AcceptedTest<'a> {
+    pub run: &'a StoredRun,
+    pub patch: &'a str,
+    pub evidence: &'a Evidence,
+}
+
+/// Opens it, unless it is there.
+pub async fn open(
+    github: &GitHub,
+    task: &GitHubTask,
+    installation: Option<u64>,
+    test: &AcceptedTest<'_>,
+) -> Result<Opened, TaskError> {
+    let record = test.run.record_value();
+    let Some(commit) = record["commit"].as_str() else {
+        return Ok(refused("the test was written for code without a commit"));
+    };
+    let files = match marked(github, task, test, commit).await? {
+        Ok(files) => files,
+        Err(why) => return Ok(refused(&why)),
+    };
+    let draft = Draft {
+        github,
+        installation,
+        repository: &task.repository,
+        issue: task.issue,
+        branch: format!("{BRANCHES}issue-{}-{}", task.issue, test.run.id),
+    };
+    if github.settings.dry_run {
+        let paths: Vec<&String> = files.keys().collect();
+        let (repository, branch) = (&task.repository, &draft.branch);
+        tracing::warn!(
+            repository,
+            branch,
+            ?paths,
+            "dry run: no pull request is opened"
+        );
+        return Ok(refused("this is a dry run"));
+    }
+    let number = draft.open(commit, &files, test.evidence).await?;
+    Ok(Opened::PullRequest { number })
+}
+
+fn refused(why: &str) -> Opened {
+    Opened::Refused {
+        why: why.to_owned(),
+    }
+}
+
+/// The files of the test with its marks, tried where it was written; or why it cannot be marked.
+async fn marked(
+    github: &GitHub,
+    task: &GitHubTask,
+    test: &AcceptedTest<'_>,
+    commit: &str,
+) -> Result<Result<Files, String>, TaskError> {
+    let python = python_of(test.run);
+    let code = CodeUnderTest::start(github, &task.repository, commit, python).await?;
+    let tried = try_marked(&code, test, task.issue).await;
+    code.close().await?;
+    tried
+}
+
+async fn try_marked(
+    code: &CodeUnderTest,
+    test: &AcceptedTest<'_>,
+    issue: u64,
+) -> Result<Result<Files, String>, TaskError> {
+    let Ok(mut files) = code.apply(test.patch).await? else {
+        return Ok(Err("the test does not apply to its own code".to_owned()));
+    };
+    let failing: Vec<&str> = test.evidence.tests.iter().map(|t| t.id.as_str()).collect();
+    let passing: Vec<&str> = test.evidence.passing.iter().map(String::as_str).collect();
+    let tests = Tests { failing, passing };
+    for (path, file) in &mut files {
+        let Some(file) = file else { continue };
+        let Ok(text) = std::str::from_utf8(&file.content) else {
+            return Ok(Err("a file of the test is not UTF-8".to_owned()));
+        };
+        match expected_failure::mark(path, text, &tests, issue, code.runner()) {
+            Ok(text) => file.content = text.into_bytes(),
+            Err(why) => {
+                tracing::warn!(path, why, "a test cannot be marked as expected to fail");
+                return Ok(Err(
+                    "the test cannot be marked as expected to fail".to_owned()
+                ));
+            }
+        }
+    }
+    let ids: Vec<String> = tests.failing.iter().map(|&id| id.to_owned()).collect();
+    let report = code.run(&files, &ids).await?;
+    Ok(match are_expected_failures(&report, &ids) {
+        true => Ok(files),
+        false => Err("marked as expected to fail, the test does not fail as expected".to_owned()),
+    })
+}
+
+fn are_expected_failures(report: &Report, ids: &[String]) -> bool {
+    ids.iter().all(|id| {
+        let mut of_id = report.tests.iter().filter(|test| test.id == *id);
+        of_id.any(|test| test.outcome == TestOutcome::Xfailed)
+    })
+}
+
+struct Draft<'a> {
+    github: &'a GitHub,
+    installation: Option<u64>,
+    repository: &'a str,
+    issue: u64,
+    branch: String,
+}
+
+impl Draft<'_> {
+    async fn open(
+        &self,
+        commit: &str,
+        files: &Files,
+        evidence: &Evidence,
+    ) -> Result<u64, TaskError> {
+        if let Some(number) = self.existing().await? {
+            return Ok(number);
+        }
+        self.make_branch(commit, files).await?;
+        let base = self.get(&[], &[]).await?["default_branch"].clone();
+        let issue = self.issue;
+        let body = format!(
+            "A test that fails for the reason that the issue states, marked as expected to fail until it is fixed.\n\n\
+             Refs #{issue}\n\n{}",
+            comment::evidence_block(evidence)
+        );
+        let opened = self.post(
+            &["pulls"],
+            json!({
+                "title": format!("Add a failing test for #{issue}"),
+                "head": self.branch,
+                "base": base,
+                "body": body,
+                "draft": true,
+            }),
+        );
+        number(&opened.await?)
+    }
+
+    async fn existing(&self) -> Result<Option<u64>, TaskError> {
+        let owner = self.repository.split('/').next().unwrap_or_default();
+        let query = [
+            ("head", format!("{owner}:{}", self.branch)),
+            ("state", "all".to_owned()),
+        ];
+        let listed = self.get(&["pulls"], &query).await?;
+        listed.get(0).map(number).transpose()
+    }
+
+    async fn make_branch(&self, commit: &str, files: &Files) -> Result<(), TaskError> {
+        let parent = self.get(&["git", "commits", commit], &[]).await?;
+        let mut entries = Vec::new();
+        for (path, file) in files {
+            entries.push(self.tree_entry(path, file.as_ref()).await?);
+        }
+        let tree = json!({"base_tree": parent["tree"]["sha"], "tree": entries});
+        let tree = self.post(&["git", "trees"], tree).await?;
+        let message = format!("Add a failing test for #{}", self.issue);
+        let commit = json!({"message": message, "tree": tree["sha"], "parents": [commit]});
+        let commit = self.post(&["git", "commits"], commit).await?;
+        let reference = format!("refs/heads/{}", self.branch);
+        let reference = json!({"ref": reference, "sha": commit["sha"]});
+        match self
+            .send(ApiRequest::post(&self.path(&["git", "refs"]), reference))
+            .await
+        {
+            Ok(_) => Ok(()),
+            // An earlier attempt made it.
+            Err(RequestError::Refused {
+                status: 422,
+                message,
+            }) if message.contains("already exists") => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn tree_entry(&self, path: &str, file: Option<&File>) -> Result<Value, TaskError> {
+        let mode = match file.map(|file| file.kind) {
+            Some(FileKind::Executable) => "100755",
+            _ => "100644",
+        };
+        let sha = match file {
+            Some(file) => {
+                let content = BASE64_STANDARD.encode(&file.content);
+                let blob = json!({"content": content, "encoding": "base64"});
+                self.post(&["git", "blobs"], blob).await?["sha"].clone()
+            }
+            // It is removed.
+            None => Value::Null,
+        };
+        Ok(json!({"path": path, "mode": mode, "type": "blob", "sha": sha}))
+    }
+
+    fn path<'b>(&'b self, rest: &[&'b str]) -> Vec<&'b str> {
+        let (owner, name) = self.repository.split_once('/').unwrap_or_default();
+        [&["repos", owner, name], rest].concat()
+    }
+
+    async fn get(&self, rest: &[&str], query: &[(&str, String)]) -> Result<Value, TaskError> {
+        let path = self.path(rest);
+        Ok(self.send(ApiRequest::get(&path, query)).await?)
+    }
+
+    async fn post(&self, rest: &[&str], body: Value) -> Result<Value, TaskError> {
+        let path = self.path(rest);
+        Ok(self.send(ApiRequest::post(&path, body)).await?)
+    }
+
+    async fn send(&self, request: ApiRequest<'_>) -> Result<Value, RequestError> {
+        let login = &self.github.settings.login;
+        self.github
+            .client
+            .send(login, self.installation, request)
+            .await
+    }
+}
+
+fn number(pull_request: &Value) -> Result<u64, TaskError> {
+    let number = pull_request["number"].as_u64();
+    number.ok_or_else(|| TaskError::Temporary("GitHub's answer is no pull request".to_owned()))
+}

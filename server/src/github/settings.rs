@@ -1,0 +1,115 @@
+//! What the settings say of GitHub, with their secrets read.
+
+use std::path::Path;
+
+use secrecy::SecretString;
+use testwright_sandboxes::plain_file::{self, Links};
+
+use super::app_token::AppKey;
+use testwright_agent::issues;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::{Secret, Settings};
+
+const READING: &str = "read the settings for GitHub";
+/// Shorter ones can be guessed.
+const SHORTEST_SECRET: usize = 16;
+
+pub struct GitHubSettings {
+    /// Of the webhook; one of them signs.
+    pub secrets: Vec<SecretString>,
+    pub login: Login,
+    pub label: String,
+    pub command: String,
+    pub command_associations: Vec<String>,
+    pub confirm_associations: Vec<String>,
+    pub dry_run: bool,
+    /// With `{owner}` and `{name}`.
+    clone_url: String,
+}
+
+/// As whom the daemon speaks.
+pub enum Login {
+    Token(SecretString),
+    App(Box<AppKey>),
+    /// Nothing is posted.
+    None,
+}
+
+impl GitHubSettings {
+    /// `None` where no secret of a webhook is set.
+    pub fn new(settings: &Settings) -> Result<Option<Self>> {
+        let github = &settings.github;
+        let secret = settings.github_webhook_secret();
+        let Some(text) = secret_text(secret, github.webhook_secret_file.as_deref())? else {
+            return Ok(None);
+        };
+        let secrets: Vec<&str> = text.split_whitespace().collect();
+        if secrets.is_empty() || secrets.iter().any(|s| s.len() < SHORTEST_SECRET) {
+            return Err(Error::usage(READING)
+                .cause(format!(
+                    "a secret of the webhook has less than {SHORTEST_SECRET} characters"
+                ))
+                .hint("make one with `openssl rand -hex 32`"));
+        }
+        if github.label.trim().is_empty() || github.command.split_whitespace().count() != 1 {
+            return Err(Error::usage(READING)
+                .cause("`github.label` is empty, or `github.command` is not one word"));
+        }
+        let web = issues::web_of(github.base_url.as_ref());
+        let clone_url = github.clone_url.clone();
+        Ok(Some(GitHubSettings {
+            secrets: secrets.into_iter().map(SecretString::from).collect(),
+            login: login(settings)?,
+            label: github.label.clone(),
+            command: github.command.trim().to_owned(),
+            command_associations: github.command_associations.clone(),
+            confirm_associations: github.confirm_associations.clone(),
+            dry_run: github.dry_run,
+            clone_url: clone_url.unwrap_or_else(|| format!("{web}/{{owner}}/{{name}}")),
+        }))
+    }
+
+    /// Where `OWNER/NAME` is cloned from.
+    pub fn clone_url(&self, repository: &str) -> String {
+        let (owner, name) = repository.split_once('/').unwrap_or((repository, ""));
+        self.clone_url
+            .replace("{owner}", owner)
+            .replace("{name}", name)
+    }
+}
+
+fn login(settings: &Settings) -> Result<Login> {
+    let github = &settings.github;
+    if let Some(id) = github.app_id {
+        let key = secret_text(settings.github_app_key(), github.app_key_file.as_deref())?;
+        let key = key.ok_or_else(|| {
+            Error::usage(READING)
+                .cause("`github.app-id` is set, and the App's private key is not there")
+                .hint("name its file with github.app-key-file")
+        })?;
+        return Ok(Login::App(Box::new(AppKey::new(id, &key)?)));
+    }
+    match settings.github_token() {
+        Some(token) => Ok(Login::Token(SecretString::from(token.reveal()))),
+        None if github.dry_run => Ok(Login::None),
+        None => Err(Error::usage(READING)
+            .cause("there is a secret of a webhook, and nothing to post answers with")
+            .hint(format!(
+                "set {}, or github.app-id and github.app-key-file, or github.dry-run",
+                github.token_env
+            ))),
+    }
+}
+
+/// Bytes of a file that holds a secret.
+const MAX_SECRET: u64 = 1 << 20;
+
+/// Of a file, where one is named, else of a variable.
+fn secret_text(variable: Option<Secret>, file: Option<&Path>) -> Result<Option<String>> {
+    let Some(path) = file else {
+        return Ok(variable.map(|secret| secret.reveal().to_owned()));
+    };
+    let text = plain_file::read_text(path, Links::Follow, MAX_SECRET);
+    text.map(Some)
+        .map_err(|error| Error::usage(READING).cause(format!("{}: {error}", path.display())))
+}

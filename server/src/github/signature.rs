@@ -1,0 +1,81 @@
+//! Who sent a webhook: whoever knows the secret.
+
+use ring::hmac;
+use secrecy::{ExposeSecret, SecretString};
+
+const SCHEME: &str = "sha256=";
+
+/// Bytes of a signature.
+const LENGTH: usize = 32;
+
+/// The signature of a header, if the header is well-formed.
+pub fn read(header: &str) -> Option<Vec<u8>> {
+    let signature = header.strip_prefix(SCHEME)?;
+    let is_length = signature.len() == 2 * LENGTH;
+    decode(signature).filter(|_| is_length)
+}
+
+/// Was this body signed with one of the secrets? Compared in constant time.
+pub fn is_valid(secrets: &[SecretString], body: &[u8], signature: &[u8]) -> bool {
+    secrets
+        .iter()
+        .any(|secret| hmac::verify(&key(secret), body, signature).is_ok())
+}
+
+/// What only who knows the secret can tell beforehand, in base 16.
+pub fn mark(secret: &SecretString, text: &str) -> String {
+    testwright_config::hex::hex(hmac::sign(&key(secret), text.as_bytes()).as_ref())
+}
+
+fn key(secret: &SecretString) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes())
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .collect();
+    let digits = digits?;
+    let (pairs, rest) = digits.as_chunks::<2>();
+    rest.is_empty()
+        .then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of GitHub's documentation.
+    const SECRET: &str = "It's a Secret to Everybody";
+    const BODY: &[u8] = b"Hello, World!";
+    const SIGNATURE: &str =
+        "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+    #[test]
+    fn the_signature_of_the_documentation_is_valid_and_no_other() {
+        let is_valid = |secrets: &[SecretString], body: &[u8], header: Option<&str>| {
+            let signature = header.and_then(read);
+            signature.is_some_and(|signature| is_valid(secrets, body, &signature))
+        };
+        let secrets = ["an older secret", SECRET].map(SecretString::from);
+        assert!(is_valid(&secrets, BODY, Some(SIGNATURE)));
+        assert!(!is_valid(&secrets[..1], BODY, Some(SIGNATURE)));
+        assert!(!is_valid(&secrets, b"Hello, World?", Some(SIGNATURE)));
+        let changed = SIGNATURE.replace("757", "758");
+        for wrong in [
+            None,
+            Some(""),
+            Some("sha256="),
+            Some(&SIGNATURE[7..]),
+            Some(&SIGNATURE[..70]),
+            Some(&SIGNATURE[..71]),
+            Some(changed.as_str()),
+            Some("sha1=757107ea0eb2509fc211221cce984b8a37570b6d"),
+        ] {
+            let is_whole = wrong == Some(SIGNATURE);
+            assert_eq!(is_valid(&secrets, BODY, wrong), is_whole, "{wrong:?}");
+        }
+        assert!(!is_valid(&[], BODY, Some(SIGNATURE)));
+    }
+}

@@ -1,0 +1,192 @@
+//! Gradings as they are asked for: made by the workers of a database, waited for, and brought back with their logs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sha2::{Digest as _, Sha256};
+use testwright_evals::harness::{
+    Harness, Job, PortableResult, Progress, Step, grading_key, not_graded,
+};
+use testwright_evals::result::Infrastructure;
+
+use super::request::{GradingRequest, GradingSettings};
+use super::work::read;
+use crate::batch::Batch;
+use crate::store::{NewGrading, RunId, StoredGrading, WorkKind, WorkStatus};
+use testwright_comparisons::grading::{GradingRun, RemoteGrading, ResultSink};
+use testwright_config::error::{Error, Result};
+use testwright_config::hex::hex;
+
+/// How often is asked which gradings have ended.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Has predictions graded by the workers of a store.
+pub struct StoreGradings {
+    batch: Batch,
+    settings: GradingSettings,
+}
+
+impl StoreGradings {
+    pub fn new(batch: Batch, grading: &GradingRun) -> Self {
+        StoreGradings {
+            batch,
+            settings: GradingSettings::of(grading),
+        }
+    }
+
+    /// Nobody waits for results any more: what is not graded yet need not be.
+    pub async fn cancel(&self) -> Result<()> {
+        let Batch { store, id, .. } = &self.batch;
+        store.cancel_gradings(id.as_str()).await.map(drop)
+    }
+
+    /// The grading of a job, which waits, goes on, or has results.
+    async fn ask(&self, harness: &Harness, job: &Job<'_>) -> Result<RunId> {
+        let Batch {
+            store,
+            queue,
+            owner,
+            id,
+            ..
+        } = &self.batch;
+        let predictions = job.predictions.iter();
+        let keys = predictions.map(|&prediction| grading_key(harness, job.instance, prediction));
+        let keys: Vec<String> = keys.collect();
+        let mut digest = Sha256::new();
+        for (prediction, key) in job.predictions.iter().zip(&keys) {
+            digest.update(format!("{:?} {key}\n", prediction.model_name_or_path));
+        }
+        let digest = hex(&digest.finalize()[..16]);
+        let request = GradingRequest {
+            instance: job.instance.clone(),
+            predictions: job.predictions.iter().copied().cloned().collect(),
+            keys,
+            settings: self.settings.clone(),
+        };
+        let new = NewGrading {
+            request: serde_json::to_string(&request)
+                .map_err(|error| Error::infrastructure("store the grading").cause(error))?,
+            owner: owner.clone(),
+            batch: id.to_string(),
+            idempotency_key: format!("{id}/{}/{digest}", job.instance.instance_id),
+        };
+        let grading = store.add_grading(&new).await?;
+        // Whoever asked before may have ended before it was queued; a ticket too many does no harm.
+        if grading.status == WorkStatus::Queued
+            || (grading.status.may_be_retried()
+                && store.requeue(WorkKind::Grading, &grading.id).await?)
+        {
+            queue.push_ticket().await?;
+        }
+        Ok(grading.id)
+    }
+
+    async fn check_not_cancelled(&self) -> Result<()> {
+        // An evaluation is no comparison, and is not stored as one.
+        let comparison = self.batch.store.comparison(&self.batch.id).await;
+        match comparison {
+            Ok(Some(comparison)) if comparison.is_cancelled => Err(cancelled()),
+            // A database that does not answer now is asked again.
+            _ => Ok(()),
+        }
+    }
+
+    /// The results of a grading that has ended; what has none could not be graded.
+    async fn bring_back(
+        &self,
+        harness: &Harness,
+        job: &Job<'_>,
+        grading: &StoredGrading,
+        add: ResultSink<'_>,
+    ) -> Result<()> {
+        let mut results: BTreeMap<String, PortableResult> = BTreeMap::new();
+        for text in self.batch.store.graded(&grading.id).await? {
+            let packed = read(&text)?;
+            results.insert(packed.result.prediction.clone(), packed);
+        }
+        for &prediction in &job.predictions {
+            let known = results.remove(&prediction.model_name_or_path);
+            let known = known.filter(|packed| {
+                let key = grading_key(harness, job.instance, prediction);
+                packed.result.instance_id == job.instance.instance_id && packed.result.key == key
+            });
+            let lost = || {
+                let cause = grading.message.clone();
+                let cause = cause.unwrap_or_else(|| "a worker gave no result".to_owned());
+                let failed = Infrastructure {
+                    stage: "worker".to_owned(),
+                    cause,
+                    log: None,
+                    shortage: None,
+                };
+                PortableResult {
+                    result: not_graded(harness, job.instance, prediction, failed),
+                    logs: BTreeMap::new(),
+                }
+            };
+            add(known.unwrap_or_else(lost))?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl RemoteGrading for StoreGradings {
+    async fn grade(
+        &self,
+        harness: &Harness,
+        jobs: &[Job<'_>],
+        progress: Progress<'_>,
+        add: ResultSink<'_>,
+    ) -> Result<()> {
+        self.check_not_cancelled().await?;
+        let mut waiting: BTreeMap<RunId, &Job<'_>> = BTreeMap::new();
+        for job in jobs {
+            waiting.insert(self.ask(harness, job).await?, job);
+        }
+        while !waiting.is_empty() {
+            tokio::time::sleep(POLL).await;
+            self.check_not_cancelled().await?;
+            // A database that does not answer now is asked again.
+            let Ok(gradings) = self.batch.store.gradings(self.batch.id.as_str()).await else {
+                continue;
+            };
+            let there: BTreeSet<&RunId> = gradings.iter().map(|grading| &grading.id).collect();
+            if let Some(gone) = waiting.keys().find(|id| !there.contains(id)) {
+                let error = Error::infrastructure(format!("wait for the grading {gone}"));
+                return Err(error.cause("it is not in the database any more"));
+            }
+            for grading in &gradings {
+                let Some(&job) = waiting.get(&grading.id) else {
+                    continue;
+                };
+                match grading.status {
+                    WorkStatus::Cancelled => return Err(cancelled()),
+                    WorkStatus::Running => progress(Step::Building {
+                        instance: job.instance.instance_id.clone(),
+                        step: "a worker has it".to_owned(),
+                    }),
+                    status if status.has_ended() => {
+                        self.bring_back(harness, job, grading, &mut *add).await?;
+                        waiting.remove(&grading.id);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn forget(&self) -> Result<()> {
+        self.batch
+            .store
+            .delete_gradings(self.batch.id.as_str())
+            .await
+    }
+}
+
+fn cancelled() -> Error {
+    Error::interrupted("grade: it was cancelled at the daemon")
+        .hint("the same command goes on with what is there")
+}

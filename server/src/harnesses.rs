@@ -1,0 +1,51 @@
+//! Harnesses that a worker keeps: reaching an engine, and cleaning up after killed runs, takes time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::artifacts::shared_environments;
+use testwright_evals::harness::Harness;
+use tokio::sync::Mutex;
+
+use testwright_agent::setup::{self, HarnessArgs};
+use testwright_config::error::Result;
+use testwright_config::settings::Settings;
+
+/// What tells harnesses apart: where git comes from, and the seconds of a run of tests.
+type Key = (String, u64);
+
+pub struct Harnesses {
+    pub settings: Settings,
+    folder: PathBuf,
+    made: Mutex<BTreeMap<Key, Arc<Harness>>>,
+}
+
+impl Harnesses {
+    pub fn new(settings: &Settings, folder: &Path) -> Self {
+        Harnesses {
+            settings: settings.clone(),
+            folder: folder.to_owned(),
+            made: Mutex::default(),
+        }
+    }
+
+    pub async fn get(&self, repositories: &str, test_seconds: u64) -> Result<Arc<Harness>> {
+        let key = (repositories.to_owned(), test_seconds);
+        let mut made = self.made.lock().await;
+        if let Some(harness) = made.get(&key) {
+            return Ok(harness.clone());
+        }
+        let args = HarnessArgs {
+            repositories: repositories.to_owned(),
+            test_time: Duration::from_secs(test_seconds),
+            out: self.folder.join("graded"),
+            shared: shared_environments(&self.settings)?,
+        };
+        let (harness, _) = setup::harness(&self.settings, args).await?;
+        let harness = Arc::new(harness);
+        made.insert(key, harness.clone());
+        Ok(harness)
+    }
+}

@@ -1,0 +1,46 @@
+//! What testwright serves to other programs: the HTTP API, and the tools over MCP.
+
+pub mod access;
+pub mod allow_list;
+mod answers;
+pub mod api;
+mod attempt;
+pub mod authentication;
+pub mod batch;
+pub mod client;
+pub mod comparison;
+mod connections;
+pub mod descriptors;
+pub mod embedded;
+pub mod fields;
+mod github;
+pub mod grading;
+mod harnesses;
+mod http;
+mod machine;
+pub mod matrix;
+pub mod mcp;
+mod origin;
+pub mod owners;
+mod pages;
+mod prepared_cell;
+mod probe_http;
+mod probes;
+mod problem;
+pub mod queue;
+mod recovery;
+mod registry;
+pub mod request;
+mod request_body;
+mod retention;
+pub mod run_files;
+pub mod server;
+mod state;
+mod store_sink;
+mod telemetry;
+mod trajectory_lines;
+pub mod worker;
+
+pub mod artifacts;
+pub mod disk_usage;
+pub mod store;

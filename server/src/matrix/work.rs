@@ -1,0 +1,163 @@
+//! Works on a queued matrix: from the beginning, or from the cells that are stored.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::artifacts::shared_environments;
+use testwright_evals::Instance;
+use testwright_evals::harness::{self, Harness, SelectionJob};
+use testwright_evals::predictions::Prediction;
+use testwright_evals::selection::SelectionResult;
+use testwright_sandboxes::repository;
+use tokio::sync::mpsc;
+
+use super::request::{MatrixInput, NamedPatch};
+use super::view::{input, results};
+use crate::attempt::Ending;
+use crate::store::{Attempt, Store};
+use testwright_agent::setup::{HarnessArgs, harness};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+
+pub struct MatrixWork<'w> {
+    pub store: &'w Store,
+    pub settings: &'w Settings,
+    /// Where logs are while it is worked on.
+    pub folder: PathBuf,
+}
+
+impl MatrixWork<'_> {
+    pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
+        let stored = self.store.matrix(&taken.id.clone().into()).await?;
+        let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
+        let input = input(&stored)?;
+        let mut known = results(self.store, &stored).await?;
+        // What the machine failed is tried again.
+        known.retain(|cell| cell.infrastructure.is_none());
+        let missing = Missing::of(&input, &known);
+        let args = HarnessArgs {
+            repositories: input.repository.clone(),
+            test_time: Duration::from_secs(self.settings.limits.test_seconds),
+            out: self.folder.clone(),
+            shared: shared_environments(self.settings)?,
+        };
+        let (harness, _) = harness(self.settings, args).await?;
+        let instance = old_code(&harness, &input).await?;
+        let failures = self.try_all(&harness, &instance, &missing, taken).await?;
+        Ok(Ending::of_failures(failures))
+    }
+
+    /// Stores each cell as it comes. The answer is what failed in them that is nobody's fault.
+    async fn try_all(
+        &self,
+        harness: &Harness,
+        instance: &Instance,
+        missing: &Missing,
+        taken: &Attempt,
+    ) -> Result<Vec<String>> {
+        let (sender, mut cells) = mpsc::unbounded_channel::<SelectionResult>();
+        let trying = async move {
+            let done = |result| {
+                let _ = sender.send(result);
+            };
+            let jobs = missing.jobs(instance);
+            harness::select_all(harness, jobs, 1, &|_| {}, &done).await;
+        };
+        let storing = async {
+            let mut failures = Vec::new();
+            while let Some(result) = cells.recv().await {
+                if let Some(shortage) = result.shortage {
+                    let cause = result.infrastructure.unwrap_or_default();
+                    return Err(Error::exhausted(shortage, "try a patch").cause(cause));
+                }
+                let text = serde_json::to_string(&result).map_err(|error| {
+                    Error::infrastructure("encode a cell of the matrix").cause(error)
+                })?;
+                let names = [result.tests.as_str(), result.patch.as_str()];
+                self.store.add_cell(taken, names, &text).await?;
+                failures.extend(result.infrastructure);
+            }
+            Ok(failures)
+        };
+        // Where a cell cannot be stored, no more are tried.
+        let trying = async {
+            trying.await;
+            Ok::<(), Error>(())
+        };
+        let ((), failures) = tokio::try_join!(trying, storing)?;
+        Ok(failures)
+    }
+}
+
+/// The cells that are to be tried: sets of tests, each with patches.
+struct Missing(Vec<(Prediction, Vec<Prediction>)>);
+
+impl Missing {
+    fn of(input: &MatrixInput, known: &[SelectionResult]) -> Self {
+        let is_known = |tests: &str, patch: &str| {
+            let mut known = known.iter();
+            known.any(|cell| cell.tests == tests && cell.patch == patch)
+        };
+        let with_patches = |tests: &NamedPatch| {
+            let patches = input.patches.iter();
+            let patches = patches.filter(|patch| !is_known(&tests.name, &patch.name));
+            (prediction(tests), patches.map(prediction).collect())
+        };
+        let all = input.tests.iter().map(with_patches);
+        Missing(
+            all.filter(|(_, patches): &(_, Vec<Prediction>)| !patches.is_empty())
+                .collect(),
+        )
+    }
+
+    fn jobs<'a>(&'a self, instance: &'a Instance) -> Vec<SelectionJob<'a>> {
+        let job = |(tests, patches): &'a (Prediction, Vec<Prediction>)| SelectionJob {
+            instance,
+            tests: vec![tests],
+            patches: patches.iter().collect(),
+        };
+        self.0.iter().map(job).collect()
+    }
+}
+
+fn prediction(named: &NamedPatch) -> Prediction {
+    Prediction {
+        instance_id: INSTANCE.to_owned(),
+        model_name_or_path: named.name.clone(),
+        model_patch: Some(named.patch.clone()),
+    }
+}
+
+/// A matrix has one.
+const INSTANCE: &str = "matrix";
+
+/// The old code, as the harness knows it: no golden patch, no golden tests.
+async fn old_code(harness: &Harness, input: &MatrixInput) -> Result<Instance> {
+    let (location, commit) = (input.repository.clone(), input.commit.clone());
+    let (cache, open) = (harness.cache.clone(), harness.open.clone());
+    let opened = tokio::task::spawn_blocking(move || {
+        repository::open(&location, commit.as_deref(), &cache, &open)
+    });
+    let opened = opened
+        .await
+        .map_err(|error| Error::infrastructure("read the repository").cause(error))?;
+    let repository = opened.map_err(|error| {
+        Error::from(error).doing(format!("read the repository {}", input.repository))
+    })?;
+    Ok(Instance {
+        instance_id: INSTANCE.to_owned(),
+        repo: repository.name().to_owned(),
+        // Of a plain folder there is none.
+        base_commit: repository.commit().unwrap_or_default().to_owned(),
+        problem_statement: input.issue.clone().unwrap_or_default(),
+        hints_text: None,
+        created_at: None,
+        version: None,
+        environment_setup_commit: None,
+        patch: None,
+        test_patch: None,
+        fail_to_pass: None,
+        pass_to_pass: None,
+        other: serde_json::Map::new(),
+    })
+}

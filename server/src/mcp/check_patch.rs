@@ -1,0 +1,121 @@
+//! `check_patch`: a matrix of the daemon, from a request to its end.
+
+use std::time::Duration;
+
+use rmcp::model::{CallToolResult, Tool};
+
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use crate::api::{ApiState, matrices};
+use crate::matrix::request::MatrixRequest;
+use crate::matrix::view::{Matrix, PatchVerdict};
+use crate::store::{StoredMatrix, WorkStatus};
+use testwright_config::stop_signal::stopped;
+
+/// The store is asked so often.
+const POLL: Duration = Duration::from_millis(500);
+
+pub struct CheckPatch;
+
+#[async_trait::async_trait]
+impl ServiceTool for CheckPatch {
+    fn name(&self) -> &'static str {
+        "check_patch"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool::new(
+            self.name(),
+            "Tries candidate code patches with tests: each test on the old code and with each patch. A patch is kept where a test \
+             that fails on the old code passes with it; the kept ones are ranked. Tests are patches, or those of runs that \
+             `write_failing_test` made. Taking the request back ends it.",
+            serde_json::Map::new(),
+        )
+        .with_input_schema::<MatrixRequest>()
+        .with_output_schema::<Matrix>()
+        .with_title("Check code patches")
+        .with_annotations(Effects::CREATES.annotations())
+    }
+
+    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
+        let request: MatrixRequest = call.arguments()?;
+        let api = &call.parts.api;
+        let (stored, _) = matrices::add(api, &call.caller(), &request, None).await?;
+        let matrix = tokio::select! {
+            matrix = follow(api, call, &stored) => matrix?,
+            () = call.cancelled() => {
+                // It may have ended meanwhile.
+                let _ = matrices::end(api, stored.id.as_str()).await;
+                return Err(CallError::cancelled());
+            }
+            () = stopped(api.stop.clone()) => {
+                let text = format!("the server ends; matrix {} goes on when it is there again", stored.id);
+                return Err(CallError(text));
+            }
+        };
+        answer(&text(&matrix), &matrix)
+    }
+}
+
+/// The matrix once it has ended; how many cells are known until then is told.
+async fn follow(
+    api: &ApiState,
+    call: &ServiceCall<'_>,
+    stored: &StoredMatrix,
+) -> Result<Matrix, CallError> {
+    let mut told = None;
+    loop {
+        let stored = matrices::find(api, stored.id.as_str()).await?;
+        let known = api.store.cells(&stored.id).await?.len();
+        let matrix = Matrix::of(&api.store, &stored).await?;
+        if told != Some((known, matrix.status)) {
+            told = Some((known, matrix.status));
+            let text = format!("matrix {}: {}", matrix.id, matrix.status.as_str());
+            let known = u32::try_from(known).unwrap_or(u32::MAX);
+            // That it is taken by a worker, and that it has ended, are steps as well: progress always grows.
+            let all = matrix.all_cells.saturating_add(2);
+            let part = match matrix.status {
+                WorkStatus::Queued => known,
+                WorkStatus::Running => known.saturating_add(1),
+                _ => all,
+            };
+            call.progress.tell_part(&text, part, all);
+        }
+        if matrix.status.has_ended() {
+            return Ok(matrix);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn text(matrix: &Matrix) -> String {
+    let mut lines = vec![format!("Matrix {}: {}.", matrix.id, matrix.status.as_str())];
+    lines.extend(matrix.message.clone());
+    for patch in &matrix.patches {
+        let verdict = match patch.verdict {
+            PatchVerdict::Kept => "kept",
+            PatchVerdict::Dropped => "dropped",
+            PatchVerdict::Undecided => "undecided",
+            PatchVerdict::Waiting => "not tried",
+        };
+        lines.push(format!("- {}: {verdict}", patch.name));
+        for cell in matrix.cells.iter().filter(|cell| cell.patch == patch.name) {
+            let why = cell.infrastructure.as_ref().or(cell.not_tried.as_ref());
+            lines.push(match why {
+                Some(why) => format!("  {}: {why}", cell.tests),
+                None if cell.passed.is_empty() && cell.failed.is_empty() => {
+                    format!("  {}: no test fails on the old code", cell.tests)
+                }
+                None => format!(
+                    "  {}: {} of {} tests that fail on the old code pass",
+                    cell.tests,
+                    cell.passed.len(),
+                    cell.passed.len() + cell.failed.len()
+                ),
+            });
+        }
+    }
+    if !matrix.ranking.is_empty() {
+        lines.push(format!("Ranking: {}", matrix.ranking.join(", ")));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,153 @@
+//! `cov`: which lines of a repository test files run.
+
+use std::collections::BTreeMap;
+
+use rmcp::model::{CallToolResult, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use testwright_evals::cases::{CaseCoverage, FileLines, cov};
+use testwright_tools::coverage::ranges;
+
+use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use crate::fields::check_path;
+
+/// Files of a case that are shown in the text.
+const SHOWN: usize = 12;
+
+pub struct Cov;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CovArgs {
+    /// The repository: a URL, or a folder of the server. The server's list says which are allowed.
+    repository: Option<String>,
+    /// A commit, tag or branch. Default: HEAD.
+    commit: Option<String>,
+    /// Test files. None of them sees another one, or what another one did.
+    cases: Vec<GivenCase>,
+    /// Say for each test which lines it runs. Default: false.
+    #[serde(default)]
+    contexts: bool,
+    /// Only these files of the repository. Default: all.
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Covered {
+    /// In the order of the request.
+    cases: Vec<CoveredCase>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CoveredCase {
+    #[serde(flatten)]
+    verdict: CaseVerdict,
+    /// By path: files of which something ran, the case's own left out. A file that is not there ran nothing.
+    files: BTreeMap<String, CoveredFile>,
+    /// By node id and path: lines that this test ran, as `3-5,9`.
+    contexts: BTreeMap<String, BTreeMap<String, String>>,
+    /// Why more lines may have run.
+    problem: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CoveredFile {
+    /// Statements that ran, by their first lines: `3-5,9`.
+    hit: String,
+    /// Those that did not.
+    missed: String,
+    /// The share of statements that ran.
+    rate: f64,
+}
+
+#[async_trait::async_trait]
+impl ServiceTool for Cov {
+    fn name(&self) -> &'static str {
+        "cov"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool::new(
+            self.name(),
+            "Runs test files on the code of a Python repository as it is, many in one call, and says which lines of which files \
+             each runs and misses, however it came out. The repository stays as it is.",
+            serde_json::Map::new(),
+        )
+        .with_input_schema::<CovArgs>()
+        .with_output_schema::<Covered>()
+        .with_title("Measure line coverage")
+        .with_annotations(Effects::READS.annotations())
+    }
+
+    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
+        let args: CovArgs = call.arguments()?;
+        let cases = cases(&args.cases)?;
+        for file in &args.files {
+            check_path("files", file)?;
+        }
+        let options = options(None, args.contexts);
+        let (repository, commit) = (args.repository.as_deref(), args.commit.as_deref());
+        let (place, _room) = open_place(call, repository, commit).await?;
+        let covered = unless_cancelled(call, cov(&place, &cases, &options)).await?;
+        let covered: Vec<CoveredCase> = (covered.iter())
+            .map(|case| CoveredCase::of(case, &args.files))
+            .collect();
+        let text: Vec<String> = covered.iter().map(CoveredCase::text).collect();
+        answer(&text.join("\n"), &Covered { cases: covered })
+    }
+}
+
+impl CoveredCase {
+    fn of(case: &CaseCoverage, wanted: &[String]) -> CoveredCase {
+        let is_wanted = |path: &String| wanted.is_empty() || wanted.contains(path);
+        let files = case.files.iter().filter(|(path, _)| is_wanted(path));
+        let contexts = case.contexts.iter().map(|(test, lines)| {
+            let lines = lines.iter().filter(|(path, _)| is_wanted(path));
+            let lines =
+                lines.map(|(path, lines)| (path.clone(), ranges(lines.iter().copied()).join(",")));
+            (test.clone(), lines.collect())
+        });
+        CoveredCase {
+            verdict: CaseVerdict::of(&case.verification),
+            files: files
+                .map(|(path, lines)| (path.clone(), CoveredFile::of(lines)))
+                .collect(),
+            contexts: contexts.collect(),
+            problem: case.problem.clone(),
+        }
+    }
+
+    /// For a model to read.
+    fn text(&self) -> String {
+        let mut text = self.verdict.line();
+        if let Some(problem) = &self.problem {
+            text.push_str(&format!("\n  more lines may have run: {problem}"));
+        }
+        for (path, lines) in self.files.iter().take(SHOWN) {
+            let rate = lines.rate * 100.0;
+            text.push_str(&format!("\n  {path}: {rate:.0} %"));
+            if !lines.missed.is_empty() {
+                text.push_str(&format!(", missed {}", lines.missed));
+            }
+        }
+        if self.files.len() > SHOWN {
+            let more = self.files.len() - SHOWN;
+            text.push_str(&format!(
+                "\n  {more} more files; `files` chooses among them"
+            ));
+        }
+        text
+    }
+}
+
+impl CoveredFile {
+    fn of(lines: &FileLines) -> CoveredFile {
+        CoveredFile {
+            hit: ranges(lines.hit.iter().copied()).join(","),
+            missed: ranges(lines.missed.iter().copied()).join(","),
+            rate: lines.rate(),
+        }
+    }
+}

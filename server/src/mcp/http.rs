@@ -1,0 +1,206 @@
+//! Streamable HTTP at `/mcp`: which session a request belongs to, and whether its message can be read.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rmcp::model::{ClientJsonRpcMessage, RequestId};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::message::{self, Unreadable};
+use super::session_end::{SessionEnd, SessionEnder};
+use super::{McpClient, McpParts};
+use crate::authentication::Caller;
+use crate::fields::LONGEST_REQUEST;
+use crate::state::ApiState;
+use testwright_config::stop_signal::stopped;
+
+/// A session in which nothing is sent or received for so long ends.
+const KEEP_ALIVE: Duration = Duration::from_secs(2 * 60 * 60);
+const SESSION_ID: &str = "mcp-session-id";
+
+pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
+    let hosts: Vec<String> = parts.api.access.hosts().map(str::to_owned).collect();
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts)
+        .with_max_request_body_bytes(LONGEST_REQUEST);
+    let (token, stop) = (config.cancellation_token.clone(), parts.api.stop.clone());
+    tokio::spawn(async move {
+        stopped(stop).await;
+        token.cancel();
+    });
+    let mut connections = LocalSessionManager::default();
+    connections.session_config.keep_alive = Some(KEEP_ALIVE);
+    let connections = Arc::new(connections);
+    let client = move || McpClient::of_http(parts.clone());
+    let service = StreamableHttpService::new(client, connections.clone(), config);
+    let sessions = Arc::new(HttpSessions {
+        connections,
+        open: Mutex::default(),
+    });
+    Router::new()
+        .route_service("/mcp", service)
+        .layer(middleware::from_fn_with_state(sessions, check))
+}
+
+/// The sessions of all clients, each with the owner of the token that began it.
+struct HttpSessions {
+    connections: Arc<LocalSessionManager>,
+    open: Mutex<HashMap<String, HttpSession>>,
+}
+
+struct HttpSession {
+    owner: String,
+    running: Arc<RunningIds>,
+    /// Dropped when the session ends.
+    end: SessionEnder,
+}
+
+impl HttpSessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, HttpSession>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn add(&self, id: &str, owner: String) {
+        // Sessions also end by themselves.
+        let connections = self.connections.sessions.read().await;
+        let mut open = self.lock();
+        open.retain(|id, _| connections.contains_key(id.as_str()));
+        let session = HttpSession {
+            owner,
+            running: Arc::default(),
+            end: SessionEnder::default(),
+        };
+        open.insert(id.to_owned(), session);
+    }
+
+    /// Its end and its running requests; `None` if there is no such session, or it is another owner's.
+    fn find(&self, id: &str, owner: &str) -> Option<(SessionEnd, Arc<RunningIds>)> {
+        let open = self.lock();
+        let session = open.get(id).filter(|session| session.owner == owner)?;
+        Some((session.end.watched(), session.running.clone()))
+    }
+}
+
+/// IDs of the requests of a session that run.
+#[derive(Debug, Default)]
+struct RunningIds(Mutex<HashSet<RequestId>>);
+
+impl RunningIds {
+    fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None` if another request with this ID runs.
+    fn begin(self: Arc<Self>, id: &RequestId) -> Option<RunningId> {
+        let is_new = self.lock().insert(id.clone());
+        let guard = RunningIdGuard {
+            id: id.clone(),
+            all: self,
+        };
+        is_new.then(|| RunningId(Arc::new(guard)))
+    }
+}
+
+/// Goes with a request until it was handled.
+#[derive(Debug, Clone)]
+struct RunningId(#[expect(dead_code, reason = "it is there to be dropped")] Arc<RunningIdGuard>);
+
+#[derive(Debug)]
+struct RunningIdGuard {
+    id: RequestId,
+    all: Arc<RunningIds>,
+}
+
+impl Drop for RunningIdGuard {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.id);
+    }
+}
+
+async fn check(
+    State(sessions): State<Arc<HttpSessions>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let caller = request.extensions().get::<Caller>().cloned();
+    let owner = caller.unwrap_or_default().owner;
+    let id = session_id(request.headers());
+    let mut running = None;
+    if let Some(id) = &id {
+        let Some((end, ids)) = sessions.find(id, &owner) else {
+            return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
+        };
+        request.extensions_mut().insert(end);
+        running = Some(ids);
+    }
+    if request.method() == Method::POST && is_json(request.headers()) {
+        request = match checked_message(request, running).await {
+            Ok(request) => request,
+            Err(response) => return response,
+        };
+    }
+    let is_end = request.method() == Method::DELETE;
+    let mut response = next.run(request).await;
+    match id {
+        Some(id) if is_end && response.status() == StatusCode::ACCEPTED => {
+            sessions.lock().remove(&id);
+            // Clients take "202 Accepted" for a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        Some(_) => {}
+        None => {
+            if let Some(id) = session_id(response.headers()) {
+                sessions.add(&id, owner).await;
+            }
+        }
+    }
+    response
+}
+
+fn session_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(SESSION_ID)?;
+    id.to_str().ok().map(str::to_owned)
+}
+
+/// Other kinds are refused by the library.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let (kind, _) = kind.split_once(';').unwrap_or((kind, ""));
+    kind.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The request, with its message as it was read here.
+async fn checked_message(
+    request: Request,
+    running: Option<Arc<RunningIds>>,
+) -> Result<Request, Response> {
+    let (mut parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, LONGEST_REQUEST).await else {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
+    };
+    let read = message::read(&body).map_err(|unreadable| refused(&unreadable))?;
+    if let (Some(running), ClientJsonRpcMessage::Request(message)) = (running, &read.message) {
+        let Some(running) = running.begin(&message.id) else {
+            return Err(refused(&Unreadable::reused_id(&message.id)));
+        };
+        parts.extensions.insert(running);
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Ok(Request::from_parts(
+        parts,
+        Body::from(read.json.to_string()),
+    ))
+}
+
+fn refused(unreadable: &Unreadable) -> Response {
+    (StatusCode::BAD_REQUEST, axum::Json(unreadable.answer())).into_response()
+}

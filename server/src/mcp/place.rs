@@ -1,0 +1,83 @@
+//! Where a test is checked or written: a repository that clients may name, and a sandbox of it.
+
+use std::sync::Arc;
+
+use crate::artifacts::shared_environments;
+use testwright_evals::cases::Place;
+use testwright_sandboxes::repository::Source;
+
+use super::progress::CallProgress;
+use crate::api::ApiState;
+use crate::request::{allowed_repository, check_revision};
+use testwright_agent::issues::{self, Issue};
+use testwright_agent::session::Session;
+use testwright_agent::setup::{RepositoryLocation, Setup};
+use testwright_config::error::Result;
+
+pub struct SandboxPlace {
+    location: RepositoryLocation,
+    issue: Option<Issue>,
+}
+
+impl SandboxPlace {
+    pub async fn of(
+        api: &ApiState,
+        repository: Option<&str>,
+        commit: Option<&str>,
+        issue: Option<&str>,
+    ) -> Result<Self> {
+        let location = allowed_repository(issue, repository, &api.settings, &api.allowed)?;
+        if let Some(commit) = commit {
+            check_revision(commit)?;
+        }
+        let options = issues::Options::from_settings(&api.settings, false);
+        let issue = match issue {
+            Some(issue) => Some(issues::of_url_or_text(issue, &options).await?),
+            None => None,
+        };
+        Ok(SandboxPlace {
+            location: RepositoryLocation {
+                location,
+                revision: commit.map(str::to_owned),
+            },
+            issue,
+        })
+    }
+
+    /// The gate asks it for names that do not exist yet.
+    pub fn issue_text(&self) -> String {
+        self.issue
+            .as_ref()
+            .map(|issue| issue.text())
+            .unwrap_or_default()
+    }
+
+    /// Its environment, to run cases in.
+    pub async fn of_cases(&self, api: &ApiState, progress: &CallProgress) -> Result<Place> {
+        let setup = Setup::new(
+            &api.settings,
+            shared_environments(&api.settings)?,
+            Arc::new(progress.clone()),
+        )
+        .await?;
+        setup.case_place(&self.location).await
+    }
+
+    /// What was started ends where the future is dropped.
+    pub async fn start(
+        &self,
+        api: &ApiState,
+        progress: &CallProgress,
+    ) -> Result<(Source, Session)> {
+        let python = self.issue.as_ref().and_then(|issue| issue.named_python());
+        let setup = Setup::new(
+            &api.settings,
+            shared_environments(&api.settings)?,
+            Arc::new(progress.clone()),
+        )
+        .await?
+        .with_preferred_python(python);
+        let (source, _, session) = setup.start_session(&self.location, None).await?;
+        Ok((source, session))
+    }
+}

@@ -1,0 +1,165 @@
+//! Comparisons: the list, each with where its runs are, and the report of the bench.
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use serde::Serialize;
+
+use super::run_view::RunRow;
+use super::{ListQuery, PAGE, PageQuery, render};
+use crate::api::comparisons::{self, Comparison, Comparisons};
+use crate::api::{ApiResult, ApiState, Problem, paging};
+use crate::store::{ComparisonFilter, Filter, RunId, RunStatus, StoredComparison};
+use testwright_comparisons::compare::Plan;
+
+/// The report is a page of its own kind: it keeps its own policy, and gets no rights of this server's pages.
+const REPORT_POLICY: &str = "sandbox allow-scripts allow-popups allow-top-navigation-by-user-activation; frame-ancestors 'none'";
+
+pub async fn list(
+    State(state): State<ApiState>,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let filter = ComparisonFilter {
+        before: query.before.as_deref().and_then(RunId::parse),
+        limit: PAGE,
+        ..ComparisonFilter::default()
+    };
+    let live = filter.before.is_none().then(|| "poll".to_owned());
+    let page: Comparisons = comparisons::page(&state, filter).await?;
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("comparisons.html"),
+        "comparisons",
+        "Comparisons",
+        live,
+        page,
+    ))
+}
+
+#[derive(Serialize)]
+struct ComparisonPage {
+    comparison: Comparison,
+    /// Of all its runs together.
+    max_dollars: Option<f64>,
+    /// Runs that there are to be, and those that there are; `None`: the plan is of another version.
+    planned: Option<usize>,
+    made: i64,
+    may_cancel: bool,
+    may_retry: bool,
+    /// Whose runs are shown; empty: all.
+    chosen: &'static str,
+    runs: Vec<RunRow>,
+    /// Names of those that came of it.
+    files: Vec<String>,
+    next: Option<String>,
+}
+
+pub async fn show(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let stored = comparisons::find(&state, &id).await?;
+    let filter = Filter {
+        batch: Some(stored.id.clone()),
+        status: RunStatus::parse(&query.status),
+        before: query.before.as_deref().and_then(RunId::parse),
+        limit: PAGE + 1,
+        ..Filter::default()
+    };
+    let mut runs = state.store.runs(&filter).await?;
+    let files = state.store.artifacts(&stored.id).await?;
+    let comparison = Comparison::of(&state, &stored).await?;
+    let title = comparison.name.clone();
+    let is_open = comparison.is_open();
+    let page = ComparisonPage {
+        max_dollars: stored.max_dollars,
+        planned: planned(&stored),
+        made: comparison.runs.values().sum(),
+        may_cancel: !stored.status.has_ended(),
+        // Whoever compares with a command goes on with it.
+        may_retry: stored.request.is_some() && stored.status.may_be_retried(),
+        chosen: filter.status.map_or("", RunStatus::as_str),
+        next: paging::cut(&mut runs, PAGE).map(|run| run.id.to_string()),
+        runs: runs.iter().map(RunRow::of).collect(),
+        files: files.into_iter().map(|file| file.name).collect(),
+        comparison,
+    };
+    let live = (filter.before.is_none() && is_open).then(|| "poll".to_owned());
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("comparison.html"),
+        "comparison",
+        &title,
+        live,
+        page,
+    ))
+}
+
+/// How many runs it has when all are made.
+fn planned(stored: &StoredComparison) -> Option<usize> {
+    let plan: Plan = serde_json::from_str(&stored.plan).ok()?;
+    let samples = plan.systems.iter().map(|s| s.samples(plan.samples));
+    Some(plan.instances.len() * samples.sum::<u32>() as usize)
+}
+
+pub async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let asked = comparisons::cancel(State(state), Path(id.clone()));
+    asked.await.map(|_| to_page(&id))
+}
+
+pub async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let asked = comparisons::retry(State(state), Path(id.clone()));
+    asked.await.map(|_| to_page(&id))
+}
+
+/// `id`: of a comparison that there is.
+pub fn to_page(id: &str) -> Redirect {
+    Redirect::to(&format!("/comparisons/{id}"))
+}
+
+/// What leads from the report back to this server, which the report itself knows nothing of: behind the link that skips what
+/// comes before the contents.
+fn with_way_back(page: &str, id: &RunId) -> String {
+    let way = format!(
+        "<nav aria-label=\"testwright\"><a href=\"/comparisons/{id}\">This comparison</a> · \
+         <a href=\"/comparisons\">All comparisons</a></nav>\n"
+    );
+    let begin = page.find("<header>");
+    let begin = begin.or_else(|| page.find("<body>").map(|body| body + "<body>".len()));
+    match begin {
+        Some(begin) => format!("{}{way}{}", &page[..begin], &page[begin..]),
+        None => page.to_owned(),
+    }
+}
+
+pub async fn report(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
+    let stored = comparisons::find(&state, &id).await?;
+    let report = state.store.comparison_report(&stored.id).await?;
+    let report = report.ok_or_else(comparisons::not_graded)?;
+    let page = with_way_back(&report.page, &stored.id);
+    let mut response = Html(page).into_response();
+    response.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(REPORT_POLICY),
+    );
+    Ok(response)
+}
+
+/// Where the report's links to runs lead.
+pub async fn run(
+    State(state): State<ApiState>,
+    Path((id, path)): Path<(String, String)>,
+) -> ApiResult<Redirect> {
+    let stored = comparisons::find(&state, &id).await?;
+    let folder = path.trim_end_matches("/trajectory.html");
+    let key = format!("{}/runs/{folder}", stored.id);
+    let run = state.store.run_of_key(&key).await?;
+    let run = run.ok_or_else(Problem::no_run)?;
+    Ok(Redirect::to(&format!("/runs/{}", run.id)))
+}

@@ -1,0 +1,132 @@
+//! The pages of matrices: the list, and each.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{Redirect, Response};
+use axum::routing::{get, post};
+use serde::Serialize;
+use testwright_evals::foreign_text::NAME;
+
+use super::matrix_origin::MatrixOrigin;
+use super::matrix_view::MatrixView;
+use super::{PAGE, PageQuery, render};
+use crate::api::{ApiResult, ApiState, matrices, paging};
+use crate::fields::shortened;
+use crate::matrix::view::{self, Matrix};
+use crate::store::{MatrixFilter, MatrixId, Store, StoredMatrix, timestamp};
+use testwright_config::error::Result;
+
+pub fn router() -> Router<ApiState> {
+    Router::new()
+        .route("/matrices", get(list))
+        .route("/matrices/{id}", get(show))
+        .route("/matrices/{id}/cancel", post(cancel))
+        .route("/matrices/{id}/retry", post(retry))
+}
+
+#[derive(Serialize)]
+struct MatricesPage {
+    matrices: Vec<MatrixRow>,
+    next: Option<String>,
+}
+
+/// A matrix in a line.
+#[derive(Serialize)]
+struct MatrixRow {
+    id: String,
+    title: String,
+    /// Id of the run whose tests it tries.
+    run: Option<String>,
+    status: &'static str,
+    repository: String,
+    created_at: String,
+    tests: usize,
+    patches: usize,
+    known_cells: i64,
+    all_cells: usize,
+}
+
+impl MatrixRow {
+    async fn of(store: &Store, stored: &StoredMatrix, known_cells: i64) -> Result<Self> {
+        let input = view::input(stored)?;
+        let origin = MatrixOrigin::of(store, &input).await?;
+        Ok(MatrixRow {
+            id: stored.id.to_string(),
+            title: origin.title,
+            run: origin.run,
+            status: stored.status.as_str(),
+            repository: shortened(&stored.repository, NAME),
+            created_at: timestamp(stored.created_at).to_string(),
+            tests: input.tests.len(),
+            patches: input.patches.len(),
+            known_cells,
+            all_cells: input.tests.len() * input.patches.len(),
+        })
+    }
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    query: std::result::Result<Query<PageQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let before = query.before.as_deref().and_then(MatrixId::parse);
+    let store = &state.store;
+    let filter = MatrixFilter {
+        before,
+        limit: PAGE + 1,
+        ..MatrixFilter::default()
+    };
+    let mut found = store.matrices(&filter).await?;
+    let next = paging::cut(&mut found, PAGE).map(|matrix| matrix.id.to_string());
+    let counts = match (found.last(), found.first()) {
+        (Some(oldest), Some(newest)) => store.cell_counts(&oldest.id, &newest.id).await?,
+        _ => BTreeMap::new(),
+    };
+    let mut matrices = Vec::new();
+    for stored in &found {
+        let known = counts.get(stored.id.as_str()).copied().unwrap_or_default();
+        matrices.push(MatrixRow::of(store, stored, known).await?);
+    }
+    let live = filter.before.is_none().then(|| "poll".to_owned());
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("matrices.html"),
+        "matrices",
+        "Matrices",
+        live,
+        MatricesPage { matrices, next },
+    ))
+}
+
+async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
+    let stored = matrices::find(&state, &id).await?;
+    let origin = MatrixOrigin::of(&state.store, &view::input(&stored)?).await?;
+    let title = origin.title.clone();
+    let view = MatrixView::of(Matrix::of(&state.store, &stored).await?, origin);
+    let live = (!stored.status.has_ended()).then(|| "poll".to_owned());
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("matrix.html"),
+        "matrix",
+        &title,
+        live,
+        view,
+    ))
+}
+
+async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let stored = matrices::end(&state, &id).await?;
+    Ok(Redirect::to(&format!("/matrices/{}", stored.id)))
+}
+
+async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let stored = matrices::take_up(&state, &id).await?;
+    Ok(Redirect::to(&format!("/matrices/{}", stored.id)))
+}

@@ -1,0 +1,66 @@
+//! What a matrix is about: the issue, and the run whose tests it tries.
+
+use crate::fields::shortened;
+use crate::matrix::request::{MatrixInput, NamedPatch};
+use crate::store::{RunId, Store};
+use testwright_agent::issues;
+use testwright_config::error::Result;
+
+/// Characters of a title.
+const LONGEST: usize = 200;
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MatrixOrigin {
+    /// Of the issue; where nobody names one, the names of the tests.
+    pub title: String,
+    /// Id of the first run whose tests are tried.
+    pub run: Option<String>,
+}
+
+impl MatrixOrigin {
+    pub async fn of(store: &Store, input: &MatrixInput) -> Result<Self> {
+        // Tests of a run have its id as their name, unless they were given another.
+        let id = input.tests.iter().find_map(|of| RunId::parse(&of.name));
+        let run = match id {
+            Some(id) => store.run(&id).await?,
+            None => None,
+        };
+        let of_run = run.as_ref().map(|run| run.title.as_str());
+        Ok(MatrixOrigin {
+            title: title(input.issue.as_deref(), of_run, &input.tests),
+            run: run.map(|run| run.id.to_string()),
+        })
+    }
+}
+
+fn title(issue: Option<&str>, of_run: Option<&str>, tests: &[NamedPatch]) -> String {
+    let named = issue.and_then(issues::title);
+    let of_run = of_run.filter(|title| !title.is_empty()).map(str::to_owned);
+    let names = || {
+        let names = tests.iter().map(|tests| tests.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    shortened(&named.or(of_run).unwrap_or_else(names), LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_is_called_by_its_issue_else_by_its_run_else_by_its_tests() {
+        let tests: Vec<NamedPatch> = ["good", "weak"]
+            .map(|name| NamedPatch {
+                name: name.to_owned(),
+                patch: String::new(),
+            })
+            .into();
+        let issue = Some("\n## It fails\n\nAlways.");
+        assert_eq!(title(issue, Some("of the run"), &tests), "It fails");
+        assert_eq!(title(None, Some("of the run"), &tests), "of the run");
+        assert_eq!(title(Some(" "), Some(""), &tests), "good, weak");
+        let long = "ä".repeat(LONGEST + 1);
+        let cut = format!("{}…", "ä".repeat(LONGEST));
+        assert_eq!(title(Some(&long), None, &tests), cut);
+    }
+}

@@ -1,0 +1,124 @@
+//! A matrix as its page shows it.
+
+use serde::Serialize;
+
+use super::matrix_origin::MatrixOrigin;
+use crate::matrix::view::{Cell, Matrix, PatchResult, PatchVerdict};
+
+#[derive(Debug, Serialize)]
+pub struct MatrixView {
+    pub id: String,
+    pub status: &'static str,
+    /// Of the issue or of the tests.
+    title: String,
+    /// Id of the run whose tests it tries.
+    run: Option<String>,
+    repository: String,
+    commit: Option<String>,
+    created_at: String,
+    attempts: i64,
+    message: Option<String>,
+    issue: Option<String>,
+    may_cancel: bool,
+    may_retry: bool,
+    known_cells: usize,
+    all_cells: u32,
+    tests: Vec<String>,
+    patches: Vec<PatchRow>,
+    cells: Vec<CellView>,
+}
+
+#[derive(Debug, Serialize)]
+struct PatchRow {
+    name: String,
+    verdict: &'static str,
+    /// From 1; empty for one that is not kept.
+    rank: String,
+    cells: Vec<SmallCell>,
+}
+
+#[derive(Debug, Serialize)]
+struct SmallCell {
+    class: &'static str,
+    text: String,
+}
+
+/// Every test of a cell.
+#[derive(Debug, Serialize)]
+struct CellView {
+    title: String,
+    rows: Vec<[String; 3]>,
+    why: Option<String>,
+}
+
+impl MatrixView {
+    pub fn of(matrix: Matrix, origin: MatrixOrigin) -> Self {
+        let row = |patch: &PatchResult| row(&matrix, patch);
+        MatrixView {
+            may_cancel: !matrix.status.has_ended() && !matrix.cancelling,
+            may_retry: matrix.status.may_be_retried(),
+            known_cells: matrix.cells.len(),
+            patches: matrix.patches.iter().map(row).collect(),
+            cells: matrix.cells.iter().map(cell_view).collect(),
+            id: matrix.id,
+            title: origin.title,
+            run: origin.run,
+            status: matrix.status.as_str(),
+            repository: matrix.repository,
+            commit: matrix.commit,
+            created_at: matrix.created_at,
+            attempts: matrix.attempts,
+            message: matrix.message,
+            issue: matrix.issue,
+            all_cells: matrix.all_cells,
+            tests: matrix.tests,
+        }
+    }
+}
+
+fn row(matrix: &Matrix, patch: &PatchResult) -> PatchRow {
+    let rank = matrix.ranking.iter().position(|name| *name == patch.name);
+    let cell = |tests: &String| {
+        let mut cells = matrix.cells.iter();
+        small(cells.find(|cell| cell.patch == patch.name && cell.tests == *tests))
+    };
+    PatchRow {
+        name: patch.name.clone(),
+        verdict: match patch.verdict {
+            PatchVerdict::Kept => "kept",
+            PatchVerdict::Dropped => "dropped",
+            PatchVerdict::Undecided => "undecided",
+            PatchVerdict::Waiting => "waiting",
+        },
+        rank: rank.map_or(String::new(), |rank| (rank + 1).to_string()),
+        cells: matrix.tests.iter().map(cell).collect(),
+    }
+}
+
+fn small(cell: Option<&Cell>) -> SmallCell {
+    let Some(cell) = cell else {
+        return SmallCell {
+            class: "",
+            text: "waiting".to_owned(),
+        };
+    };
+    let all = cell.passed.len() + cell.failed.len();
+    let (class, text) = match () {
+        () if cell.infrastructure.is_some() => ("", "the machine failed".to_owned()),
+        () if cell.not_tried.is_some() => ("", "not tried".to_owned()),
+        () if all == 0 => ("", "nothing fails on the old code".to_owned()),
+        () if cell.passed.is_empty() => ("no", format!("0 of {all} pass")),
+        () => ("yes", format!("{} of {all} pass", cell.passed.len())),
+    };
+    SmallCell { class, text }
+}
+
+fn cell_view(cell: &Cell) -> CellView {
+    let outcome = |outcome: Option<&String>| outcome.cloned().unwrap_or_default();
+    let row = |(id, old): (&String, &String)| [id.clone(), old.clone(), outcome(cell.new.get(id))];
+    CellView {
+        title: format!("{} on {}", cell.tests, cell.patch),
+        rows: cell.old.iter().map(row).collect(),
+        why: cell.infrastructure.clone().or(cell.not_tried.clone()),
+    }
+}

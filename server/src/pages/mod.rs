@@ -1,0 +1,324 @@
+//! The pages: what the API says, for people. Whatever comes from issues, repositories and models is escaped, and no script
+//! runs but the one of these pages.
+
+mod comparisons;
+mod form;
+mod login;
+mod matrices;
+mod matrix_origin;
+mod matrix_view;
+mod new_comparison;
+mod problem_page;
+mod run_ending;
+mod run_view;
+mod serve_options;
+mod usage_chart;
+mod workers;
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{FormRejection, QueryRejection};
+use axum::extract::{Form, Path, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use serde::{Deserialize, Serialize};
+use testwright_evals::document::html::{self, STYLE};
+use testwright_evals::foreign_text;
+
+use super::api::{ApiResult, ApiState, Problem, paging, runs};
+use super::authentication::Caller;
+use crate::store::{Filter, RunId, RunStatus};
+use form::{NewRunForm, NumberField};
+pub use problem_page::answer_browsers;
+use run_view::{RunRow, RunView};
+use serve_options::OptionRow;
+pub use serve_options::ServeOptions;
+use testwright_agent::approaches;
+use testwright_agent::trajectory::entry_view;
+
+const OWN_STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("live.js");
+const LAYOUT: &str = include_str!("layout.html");
+/// Runs of a page.
+const PAGE: u32 = 50;
+
+pub fn router(options: ServeOptions) -> Router<ApiState> {
+    Router::new()
+        .route("/", get(list))
+        .route("/new", get(new).post(create))
+        .route("/comparisons", get(comparisons::list))
+        .route(
+            "/comparisons/new",
+            get(new_comparison::show).post(new_comparison::create),
+        )
+        .route("/comparisons/{id}", get(comparisons::show))
+        .route("/comparisons/{id}/cancel", post(comparisons::cancel))
+        .route("/comparisons/{id}/retry", post(comparisons::retry))
+        .route("/comparisons/{id}/report", get(comparisons::report))
+        .route("/comparisons/{id}/runs/{*path}", get(comparisons::run))
+        .route("/login", get(login::show).post(login::log_in))
+        .route(
+            "/settings",
+            get(settings).layer(Extension(Arc::new(options))),
+        )
+        .route("/workers", get(workers::show))
+        .route("/gradings/{batch}/cancel", post(workers::cancel_gradings))
+        .route("/runs/{id}", get(show))
+        .route("/runs/{id}/cancel", post(cancel))
+        .route("/runs/{id}/retry", post(retry))
+        .merge(matrices::router())
+}
+
+#[derive(Serialize)]
+struct Page<T> {
+    title: String,
+    here: &'static str,
+    /// Whoever sees it has logged in.
+    tokens_required: bool,
+    /// What says that there is something new: `poll`, or the address of a stream.
+    live: Option<String>,
+    style: String,
+    script: &'static str,
+    #[serde(flatten)]
+    content: T,
+}
+
+fn render<T: Serialize>(
+    state: &ApiState,
+    status: StatusCode,
+    template: &str,
+    here: &'static str,
+    title: &str,
+    live: Option<String>,
+    content: T,
+) -> Response {
+    let page = Page {
+        title: title.to_owned(),
+        here,
+        tokens_required: state.access.tokens_required,
+        live,
+        style: format!("{STYLE}{}{OWN_STYLE}", entry_view::STYLE),
+        script: SCRIPT,
+        content,
+    };
+    let template = LAYOUT.replace("%CONTENT%", template);
+    let shown = |text: &str| foreign_text::lines(&entry_view::cut(text));
+    let body = match html::render_with("page.html", &template, &page, shown) {
+        Ok(body) => body,
+        Err(error) => {
+            tracing::error!(error, "a page cannot be made");
+            return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be made")
+                .into_response();
+        }
+    };
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'; connect-src 'self'; img-src data:; \
+         style-src 'sha256-{}'; script-src 'sha256-{}'",
+        html::hash(&page.style),
+        html::hash(SCRIPT)
+    );
+    let mut response = (status, Html(body)).into_response();
+    let headers = response.headers_mut();
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("same-origin"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ListQuery {
+    #[serde(default)]
+    status: String,
+    before: Option<String>,
+}
+
+/// Of a list without filters.
+#[derive(Debug, Default, Deserialize)]
+struct PageQuery {
+    /// The last of the page before.
+    before: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RunsPage {
+    statuses: Vec<&'static str>,
+    chosen: String,
+    runs: Vec<RunRow>,
+    next: Option<String>,
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let status = RunStatus::parse(&query.status);
+    let filter = Filter {
+        status,
+        before: query.before.as_deref().and_then(RunId::parse),
+        limit: PAGE + 1,
+        ..Filter::default()
+    };
+    let is_first = filter.before.is_none();
+    let mut found = state.store.runs(&filter).await?;
+    let next = paging::cut(&mut found, PAGE).map(|run| run.id.to_string());
+    let page = RunsPage {
+        statuses: RunStatus::ALL
+            .iter()
+            .map(|status| status.as_str())
+            .collect(),
+        chosen: status.map_or(String::new(), |status| status.as_str().to_owned()),
+        next,
+        runs: found.iter().map(RunRow::of).collect(),
+    };
+    let live = is_first.then(|| "poll".to_owned());
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("runs.html"),
+        "runs",
+        "Runs",
+        live,
+        page,
+    ))
+}
+
+async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
+    let run = runs::find(&state, &id).await?;
+    let view = RunView::of(&state, &run).await?;
+    let title = view.run.title.clone();
+    let live = (!run.status.has_ended()).then(|| format!("/v1/runs/{}/events", run.id));
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("run.html"),
+        "run",
+        &title,
+        live,
+        view,
+    ))
+}
+
+async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let run = runs::end(&state, &id).await?;
+    Ok(Redirect::to(&format!("/runs/{}", run.id)))
+}
+
+async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let run = runs::take_up(&state, &id).await?;
+    Ok(Redirect::to(&format!("/runs/{}", run.id)))
+}
+
+#[derive(Serialize)]
+struct NewPage {
+    problem: Option<String>,
+    limits: [NumberField; 4],
+    given: NewRunForm,
+    approaches: Vec<ApproachRow>,
+}
+
+#[derive(Serialize)]
+struct ApproachRow {
+    name: &'static str,
+    description: &'static str,
+}
+
+fn approach_rows() -> Vec<ApproachRow> {
+    let row = |approach: &&dyn approaches::Approach| ApproachRow {
+        name: approach.name(),
+        description: approach.description(),
+    };
+    approaches::ALL.iter().map(row).collect()
+}
+
+fn new_page(
+    state: &ApiState,
+    status: StatusCode,
+    given: NewRunForm,
+    problem: Option<String>,
+) -> Response {
+    let page = NewPage {
+        problem,
+        limits: given.limits(&state.settings),
+        given,
+        approaches: approach_rows(),
+    };
+    render(
+        state,
+        status,
+        include_str!("new.html"),
+        "new",
+        "New run",
+        None,
+        page,
+    )
+}
+
+async fn new(State(state): State<ApiState>) -> Response {
+    new_page(&state, StatusCode::OK, NewRunForm::default(), None)
+}
+
+async fn create(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    form: Result<Form<NewRunForm>, FormRejection>,
+) -> ApiResult<Response> {
+    let Form(form) =
+        form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+    let made = match form.request() {
+        Ok(request) => runs::add(&state, &caller, &request, None).await,
+        Err(problem) => Err(problem),
+    };
+    match made {
+        Ok((run, _)) => Ok(Redirect::to(&format!("/runs/{}", run.id)).into_response()),
+        Err(problem) => {
+            let status = problem.status();
+            Ok(new_page(&state, status, form, Some(problem.text())))
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SettingsPage {
+    options: Vec<OptionRow>,
+    rows: Vec<SettingRow>,
+}
+
+#[derive(Serialize)]
+struct SettingRow {
+    key: String,
+    value: String,
+    origin: String,
+}
+
+async fn settings(
+    State(state): State<ApiState>,
+    Extension(options): Extension<Arc<ServeOptions>>,
+) -> Response {
+    let rows = state.settings.describe().into_iter();
+    let rows = rows.map(|(key, value, origin)| SettingRow {
+        key,
+        value,
+        origin: origin.to_string(),
+    });
+    let page = SettingsPage {
+        options: options.rows(),
+        rows: rows.collect(),
+    };
+    render(
+        &state,
+        StatusCode::OK,
+        include_str!("settings.html"),
+        "settings",
+        "Settings",
+        None,
+        page,
+    )
+}

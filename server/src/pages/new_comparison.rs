@@ -1,0 +1,310 @@
+//! The page that asks for a comparison. Its form has files and choices of several, which is why it is sent as multipart.
+
+use axum::Extension;
+use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
+use axum::extract::{Multipart, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use testwright_evals::Dataset;
+
+use super::comparisons::to_page;
+use super::form::{Number, NumberField, filled, refused};
+use super::{ApproachRow, approach_rows, render};
+use crate::api::{ApiResult, ApiState, Problem, comparisons};
+use crate::authentication::Caller;
+use crate::comparison::request::{
+    ComparisonLimits, ComparisonRequest, MOST_SAMPLES, MOST_TEST_SECONDS,
+};
+use crate::store::StoredComparison;
+use testwright_comparisons::grading::records;
+use testwright_config::error::Result;
+use testwright_config::settings::{Effort, Settings};
+
+const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
+
+const SAMPLES: Number = Number::whole("samples", "Samples");
+const DOLLARS: Number = Number::decimal("dollars", "US dollars of all runs together");
+const STEPS: Number = Number::whole("steps", "Model calls of a run");
+const TOKENS: Number = Number::whole("tokens", "Tokens of a run");
+const MINUTES: Number = Number::decimal("minutes", "Minutes of a run");
+const TEST_SECONDS: Number = Number::whole(
+    "test_seconds",
+    "Seconds of one run of tests that takes part in grading",
+);
+
+#[derive(Serialize)]
+struct NewComparisonPage {
+    problem: Option<String>,
+    given: ComparisonForm,
+    approaches: Vec<ApproachRow>,
+    models: Vec<ModelRow>,
+    efforts: [Effort; 3],
+    samples: NumberField,
+    limits: [NumberField; 5],
+}
+
+/// A model that the server's settings know.
+#[derive(Serialize)]
+struct ModelRow {
+    name: String,
+    is_default: bool,
+    has_price: bool,
+}
+
+impl ModelRow {
+    fn all(settings: &Settings) -> Vec<Self> {
+        let default = settings.run.model.as_ref();
+        let priced = settings.prices.keys();
+        let others = priced.filter(|name| Some(*name) != default);
+        let row = |name: &String| ModelRow {
+            is_default: Some(name) == default,
+            has_price: settings.prices.contains_key(name),
+            name: name.clone(),
+        };
+        default.into_iter().chain(others).map(row).collect()
+    }
+}
+
+/// As it was filled in.
+#[derive(Debug, Default, Serialize)]
+struct ComparisonForm {
+    name: String,
+    instances: String,
+    approaches: Vec<String>,
+    variants: String,
+    models: Vec<String>,
+    other_models: String,
+    samples: String,
+    effort: String,
+    dollars: String,
+    steps: String,
+    tokens: String,
+    minutes: String,
+    test_seconds: String,
+    repositories: String,
+    /// In place of `instances`.
+    #[serde(skip)]
+    file: Option<UploadedFile>,
+}
+
+#[derive(Debug)]
+struct UploadedFile {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl UploadedFile {
+    /// `None` where no file was chosen.
+    async fn read(field: Field<'_>) -> std::result::Result<Option<Self>, MultipartError> {
+        let name = field.file_name().unwrap_or_default();
+        // Some browsers of old send the whole path.
+        let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        let name = name.to_owned();
+        let bytes = field.bytes().await?.to_vec();
+        Ok((!bytes.is_empty()).then_some(UploadedFile { name, bytes }))
+    }
+}
+
+impl ComparisonForm {
+    async fn read(mut fields: Multipart) -> ApiResult<Self> {
+        let broken = |e: MultipartError| Problem::new(e.status(), e.body_text());
+        let mut form = ComparisonForm::default();
+        while let Some(field) = fields.next_field().await.map_err(broken)? {
+            let name = field.name().unwrap_or_default().to_owned();
+            if name == "file" {
+                form.file = UploadedFile::read(field).await.map_err(broken)?;
+                continue;
+            }
+            let text = field.text().await.map_err(broken)?;
+            form.fill_in(&name, text)?;
+        }
+        Ok(form)
+    }
+
+    fn fill_in(&mut self, name: &str, text: String) -> ApiResult<()> {
+        let field = match name {
+            "name" => &mut self.name,
+            "instances" => &mut self.instances,
+            "approach" => {
+                self.approaches.push(text);
+                return Ok(());
+            }
+            "variants" => &mut self.variants,
+            "model" => {
+                self.models.push(text);
+                return Ok(());
+            }
+            "other_models" => &mut self.other_models,
+            "samples" => &mut self.samples,
+            "effort" => &mut self.effort,
+            "dollars" => &mut self.dollars,
+            "steps" => &mut self.steps,
+            "tokens" => &mut self.tokens,
+            "minutes" => &mut self.minutes,
+            "test_seconds" => &mut self.test_seconds,
+            "repositories" => &mut self.repositories,
+            _ => {
+                let detail = format!("the form has no field {name:?}");
+                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+            }
+        };
+        *field = text;
+        Ok(())
+    }
+
+    /// What is asked for. A file that was chosen is in the field of instances from then on: a browser does not send it again.
+    fn request(&mut self) -> ApiResult<ComparisonRequest> {
+        self.check_what_is_missing()?;
+        let instances = self.take_instances()?;
+        let effort = match self.effort.trim() {
+            "" => None,
+            text => {
+                let effort = serde_json::from_value(Value::String(text.to_owned()));
+                Some(effort.map_err(|_| {
+                    refused(
+                        "Effort",
+                        &format!("“{text}” is no level"),
+                        "choose one of the list",
+                    )
+                })?)
+            }
+        };
+        Ok(ComparisonRequest {
+            name: self.name.clone(),
+            instances,
+            approaches: chosen(&self.approaches, &self.variants),
+            models: chosen(&self.models, &self.other_models),
+            samples: SAMPLES.read_whole(&self.samples, u64::from(MOST_SAMPLES))?,
+            limits: ComparisonLimits {
+                dollars: DOLLARS.read_decimal(&self.dollars)?,
+                steps: STEPS.read_whole(&self.steps, u64::MAX)?,
+                tokens: TOKENS.read_whole(&self.tokens, u64::MAX)?,
+                minutes: MINUTES.read_decimal(&self.minutes)?,
+            },
+            effort,
+            repositories: filled(&self.repositories).map(|_| self.repositories.clone()),
+            test_seconds: TEST_SECONDS.read_whole(&self.test_seconds, MOST_TEST_SECONDS)?,
+        })
+    }
+
+    /// In the order of the page.
+    fn check_what_is_missing(&self) -> ApiResult<()> {
+        let has_file = self.file.is_some();
+        if !has_file && filled(&self.instances).is_none() {
+            let hint = "choose a file with them, or write them into the field";
+            return Err(refused("Instances", "there are none", hint));
+        }
+        if !has_file && filled(&self.name).is_none() {
+            let hint = "write one, since there is no file that has one";
+            return Err(refused("Name in lists", "there is none", hint));
+        }
+        if chosen(&self.approaches, &self.variants).is_empty() {
+            let hint = "tick one at least, or write one with its options";
+            return Err(refused("Approaches", "there is none", hint));
+        }
+        Ok(())
+    }
+
+    /// The fields of the limits.
+    fn limits(&self) -> [NumberField; 5] {
+        let priced = "every model needs a price in the server's settings";
+        [
+            DOLLARS.field(priced, &self.dollars),
+            STEPS.field("", &self.steps),
+            TOKENS.field("", &self.tokens),
+            MINUTES.field("", &self.minutes),
+            TEST_SECONDS.field("empty: 900", &self.test_seconds),
+        ]
+    }
+
+    fn take_instances(&mut self) -> Result<Vec<Map<String, Value>>> {
+        let Some(file) = self.file.take() else {
+            let name = filled(&self.name).unwrap_or("the instances");
+            return Dataset::records_in(name, self.instances.clone().into_bytes()).map_err(records);
+        };
+        if filled(&self.name).is_none() {
+            self.name.clone_from(&file.name);
+        }
+        match Dataset::records_in(&file.name, file.bytes.clone()) {
+            Ok(found) => {
+                let lines = found.iter().filter_map(|i| serde_json::to_string(i).ok());
+                self.instances = lines.map(|line| line + "\n").collect();
+                Ok(found)
+            }
+            Err(error) => {
+                self.instances = String::from_utf8(file.bytes).unwrap_or_default();
+                Err(records(error))
+            }
+        }
+    }
+}
+
+/// What was ticked, and what was written besides.
+fn chosen(ticked: &[String], written: &str) -> Vec<String> {
+    let written = written.split_whitespace().map(str::to_owned);
+    ticked.iter().cloned().chain(written).collect()
+}
+
+pub async fn show(State(state): State<ApiState>) -> Response {
+    let given = ComparisonForm {
+        approaches: vec![state.settings.run.approach.clone()],
+        ..ComparisonForm::default()
+    };
+    page(&state, StatusCode::OK, given, None)
+}
+
+pub async fn create(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    fields: std::result::Result<Multipart, MultipartRejection>,
+) -> ApiResult<Response> {
+    let fields =
+        fields.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+    let mut form = ComparisonForm::read(fields).await?;
+    match ask(&state, &caller, &mut form).await {
+        Ok(made) => Ok(to_page(made.id.as_str()).into_response()),
+        Err(problem) => {
+            let status = problem.status();
+            Ok(page(&state, status, form, Some(problem.text())))
+        }
+    }
+}
+
+async fn ask(
+    state: &ApiState,
+    caller: &Caller,
+    form: &mut ComparisonForm,
+) -> ApiResult<StoredComparison> {
+    let request = tokio::task::block_in_place(|| form.request())?;
+    let (stored, _) = comparisons::add(state, caller, &request, None).await?;
+    Ok(stored)
+}
+
+fn page(
+    state: &ApiState,
+    status: StatusCode,
+    given: ComparisonForm,
+    problem: Option<String>,
+) -> Response {
+    let note = "runs of each approach with each model on each instance (empty: 1)";
+    let page = NewComparisonPage {
+        problem,
+        samples: SAMPLES.field(note, &given.samples),
+        limits: given.limits(),
+        given,
+        approaches: approach_rows(),
+        models: ModelRow::all(&state.settings),
+        efforts: EFFORTS,
+    };
+    render(
+        state,
+        status,
+        include_str!("new_comparison.html"),
+        "new-comparison",
+        "New comparison",
+        None,
+        page,
+    )
+}

@@ -1,0 +1,239 @@
+//! Problems as pages: whoever opens an address in a browser gets words and a way back, with the status that a program gets. Who
+//! has to log in first comes back to what was asked for.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+
+use super::{login, render};
+use crate::api::ApiState;
+use crate::authentication::LOGIN;
+use crate::store::RunId;
+
+/// Bytes of a problem.
+const LONGEST: usize = 64 << 10;
+/// Where programs ask, whatever they accept.
+const OF_PROGRAMS: [&str; 3] = ["/v1/", "/mcp", "/metrics"];
+
+/// Answers browsers with pages, whatever refused them.
+pub async fn answer_browsers(
+    State(state): State<ApiState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    if !accepts_pages(request.headers()) || OF_PROGRAMS.iter().any(|of| path.starts_with(of)) {
+        return next.run(request).await;
+    }
+    let asked = match *request.method() {
+        Method::GET => request.uri().path_and_query().map(ToString::to_string),
+        _ => None,
+    };
+    let is_elsewhere = comes_from_elsewhere(request.headers());
+    let mut response = next.run(request).await;
+    if let Some(asked) = asked.filter(|_| leads_to_login(&response, &path)) {
+        if let Some(asked) = login::own_path(&asked).filter(|_| is_elsewhere) {
+            return ask_again(&state, asked);
+        }
+        if let Some(Ok(address)) = login::address(&asked).map(HeaderValue::try_from) {
+            response.headers_mut().insert(header::LOCATION, address);
+        }
+        return response;
+    }
+    let status = response.status();
+    let is_problem = status.is_client_error() || status.is_server_error();
+    match is_problem && !is_page(response.headers()) {
+        true => page(&state, &path, response).await,
+        false => response,
+    }
+}
+
+fn accepts_pages(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT);
+    accepts
+        .and_then(|accepts| accepts.to_str().ok())
+        .is_some_and(|accepts| accepts.contains("text/html"))
+}
+
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+}
+
+fn leads_to_login(response: &Response, path: &str) -> bool {
+    let location = response.headers().get(header::LOCATION);
+    let is_login = location.is_some_and(|location| location.as_bytes() == LOGIN.as_bytes());
+    is_login && path != LOGIN && response.status() == StatusCode::SEE_OTHER
+}
+
+/// A link of another site, or of a report, which has no rights of this one: the browser shows no token with it.
+fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    site.is_some_and(|site| site == "cross-site" || site == "same-site")
+}
+
+#[derive(Serialize)]
+struct AgainPage<'a> {
+    asked: &'a str,
+}
+
+/// Has the browser ask from a page of this server: it shows its token then, if it has one.
+fn ask_again(state: &ApiState, asked: &str) -> Response {
+    let template = include_str!("again.html");
+    let (status, title) = (StatusCode::OK, "One moment");
+    let page = AgainPage { asked };
+    let mut response = render(state, status, template, "again", title, None, page);
+    if let Ok(refresh) = HeaderValue::try_from(format!("0; url={asked}")) {
+        response.headers_mut().insert(header::REFRESH, refresh);
+    }
+    response
+}
+
+/// What is told of a problem.
+#[derive(Debug, Default, Deserialize)]
+struct Told {
+    detail: String,
+    #[serde(default)]
+    hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ProblemPage {
+    heading: &'static str,
+    detail: String,
+    hint: Option<String>,
+    back: WayBack,
+}
+
+async fn page(state: &ApiState, path: &str, response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let status = parts.status;
+    let told = told(body).await;
+    let heading = status.canonical_reason().unwrap_or("Error");
+    let content = ProblemPage {
+        heading,
+        detail: sentence(&told.detail),
+        hint: told.hint.as_deref().and_then(for_people),
+        back: WayBack::from(path, status),
+    };
+    let template = include_str!("problem.html");
+    let page = render(state, status, template, "problem", heading, None, content);
+    // What the status needs stays, as `Allow` or `Retry-After`.
+    let (of_page, body) = page.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.extend(of_page.headers);
+    (parts.status, parts.headers, body).into_response()
+}
+
+/// That of the API's problems; of what refuses a request before it is looked at, the text.
+async fn told(body: Body) -> Told {
+    let body = to_bytes(body, LONGEST).await.unwrap_or_default();
+    serde_json::from_slice(&body).unwrap_or_else(|_| Told {
+        detail: String::from_utf8_lossy(&body).trim().to_owned(),
+        hint: None,
+    })
+}
+
+/// Without what the API's clients are told.
+fn for_people(hint: &str) -> Option<String> {
+    let parts = hint.split("; ").filter(|part| !part.contains("/v1/"));
+    let parts: Vec<&str> = parts.collect();
+    (!parts.is_empty()).then(|| sentence(&parts.join("; ")))
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let Some(first) = chars.next() else {
+        return String::new();
+    };
+    let end = match text.ends_with(['.', '!', '?', '…']) {
+        true => "",
+        false => ".",
+    };
+    format!("{}{}{end}", first.to_uppercase(), chars.as_str())
+}
+
+/// Where to go on.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct WayBack {
+    address: String,
+    name: &'static str,
+}
+
+impl WayBack {
+    fn from(path: &str, status: StatusCode) -> Self {
+        let to = |address: &str, name| WayBack {
+            address: address.to_owned(),
+            name,
+        };
+        if status == StatusCode::UNAUTHORIZED {
+            return to(LOGIN, "Log in");
+        }
+        let mut parts = path.trim_start_matches('/').splitn(3, '/');
+        let (kind, id) = (
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default(),
+        );
+        // What is below a run leads to it.
+        let is_below = parts.next().is_some() && RunId::parse(id).is_some();
+        let whole = |name| to(&format!("/{kind}/{id}"), name);
+        match kind {
+            "runs" if is_below => whole("Back to the run"),
+            "comparisons" if is_below => whole("Back to the comparison"),
+            "matrices" if is_below => whole("Back to the matrix"),
+            "comparisons" if id == "new" => whole("Back to the form"),
+            "new" => to("/new", "Back to the form"),
+            "comparisons" => to("/comparisons", "All comparisons"),
+            "matrices" => to("/matrices", "All matrices"),
+            "gradings" | "workers" => to("/workers", "Workers and queue"),
+            _ => to("/", "All runs"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_leads_to_what_is_above() {
+        let id = "0190a1b2c3dabcdefgh";
+        let missing = StatusCode::NOT_FOUND;
+        for (path, wanted) in [
+            ("/", "/"),
+            ("/nothing", "/"),
+            ("/runs/x", "/"),
+            ("/runs/x/cancel", "/"),
+            ("/comparisons/x", "/comparisons"),
+            ("/comparisons/new", "/comparisons/new"),
+            ("/matrices/x", "/matrices"),
+            ("/new", "/new"),
+            ("/gradings/x/cancel", "/workers"),
+            ("//example.org/x/y", "/"),
+        ] {
+            assert_eq!(WayBack::from(path, missing).address, wanted, "{path}");
+        }
+        let below = |path: &str| WayBack::from(path, StatusCode::CONFLICT).address;
+        assert_eq!(below(&format!("/runs/{id}/cancel")), format!("/runs/{id}"));
+        let report = format!("/comparisons/{id}/report");
+        assert_eq!(below(&report), format!("/comparisons/{id}"));
+        let refused = WayBack::from("/new", StatusCode::UNAUTHORIZED);
+        assert_eq!(refused.address, LOGIN);
+    }
+
+    #[test]
+    fn people_are_told_sentences_and_no_addresses_of_the_api() {
+        assert_eq!(sentence("the run has ended"), "The run has ended.");
+        assert_eq!(sentence("Is it there?"), "Is it there?");
+        assert_eq!(sentence(""), "");
+        assert_eq!(for_people("GET /v1/runs lists those that there are"), None);
+        let hint = "only a cancelled one goes on; POST /v1/runs makes a new one";
+        assert_eq!(
+            for_people(hint).as_deref(),
+            Some("Only a cancelled one goes on.")
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Why a run ended as it did, in words.
+
+use serde_json::Value;
+
+use testwright_agent::agent::{Limit, Outcome};
+
+/// A paragraph each; `record`: `run.json`, or what stands for it.
+pub fn explanation(record: &Value, outcome: Option<&Outcome>) -> Vec<String> {
+    match outcome {
+        Some(Outcome::OutOfBudget { limit }) => vec![
+            format!(
+                "The run used up its limit of {} before a test was accepted.",
+                limit_in_words(*limit, &record["settings"]["run"])
+            ),
+            "A new run can be given more, up to the limits in the server's settings.".to_owned(),
+        ],
+        Some(Outcome::Refused { findings, .. }) => {
+            let first = "The gate found fault with the test that was handed in:".to_owned();
+            std::iter::once(first)
+                .chain(findings.iter().cloned())
+                .collect()
+        }
+        Some(withheld @ Outcome::Withheld { .. }) => vec![withheld.summary()],
+        Some(Outcome::Abstained {
+            reason,
+            python,
+            tried,
+        }) => {
+            let first =
+                format!("The model says that the issue cannot fail here, on Python {python}.");
+            let tried = (!tried.is_empty()).then(|| format!("It ran:\n{}", tried.join("\n")));
+            [first, reason.clone()].into_iter().chain(tried).collect()
+        }
+        _ => ["reason", "message", "hint"]
+            .iter()
+            .filter_map(|name| record[*name].as_str().map(str::to_owned))
+            .collect(),
+    }
+}
+
+/// `settings`: those of the run, which say how much it was. The dollars of a comparison are not the run's own.
+fn limit_in_words(limit: Limit, settings: &Value) -> String {
+    let (key, unit) = match limit {
+        Limit::Steps => ("max-steps", "model calls"),
+        Limit::Dollars => ("max-dollars", "US dollars"),
+        Limit::Tokens => ("max-tokens", "tokens"),
+        Limit::Minutes => ("max-minutes", "minutes"),
+    };
+    match settings[key].as_f64() {
+        Some(most) => format!("{most} {unit}"),
+        None => unit.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn explained(record: &Value) -> Vec<String> {
+        let outcome: Option<Outcome> = serde_json::from_value(record.clone()).ok();
+        explanation(record, outcome.as_ref())
+    }
+
+    #[test]
+    fn a_run_out_of_budget_names_the_limit() {
+        let settings = json!({"run": {"max-steps": 12, "max-minutes": 2.5, "max-tokens": 5000, "max-dollars": 0.25}});
+        for (limit, words) in [
+            ("steps", "12 model calls"),
+            ("minutes", "2.5 minutes"),
+            ("tokens", "5000 tokens"),
+            ("dollars", "0.25 US dollars"),
+        ] {
+            let record = json!({"outcome": "out_of_budget", "limit": limit, "settings": settings});
+            let wanted =
+                format!("The run used up its limit of {words} before a test was accepted.");
+            assert_eq!(explained(&record)[0], wanted);
+        }
+        let record = json!({"outcome": "out_of_budget", "limit": "dollars"});
+        assert!(explained(&record)[0].contains("its limit of US dollars before"));
+    }
+
+    #[test]
+    fn what_the_gate_found_and_what_failed_is_said() {
+        let record =
+            json!({"outcome": "refused", "patch": "p", "findings": ["it passes", "it is skipped"]});
+        assert_eq!(explained(&record)[1..], ["it passes", "it is skipped"]);
+        let record =
+            json!({"outcome": "infrastructure", "message": "no disk", "hint": "make room"});
+        assert_eq!(explained(&record), ["no disk", "make room"]);
+        let record = json!({"outcome": "nothing", "reason": "no draft"});
+        assert_eq!(explained(&record), ["no draft"]);
+        assert_eq!(explained(&Value::Null), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,201 @@
+//! A run as its page shows it.
+
+use serde::Serialize;
+use serde_json::Value;
+use testwright_evals::foreign_text::NAME;
+
+use crate::api::ApiState;
+use crate::comparison::CellRequest;
+use crate::fields::shortened;
+use crate::request::RunRequest;
+use crate::store::{RunId, StoredRun, timestamp};
+use testwright_agent::agent::Outcome;
+use testwright_agent::gate;
+use testwright_agent::trajectory::entry_view::EntryView;
+use testwright_agent::trajectory::{Event, entries, usage_timeline};
+use testwright_config::error::Result;
+
+use super::run_ending::explanation;
+use super::usage_chart::UsageChart;
+
+/// Events of a page; the trajectory has them all.
+const EVENTS: u32 = 2_000;
+
+/// A run in a line.
+#[derive(Debug, Serialize)]
+pub struct RunRow {
+    pub id: String,
+    pub title: String,
+    status: &'static str,
+    repository: String,
+    /// Of the old code.
+    commit: Option<String>,
+    approach: String,
+    model: String,
+    created_at: String,
+    created: String,
+    attempts: i64,
+    /// How often it went back to the queue because the machine lacked something, and why.
+    returned: Option<String>,
+    calls: String,
+    tokens: String,
+    seconds: Option<String>,
+    dollars: Option<String>,
+}
+
+impl RunRow {
+    pub fn of(run: &StoredRun) -> Self {
+        let record = run.record_value();
+        let usage = &record["usage"];
+        let count = |name: &str| usage[name].as_u64();
+        let tokens = count("prompt_tokens")
+            .zip(count("completion_tokens"))
+            .map(|(p, c)| p + c);
+        let created = timestamp(run.created_at);
+        RunRow {
+            id: run.id.to_string(),
+            title: title(run),
+            status: run.status.as_str(),
+            repository: shortened(&run.repository, NAME),
+            commit: record["commit"].as_str().map(str::to_owned),
+            approach: shortened(&run.approach, NAME),
+            model: shortened(&run.model, NAME),
+            created_at: created.to_string(),
+            created: created.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+            attempts: run.attempt - run.returns,
+            returned: run.return_reason().map(|reason| match run.returns {
+                1 => format!("once: {reason}"),
+                times => format!("{times} times, last: {reason}"),
+            }),
+            calls: count("model_calls").map_or(String::new(), |n| n.to_string()),
+            tokens: tokens.map_or(String::new(), |n| n.to_string()),
+            seconds: record["seconds"].as_f64().map(|s| format!("{s:.1}")),
+            dollars: usage["dollars"].as_f64().map(|d| format!("{d:.4}")),
+        }
+    }
+}
+
+/// The issue's, where it has one.
+fn title(run: &StoredRun) -> String {
+    if run.title.is_empty() {
+        return run.id.to_string();
+    }
+    shortened(&run.title, NAME)
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunView {
+    pub run: RunRow,
+    /// Id of the comparison to which it belongs.
+    comparison: Option<String>,
+    /// Why it ended as it did.
+    said: Vec<String>,
+    may_cancel: bool,
+    may_retry: bool,
+    patch: Vec<DiffLine>,
+    /// Names of those that came of it.
+    files: Vec<String>,
+    evidence: Vec<(&'static str, String)>,
+    tests: Vec<String>,
+    /// What became of each test with each candidate fix.
+    fixes: Vec<Vec<String>>,
+    usage: Option<UsageChart>,
+    issue: String,
+    entries: Vec<EntryView>,
+}
+
+#[derive(Debug, Serialize)]
+struct DiffLine {
+    kind: &'static str,
+    text: String,
+}
+
+impl RunView {
+    pub async fn of(state: &ApiState, run: &StoredRun) -> Result<Self> {
+        let stored = state.store.events(&run.id, 0, EVENTS).await?;
+        let events: Vec<Event> = stored
+            .iter()
+            .filter_map(|event| serde_json::from_str(&event.line).ok())
+            .collect();
+        let record = run.record_value();
+        let outcome: Option<Outcome> = serde_json::from_value(record.clone()).ok();
+        let files = state.store.artifacts(&run.id).await?;
+        let comparison = match RunId::parse(&run.batch) {
+            Some(batch) => state.store.comparison(&batch).await?,
+            None => None,
+        };
+        let (tests, fixes) = matrix(&record["evidence"]);
+        Ok(RunView {
+            comparison: comparison.map(|comparison| comparison.id.to_string()),
+            said: explanation(&record, outcome.as_ref()),
+            may_cancel: !run.status.has_ended() && !run.cancel,
+            may_retry: run.status.may_be_retried(),
+            patch: run.patch.as_deref().map(diff).unwrap_or_default(),
+            files: files.into_iter().map(|file| file.name).collect(),
+            evidence: outcome.as_ref().map(evidence).unwrap_or_default(),
+            tests,
+            fixes,
+            usage: UsageChart::of(&usage_timeline(&events)),
+            issue: issue(&events, run),
+            entries: entries(&events).into_iter().map(EntryView::of).collect(),
+            run: RunRow::of(run),
+        })
+    }
+}
+
+fn evidence(outcome: &Outcome) -> Vec<(&'static str, String)> {
+    match outcome {
+        Outcome::Accepted { evidence, .. }
+        | Outcome::Withheld {
+            evidence: Some(evidence),
+            ..
+        } => gate::evidence_rows(evidence),
+        _ => Vec::new(),
+    }
+}
+
+fn issue(events: &[Event], run: &StoredRun) -> String {
+    match events.first() {
+        Some(Event::Started(started)) => started.issue.text(),
+        _ => match serde_json::from_str(&run.request) {
+            Ok(RunRequest { issue, .. }) => issue,
+            Err(_) => {
+                let request: Option<CellRequest> = serde_json::from_str(&run.request).ok();
+                request.map_or(String::new(), |of| of.task.instance.problem_statement)
+            }
+        },
+    }
+}
+
+fn diff(patch: &str) -> Vec<DiffLine> {
+    let kind = |line: &str| match line.as_bytes().first() {
+        _ if line.starts_with("+++") || line.starts_with("---") => "place",
+        Some(b'+') => "added",
+        Some(b'-') => "removed",
+        Some(b' ') | None => "same",
+        _ => "place",
+    };
+    let line = |line: &str| DiffLine {
+        kind: kind(line),
+        text: line.to_owned(),
+    };
+    patch.lines().map(line).collect()
+}
+
+fn matrix(evidence: &Value) -> (Vec<String>, Vec<Vec<String>>) {
+    let empty = Vec::new();
+    let array = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
+    let names = |outcomes: &[Value], at: usize| -> Vec<String> {
+        outcomes
+            .iter()
+            .filter_map(|pair| pair[at].as_str().map(str::to_owned))
+            .collect()
+    };
+    let fixes = evidence["fixes"].as_array().unwrap_or(&empty);
+    let tests = fixes
+        .first()
+        .map(|fix| names(&array(&fix["outcomes"]), 0))
+        .unwrap_or_default();
+    let outcomes = fixes.iter().map(|fix| names(&array(&fix["outcomes"]), 1));
+    (tests, outcomes.collect())
+}

@@ -1,0 +1,119 @@
+//! What a run spent over time, as its page draws it.
+
+use serde::Serialize;
+
+use testwright_agent::trajectory::UsagePoint;
+
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 140.0;
+/// For dots at the edge.
+const MARGIN: f64 = 6.0;
+
+#[derive(Debug, Serialize)]
+pub struct UsageChart {
+    width: f64,
+    height: f64,
+    /// In all.
+    tokens: u64,
+    seconds: String,
+    /// Points of a polyline: tokens rise when a reply is there.
+    line: String,
+    points: Vec<Dot>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Dot {
+    x: String,
+    y: String,
+    title: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    purpose: &'static str,
+    tool_seconds: String,
+    model_seconds: String,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    tokens: u64,
+    dollars: String,
+}
+
+impl UsageChart {
+    /// `None` as long as no model was paid: rules spend no tokens.
+    pub fn of(points: &[UsagePoint]) -> Option<Self> {
+        let last = points.last().filter(|last| last.tokens > 0)?;
+        let place = |seconds: f64, tokens: u64| {
+            let x = seconds / last.seconds.max(f64::MIN_POSITIVE);
+            let y = tokens as f64 / last.tokens.max(1) as f64;
+            let within = |share: f64, length: f64| MARGIN + share * (length - 2.0 * MARGIN);
+            (
+                format!("{:.1}", within(x.min(1.0), WIDTH)),
+                format!("{:.1}", HEIGHT - within(y, HEIGHT)),
+            )
+        };
+        let (mut line, mut before) = (Vec::new(), 0);
+        for point in points {
+            for tokens in [before, point.tokens] {
+                let (x, y) = place(point.seconds, tokens);
+                line.push(format!("{x},{y}"));
+            }
+            before = point.tokens;
+        }
+        let (x, y) = place(0.0, 0);
+        line.insert(0, format!("{x},{y}"));
+        let dot = |point: &UsagePoint| {
+            let (x, y) = place(point.seconds, point.tokens);
+            let title = format!("{} tokens after {:.1} s", point.tokens, point.seconds);
+            Dot { x, y, title }
+        };
+        let row = |point: &UsagePoint| Row {
+            purpose: point.purpose,
+            tool_seconds: format!("{:.1}", point.tool_seconds),
+            model_seconds: format!("{:.1}", point.model_seconds),
+            prompt_tokens: point.prompt_tokens,
+            completion_tokens: point.completion_tokens,
+            tokens: point.tokens,
+            dollars: point.dollars.map_or(String::new(), |d| format!("{d:.4}")),
+        };
+        Some(UsageChart {
+            width: WIDTH,
+            height: HEIGHT,
+            tokens: last.tokens,
+            seconds: format!("{:.1}", last.seconds),
+            line: line.join(" "),
+            points: points.iter().map(dot).collect(),
+            rows: points.iter().map(row).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn tokens_rise_with_each_call_up_to_the_corner() {
+        let point = |seconds, tokens| UsagePoint {
+            purpose: "step",
+            prompt_tokens: tokens,
+            completion_tokens: 0,
+            model_seconds: 0.0,
+            tool_seconds: 0.0,
+            seconds,
+            tokens,
+            dollars: None,
+        };
+        assert!(UsageChart::of(&[]).is_none());
+        let chart = UsageChart::of(&[point(1.0, 50), point(2.0, 100)]).unwrap();
+        assert_eq!(
+            chart.line,
+            "6.0,134.0 450.0,134.0 450.0,70.0 894.0,70.0 894.0,6.0"
+        );
+        assert!(UsageChart::of(&[point(1.0, 0)]).is_none());
+        let chart = UsageChart::of(&[point(0.0, 10)]).unwrap();
+        assert_eq!(chart.line, "6.0,134.0 6.0,134.0 6.0,6.0");
+    }
+}

@@ -1,0 +1,95 @@
+//! The page of the workers and the queue.
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{Redirect, Response};
+use serde::Serialize;
+
+use super::{PAGE, PageQuery, render};
+use crate::api::gradings::{self, GradingList};
+use crate::api::{ApiResult, ApiState, workers};
+use crate::store::GradingFilter;
+
+#[derive(Serialize)]
+struct WorkersPage {
+    workers: Vec<workers::Worker>,
+    queue: workers::Queue,
+    /// Runs that those that live can work on at one time.
+    slots: i64,
+    /// How long the oldest run waits.
+    oldest: Option<String>,
+    gradings: GradingList,
+}
+
+/// The gradings of the list are those before the one that the query names.
+pub async fn show(
+    State(state): State<ApiState>,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let filter = GradingFilter {
+        before: query.before,
+        limit: PAGE,
+        ..GradingFilter::default()
+    };
+    let live = filter.before.is_none().then(|| "poll".to_owned());
+    let found = workers::read(&state).await?;
+    let alive = found.workers.iter().filter(|worker| worker.alive);
+    let page = WorkersPage {
+        slots: alive.map(|worker| worker.slots).sum(),
+        oldest: found.queue.oldest_seconds.map(age),
+        workers: found.workers,
+        queue: found.queue,
+        gradings: gradings::page(&state, filter).await?,
+    };
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("workers.html"),
+        "workers",
+        "Workers and queue",
+        live,
+        page,
+    ))
+}
+
+pub async fn cancel_gradings(
+    State(state): State<ApiState>,
+    Path(batch): Path<String>,
+) -> ApiResult<Redirect> {
+    gradings::end(&state, &batch).await?;
+    Ok(Redirect::to("/workers"))
+}
+
+/// The two largest units of it.
+fn age(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{minutes} min {} s", seconds % 60),
+        3_600..86_400 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+
+    #[test]
+    fn an_age_is_told_in_its_two_largest_units() {
+        let told = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 200_000].map(age);
+        let wanted = [
+            "0 s",
+            "59 s",
+            "1 min 0 s",
+            "59 min 59 s",
+            "1 h 0 min",
+            "23 h 59 min",
+            "1 d 0 h",
+            "2 d 7 h",
+        ];
+        assert_eq!(told, wanted);
+    }
+}

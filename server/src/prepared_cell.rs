@@ -1,0 +1,63 @@
+//! A run of a comparison, on an environment as the grader makes it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use testwright_evals::harness::Harness;
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::repository::Source;
+
+use super::comparison::CellRequest;
+use super::harnesses::Harnesses;
+use testwright_agent::agent::{ProcessorShare, Silent};
+use testwright_agent::job::{Job, Record};
+use testwright_agent::setup::{self, ModelArgs};
+use testwright_comparisons::compare::cell_run;
+use testwright_config::error::{Error, Kind, Result};
+use testwright_models::quota::Quota;
+
+/// A run on code that is made ready.
+pub struct PreparedCell {
+    pub job: Job,
+    harness: Arc<Harness>,
+    code: (Source, Environment),
+}
+
+impl PreparedCell {
+    pub async fn of(harnesses: &Harnesses, request: &CellRequest, out: PathBuf) -> Result<Self> {
+        let shared = &request.shared;
+        shared.check_model(&harnesses.settings, &request.task.approach)?;
+        let harness = harnesses
+            .get(&shared.repositories, shared.test_seconds)
+            .await?;
+        let code = harness.old_code(&request.task.instance, &|_| {}).await;
+        let code = code.map_err(|failed| {
+            let kind = failed
+                .shortage
+                .map_or(Kind::Infrastructure, Kind::Exhausted);
+            Error::new(kind, "make the code ready").cause(failed)
+        })?;
+        let settings = shared.settings(&harnesses.settings);
+        let job = request.task.job(&harness, &settings, &code.0, &out)?;
+        Ok(PreparedCell { job, harness, code })
+    }
+
+    pub async fn work(self, quota: Arc<dyn Quota>) -> Result<Record> {
+        let progress = Arc::new(Silent);
+        let args = ModelArgs {
+            record: None,
+            quota: Some(quota),
+        };
+        let model = setup::model(&self.job.settings, &self.job.model, args, progress.clone())?;
+        let processor = ProcessorShare::default();
+        cell_run::work(
+            self.job,
+            &self.harness,
+            &self.code,
+            model,
+            processor,
+            progress,
+        )
+        .await
+    }
+}

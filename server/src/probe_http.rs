@@ -1,0 +1,45 @@
+//! What is answered to probes and to Prometheus where others may reach it: on an address of its own.
+
+use std::net::SocketAddr;
+
+use axum::routing::get;
+use axum::{Router, middleware};
+use tokio::net::TcpListener;
+
+use super::answers;
+use super::api::{health, metrics};
+use super::connections::{self, ConnectionLimits};
+use super::probes::Probes;
+use super::problem;
+use testwright_config::error::{Error, Result};
+use testwright_config::stop_signal::{StopSignal, stopped};
+
+/// Of probes and Prometheus, at a time.
+const CONNECTIONS: usize = 16;
+
+/// Until `end`; where there is no such address, nothing is done. Nothing of it is secret, and nothing can be asked for.
+pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) {
+    let Some(listener) = listener else {
+        return;
+    };
+    let router = Router::new()
+        .route("/metrics", get(metrics::show))
+        .route("/v1/health", get(health::health))
+        .route("/v1/ready", get(health::ready))
+        .fallback(problem::not_found)
+        .layer(middleware::from_fn(answers::complete))
+        .with_state(probes);
+    let limits = ConnectionLimits::new(CONNECTIONS);
+    connections::serve(listener, router, limits, stopped(end)).await;
+}
+
+/// `flag`: what names the address.
+pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let failed = Error::io(format!("listen on {address}"), &error);
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => failed.hint(format!("choose another with {flag}")),
+            _ => failed,
+        }
+    })
+}

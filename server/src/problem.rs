@@ -1,0 +1,153 @@
+//! Errors as clients get them: problem+json (RFC 9457), with a hint.
+
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use testwright_sandboxes::Shortage;
+
+use super::fields::LONGEST_REQUEST;
+use testwright_config::error::{Error, Kind};
+
+/// What is wrong, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Problem {
+    /// `about:blank`: the title says what kind it is.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    /// As the status of the response.
+    status: u16,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Problem {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            detail: detail.into(),
+            hint: None,
+        }
+    }
+
+    /// Of a request that a library refused.
+    pub fn unread(status: StatusCode, detail: impl Into<String>) -> Self {
+        let problem = Problem::new(status, detail);
+        match status {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                problem.hint(format!("a request has at most {LONGEST_REQUEST} bytes"))
+            }
+            _ => problem,
+        }
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}: {hint}", self.detail),
+            None => self.detail.clone(),
+        }
+    }
+
+    pub fn no_run() -> Self {
+        Problem::new(StatusCode::NOT_FOUND, "there is no run of this id")
+            .hint("GET /v1/runs lists those that there are")
+    }
+
+    pub fn no_matrix() -> Self {
+        Problem::new(StatusCode::NOT_FOUND, "there is no matrix of this id")
+            .hint("GET /v1/matrices lists those that there are")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
+        (status, kind, body).into_response()
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let detail = error.with_cause();
+        let status = match error.kind {
+            Kind::Usage | Kind::Unauthorized => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::Exhausted(shortage) => {
+                tracing::error!(detail, "a request failed");
+                let status = match shortage {
+                    Shortage::Disk => StatusCode::INSUFFICIENT_STORAGE,
+                    _ => StatusCode::SERVICE_UNAVAILABLE,
+                };
+                return Problem::new(status, format!("{error}: {shortage}"))
+                    .hint(format!("{}, then try again", shortage.hint()));
+            }
+            Kind::Unavailable => {
+                tracing::error!(detail, "a request failed");
+                return Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+                    .hint("try again in a while; the server's log says why");
+            }
+            Kind::Nothing | Kind::Infrastructure | Kind::Interrupted => {
+                // What failed inside is the operator's to know.
+                tracing::error!(detail, "a request failed");
+                return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+                    .hint("the server's log says why");
+            }
+        };
+        Problem {
+            hint: error.hint,
+            ..Problem::new(status, detail)
+        }
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        let problem = Problem::unread(rejection.status(), rejection.body_text());
+        match problem.hint {
+            Some(_) => problem,
+            None => problem.hint("/v1/openapi.json describes what is read"),
+        }
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        let problem = Problem::new(rejection.status(), rejection.body_text());
+        problem.hint("/v1/openapi.json describes what is read")
+    }
+}
+
+impl From<BytesRejection> for Problem {
+    fn from(rejection: BytesRejection) -> Self {
+        Problem::unread(rejection.status(), rejection.body_text())
+    }
+}
+
+pub async fn not_found() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address")
+        .hint("/v1/openapi.json lists the addresses that there are")
+}
+
+pub async fn method_not_allowed() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this address does not take this method",
+    )
+    .hint("/v1/openapi.json lists the methods of each address")
+}

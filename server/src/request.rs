@@ -1,0 +1,232 @@
+//! What a run is asked for, as clients send it and as the store keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use super::allow_list::AllowList;
+use super::fields::{check_name, check_path};
+use crate::store::NewRun;
+use testwright_agent::approaches::{ModelKind, Variant, model_selection};
+use testwright_agent::issues;
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_models::price::Prices;
+use testwright_models::{ModelName, ModelSource};
+
+/// Bytes of an issue.
+const LONGEST_ISSUE: usize = 1 << 20;
+
+/// A test is wanted for this issue.
+#[derive(
+    Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
+)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// The URL of a GitHub issue, or the issue itself: a line with its title, and its text.
+    #[schema(min_length = 1, max_length = 1_048_576)]
+    pub issue: String,
+    /// The repository: a URL, or a folder of the server; needed where the issue is no URL. The server's list says which are
+    /// allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2048)]
+    pub repository: Option<String>,
+    /// The old code: a commit, tag or branch. Default: HEAD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub commit: Option<String>,
+    /// An approach, with its options. Default: the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub approach: Option<String>,
+    /// The model, as its provider calls it, without blanks around it. Default: the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
+    pub limits: RunLimits,
+}
+
+/// Limits of one run. The server's own hold as well: what is asked for beyond them is cut.
+#[derive(
+    Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
+)]
+#[serde(deny_unknown_fields)]
+pub struct RunLimits {
+    /// Most model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub steps: Option<u32>,
+    /// Most US dollars; the model needs a price in the settings of the server and of its workers then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0.0)]
+    pub dollars: Option<f64>,
+    /// Most tokens, prompt and completion together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub tokens: Option<u64>,
+    /// Most minutes, once the environment is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0.0)]
+    pub minutes: Option<f64>,
+}
+
+impl RunLimits {
+    fn is_empty(&self) -> bool {
+        *self == RunLimits::default()
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_number = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v > 0.0);
+        let is_right = self.steps != Some(0) && self.tokens != Some(0);
+        if is_right && is_number(self.dollars) && is_number(self.minutes) {
+            return Ok(());
+        }
+        Err(Error::usage("read the limits")
+            .cause("a limit is not above zero")
+            .hint("leave out what is not to be limited"))
+    }
+}
+
+impl RunRequest {
+    /// What is stored of it, where it can be worked on as it stands.
+    pub fn check(
+        &self,
+        settings: &Settings,
+        allowed: &AllowList,
+        owner: &str,
+        idempotency_key: Option<String>,
+    ) -> Result<NewRun> {
+        if self.issue.trim().is_empty() || self.issue.contains('\0') {
+            return Err(Error::usage("read the issue")
+                .cause("it has no text")
+                .hint("give the URL of a GitHub issue, or its title and text"));
+        }
+        if self.issue.len() > LONGEST_ISSUE {
+            return Err(Error::usage("read the issue").cause(format!(
+                "it has {} bytes, and at most {LONGEST_ISSUE} are read",
+                self.issue.len()
+            )));
+        }
+        self.limits.check()?;
+        let repository = allowed_repository(
+            Some(&self.issue),
+            self.repository.as_deref(),
+            settings,
+            allowed,
+        )?;
+        if let Some(commit) = &self.commit {
+            check_revision(commit)?;
+        }
+        let mut settings = self.settings(settings);
+        if let Some(approach) = &self.approach {
+            check_name("approach", approach)?;
+            Variant::parse(approach)?;
+            settings.set_approach(approach);
+        }
+        if let Some(model) = &self.model {
+            let model = allowed_model("model", model, &settings, allowed)?;
+            settings.run.model = Some(model.to_string());
+        }
+        let selection = model_selection::select(&settings)?;
+        let variant = Variant::parse(&selection.approach)?;
+        if self.limits.dollars.is_some() && variant.approach.model() == ModelKind::Language {
+            Prices::from(&settings.prices).check(&selection.model)?;
+        }
+        Ok(NewRun {
+            request: serde_json::to_string(self)
+                .map_err(|error| Error::infrastructure("store the request").cause(error))?,
+            title: issues::title(&self.issue).unwrap_or_default(),
+            repository,
+            approach: selection.approach,
+            model: selection.model.to_string(),
+            idempotency_key,
+            owner: owner.to_owned(),
+            batch: String::new(),
+            traceparent: None,
+        })
+    }
+
+    /// The server's, within these limits.
+    pub fn settings(&self, server: &Settings) -> Settings {
+        let mut settings = server.clone();
+        let run = &mut settings.run;
+        if let Some(steps) = self.limits.steps {
+            run.max_steps = run.max_steps.min(u64::from(steps));
+        }
+        if let Some(dollars) = self.limits.dollars {
+            run.max_dollars = Some(run.max_dollars.unwrap_or(f64::MAX).min(dollars));
+        }
+        if let Some(tokens) = self.limits.tokens {
+            run.max_tokens = Some(run.max_tokens.unwrap_or(u64::MAX).min(tokens));
+        }
+        if let Some(minutes) = self.limits.minutes {
+            run.max_minutes = run.max_minutes.min(minutes);
+        }
+        settings
+    }
+}
+
+/// The repository that is named, else that of an issue that is given as a URL; either is refused where the list does not
+/// allow it.
+pub fn allowed_repository(
+    issue: Option<&str>,
+    named: Option<&str>,
+    settings: &Settings,
+    allowed: &AllowList,
+) -> Result<String> {
+    if let Some(named) = named {
+        check_path("repository", named)?;
+    }
+    let options = issues::Options::from_settings(settings, false);
+    let of_issue = match issue {
+        Some(issue) => issues::repository_of_url(issue, &options)?,
+        None => None,
+    };
+    let Some(repository) = named.or(of_issue.as_deref()) else {
+        return Err(Error::usage("find the repository")
+            .cause("none is named, and the issue is no URL")
+            .hint("set `repository`"));
+    };
+    allowed.check(repository)?;
+    if let Some(of_issue) = &of_issue {
+        allowed.check(of_issue)?;
+    }
+    Ok(repository.to_owned())
+}
+
+/// Parses the model that a client names in a field.
+///
+/// # Errors
+/// A usage error that names the field, for a text that is not a name or that the server does not allow.
+pub fn allowed_model(
+    field: &str,
+    text: &str,
+    settings: &Settings,
+    allowed: &AllowList,
+) -> Result<ModelName> {
+    check_name(field, text)?;
+    let reading = format!("read `{field}`");
+    let name = ModelName::parse(text).map_err(|error| error.doing(&reading))?;
+    let refused = |cause: &str| Err(Error::usage(reading).cause(cause));
+    match (name.source(), &settings.model.azure_deployment) {
+        (ModelSource::Recording { .. }, _) if !allowed.allows_recordings() => {
+            refused("recordings are files of the server, and it is not told to play them")
+        }
+        // Another name would have the deployment used with the price and the limits of another model.
+        (ModelSource::Azure(model) | ModelSource::Service(model), Some(deployment))
+            if model != deployment && settings.run.model.as_deref() != Some(text) =>
+        {
+            refused("the server's settings name one deployment on Azure, and this is another model")
+        }
+        _ => Ok(name),
+    }
+}
+
+/// What git would read as something else is refused.
+pub fn check_revision(commit: &str) -> Result<()> {
+    check_name("commit", commit)?;
+    let is_revision = |c: char| c.is_ascii_alphanumeric() || "._-/~^".contains(c);
+    if commit.is_empty() || commit.starts_with('-') || !commit.chars().all(is_revision) {
+        return Err(Error::usage("read `commit`").cause("it is no commit, tag or branch"));
+    }
+    Ok(())
+}

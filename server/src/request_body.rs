@@ -1,0 +1,308 @@
+//! What clients may send: how large a body may be, how slow, and how much of all of them is held in memory at a time.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::fields::LONGEST_REQUEST;
+use super::problem::Problem;
+
+/// Bytes of a request that holds a few short fields, or nothing.
+const SHORT_REQUEST: usize = 16 << 10;
+/// Routes that take an issue, patches, a dataset, a call of a tool or a delivery.
+const LONG_ROUTES: [&str; 7] = [
+    "/new",
+    "/comparisons/new",
+    "/v1/runs",
+    "/v1/comparisons",
+    "/v1/matrices",
+    "/v1/github/webhook",
+    "/mcp",
+];
+
+/// Bytes of a body that is too large which are still read, so that its client sees the answer.
+const MAX_DISCARDED: u64 = 16 << 20;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+pub struct BodyLimits {
+    /// Time for a body, however short.
+    grace: Duration,
+    /// Bytes that a client sends in each second beyond that.
+    bytes_per_second: u32,
+    /// Bytes of a body that no other body has to make room for.
+    free_bytes: usize,
+    /// Bytes beyond those, of all bodies that are being read.
+    shared_bytes: usize,
+    /// Those that are held now.
+    held: Arc<AtomicUsize>,
+}
+
+impl Default for BodyLimits {
+    fn default() -> Self {
+        BodyLimits {
+            grace: Duration::from_secs(20),
+            bytes_per_second: 64 << 10,
+            free_bytes: 64 << 10,
+            shared_bytes: 64 << 20,
+            held: Arc::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
+    #[error("the request has more bytes than this address takes")]
+    Large,
+    #[error("the request's body did not come in time")]
+    Slow,
+    #[error("the server is reading too many large requests")]
+    Overload,
+}
+
+impl Refusal {
+    fn respond(self, max: usize) -> Response {
+        let (status, hint) = match self {
+            Refusal::Large => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("send at most {max} bytes"),
+            ),
+            Refusal::Slow => (
+                StatusCode::REQUEST_TIMEOUT,
+                "send the whole request at once".to_owned(),
+            ),
+            Refusal::Overload => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "try again in a while".to_owned(),
+            ),
+        };
+        let problem = Problem::new(status, self.to_string()).hint(hint);
+        let mut response = problem.into_response();
+        // The rest of the body is not read.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+        response
+    }
+}
+
+pub async fn limit(State(limits): State<BodyLimits>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let max = match route {
+        Some(route) if LONG_ROUTES.contains(&route.as_str()) => LONGEST_REQUEST,
+        _ => SHORT_REQUEST,
+    };
+    let declared = request.body().size_hint().lower();
+    if declared > max as u64 {
+        if declared <= MAX_DISCARDED {
+            discard(request.into_body()).await;
+        }
+        return Refusal::Large.respond(max);
+    }
+    let refusal = Arc::new(OnceLock::new());
+    let request = request.map(|body| {
+        let begun = Instant::now();
+        Body::new(LimitedBody {
+            timeout: Box::pin(sleep_until(begun + limits.grace)),
+            begun,
+            body,
+            max,
+            limits,
+            received: 0,
+            refusal: refusal.clone(),
+        })
+    });
+    let response = next.run(request).await;
+    match refusal.get() {
+        Some(refusal) => refusal.respond(max),
+        None => response,
+    }
+}
+
+/// Reads a body without keeping it. A connection that is closed before its client has sent everything is reset, and the
+/// client may never see the answer.
+async fn discard(mut body: Body) {
+    let read = async { while let Some(Ok(_)) = body.frame().await {} };
+    // A client that is slower may miss the answer.
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, read).await;
+}
+
+struct LimitedBody {
+    body: Body,
+    begun: Instant,
+    timeout: Pin<Box<Sleep>>,
+    max: usize,
+    limits: BodyLimits,
+    received: usize,
+    refusal: Arc<OnceLock<Refusal>>,
+}
+
+impl LimitedBody {
+    fn refuse<T>(&self, refusal: Refusal) -> Poll<Option<Result<T, BoxError>>> {
+        let _ = self.refusal.set(refusal);
+        Poll::Ready(Some(Err(refusal.into())))
+    }
+
+    /// Bytes of this body that count among the shared ones.
+    fn shared(&self) -> usize {
+        self.received.saturating_sub(self.limits.free_bytes)
+    }
+
+    fn receive(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let shared = self.shared();
+        self.received += bytes;
+        let more = self.shared() - shared;
+        let held = self.limits.held.fetch_add(more, Ordering::Relaxed) + more;
+        let sent = u64::try_from(self.received).unwrap_or(u64::MAX);
+        let due = Duration::from_millis(sent * 1000 / u64::from(self.limits.bytes_per_second));
+        self.timeout
+            .as_mut()
+            .reset(self.begun + self.limits.grace + due);
+        if self.received > self.max {
+            return Err(Refusal::Large);
+        }
+        match more > 0 && held > self.limits.shared_bytes {
+            true => Err(Refusal::Overload),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for LimitedBody {
+    fn drop(&mut self) {
+        self.limits.held.fetch_sub(self.shared(), Ordering::Relaxed);
+    }
+}
+
+impl HttpBody for LimitedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(refusal) = self.refusal.get() {
+            return Poll::Ready(Some(Err((*refusal).into())));
+        }
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                match self.receive(bytes) {
+                    Ok(()) => Poll::Ready(Some(Ok(frame))),
+                    Err(refusal) => self.refuse(refusal),
+                }
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => match self.timeout.as_mut().poll(context) {
+                Poll::Ready(()) => self.refuse(Refusal::Slow),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use axum::Router;
+    use axum::extract::DefaultBodyLimit;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::post;
+    use futures::StreamExt as _;
+    use tower_service::Service as _;
+
+    use super::*;
+
+    async fn send(limits: &BodyLimits, path: &str, body: Body) -> StatusCode {
+        let count = async |body: Bytes| body.len().to_string();
+        let mut router = Router::new()
+            .route("/mcp", post(count))
+            .route("/login", post(count))
+            .layer(DefaultBodyLimit::disable())
+            .layer(from_fn_with_state(limits.clone(), limit));
+        let request = Request::post(path).body(body).unwrap();
+        router.call(request).await.unwrap().status()
+    }
+
+    /// Pieces of a body, each after a time.
+    fn trickle(pieces: usize, bytes: usize, every: Duration) -> Body {
+        let pieces = futures::stream::iter(0..pieces).then(move |_| async move {
+            tokio::time::sleep(every).await;
+            Ok::<_, std::convert::Infallible>(vec![b'x'; bytes])
+        });
+        Body::from_stream(pieces)
+    }
+
+    #[tokio::test]
+    async fn each_route_has_its_limit_declared_or_not() {
+        let limits = BodyLimits::default();
+        for (path, bytes, status) in [
+            ("/login", SHORT_REQUEST, StatusCode::OK),
+            ("/login", SHORT_REQUEST + 1, StatusCode::PAYLOAD_TOO_LARGE),
+            ("/mcp", LONGEST_REQUEST, StatusCode::OK),
+            ("/mcp", LONGEST_REQUEST + 1, StatusCode::PAYLOAD_TOO_LARGE),
+        ] {
+            let declared = Body::from(vec![b'x'; bytes]);
+            assert_eq!(send(&limits, path, declared).await, status, "{path}");
+            let undeclared = trickle(1, bytes, Duration::ZERO);
+            assert_eq!(send(&limits, path, undeclared).await, status, "{path}");
+        }
+        assert_eq!(limits.held.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stops_or_trickles_is_refused_and_a_slow_line_is_not() {
+        let limits = BodyLimits {
+            grace: Duration::from_millis(300),
+            bytes_per_second: 1000,
+            ..BodyLimits::default()
+        };
+        let never = Body::from_stream(futures::stream::pending::<Result<Bytes, BoxError>>());
+        let refused = StatusCode::REQUEST_TIMEOUT;
+        assert_eq!(send(&limits, "/mcp", never).await, refused);
+        let slow = trickle(10_000, 1, Duration::from_millis(50));
+        assert_eq!(send(&limits, "/mcp", slow).await, refused);
+        let steady = trickle(10, 1000, Duration::from_millis(50));
+        assert_eq!(send(&limits, "/mcp", steady).await, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn large_bodies_share_memory_and_short_ones_are_always_taken() {
+        let limits = BodyLimits {
+            shared_bytes: 4 << 20,
+            ..BodyLimits::default()
+        };
+        limits.held.store(2 << 20, Ordering::Relaxed);
+        let large = || Body::from(vec![b'x'; 3 << 20]);
+        let busy = StatusCode::SERVICE_UNAVAILABLE;
+        assert_eq!(send(&limits, "/mcp", large()).await, busy);
+        assert_eq!(limits.held.load(Ordering::Relaxed), 2 << 20);
+        limits.held.store(4 << 20, Ordering::Relaxed);
+        let short = Body::from(vec![b'x'; 64 << 10]);
+        assert_eq!(send(&limits, "/mcp", short).await, StatusCode::OK);
+        limits.held.store(0, Ordering::Relaxed);
+        assert_eq!(send(&limits, "/mcp", large()).await, StatusCode::OK);
+    }
+}

@@ -1,0 +1,361 @@
+//! Keeps what a daemon stores within bounds: what has ended by age, messages of the queue and folders of runs that have ended,
+//! the artifact store by its size, and files in it that are nobody's any more. What environments and sources take on this
+//! machine is bounded where they are made (`build.cache-size`); here it is only measured.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::oneshot;
+
+use super::queue::QUEUE;
+use super::registry::WorkerRegistry;
+use super::telemetry::Telemetry;
+use crate::artifacts::{Artifacts, Digest, SharedEnvironment, UNUSED_STAYS};
+use crate::disk_usage;
+use crate::store::{KeptFiles, Removed, RunId, Store, now};
+use testwright_config::error::{Error, Result};
+use testwright_config::stop_signal::{StopSignal, stopped};
+
+const INTERVAL: Duration = Duration::from_secs(3600);
+/// Files of the artifact store that are looked at in one go.
+const ARTIFACTS: i64 = 100;
+/// Runs and comparisons whose files are looked at in one go, where they are to make room.
+const OLDEST: i64 = 1000;
+const DAY: i64 = 24 * 3_600_000;
+/// For which the queue's messages stay after their end, for whoever looks for the cause of a failure.
+const MESSAGES_STAY: Duration = Duration::from_secs(24 * 3600);
+/// Milliseconds after its end in which the folder of a run stays, for whoever looks for the cause of a failure.
+const FOLDER_STAYS: i64 = 3_600_000;
+/// A folder of a run that the database does not know may be another daemon's; it goes once nothing was written for so long.
+const UNKNOWN_STAYS: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Begins the name of a folder that is being removed.
+const GONE: &str = ".gone-";
+
+pub struct Retention {
+    pub store: Store,
+    pub registry: Arc<WorkerRegistry>,
+    pub telemetry: Arc<Telemetry>,
+    /// Where the folders of runs are.
+    pub runs: PathBuf,
+    pub cache: PathBuf,
+    pub kept: Kept,
+}
+
+/// What a server sees to for all processes.
+#[derive(Default)]
+pub struct Kept {
+    /// Days for which runs, comparisons, matrices and gradings are kept after their end; `None`: for ever.
+    pub days: Option<u32>,
+    /// Where what runs no longer have is removed.
+    pub artifacts: Option<Artifacts>,
+    /// Bytes that are kept there; `None`: all.
+    pub artifact_bytes: Option<u64>,
+}
+
+impl Retention {
+    /// Now, and every hour until `end`.
+    pub async fn keep(&self, end: StopSignal) {
+        loop {
+            tokio::select! {
+                () = stopped(end.clone()) => return,
+                () = self.sweep() => {}
+            }
+            tokio::select! {
+                () = stopped(end.clone()) => return,
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+    }
+
+    async fn sweep(&self) {
+        if let Err(error) = self.remove_folders().await {
+            tracing::warn!(
+                error = error.with_cause(),
+                "folders of runs were not removed"
+            );
+        }
+        if let Err(error) = self.remove_ended().await {
+            tracing::warn!(error = error.with_cause(), "old runs were not removed");
+        }
+        if let Err(error) = self.make_room().await {
+            tracing::warn!(
+                error = error.with_cause(),
+                "the artifact store takes more than it may"
+            );
+        }
+        if let Err(error) = self.remove_artifacts().await {
+            tracing::warn!(
+                error = error.with_cause(),
+                "old files were not removed from the artifact store"
+            );
+        }
+        if let Err(error) = self.store.remove_messages(QUEUE, MESSAGES_STAY).await {
+            tracing::warn!(error = error.with_cause(), "old messages were not removed");
+        }
+        if let Some(measured) = self.measure_cache().await {
+            self.telemetry.metrics.cache_measured(&measured);
+        }
+    }
+
+    async fn measure_cache(&self) -> Option<Vec<(String, u64)>> {
+        let (cache, (sender, measured)) = (self.cache.clone(), oneshot::channel());
+        // A thread of its own: the end of the process does not wait for it.
+        std::thread::spawn(move || sender.send(disk_usage::by_folder(&cache)));
+        measured.await.ok()
+    }
+
+    async fn remove_ended(&self) -> Result<()> {
+        let Some(days) = self.kept.days else {
+            return Ok(());
+        };
+        let before = now() - i64::from(days) * DAY;
+        let removed = self.store.remove_ended_before(before).await?;
+        if removed != Removed::default() {
+            let Removed {
+                runs,
+                comparisons,
+                matrices,
+                gradings,
+            } = removed;
+            tracing::info!(
+                runs,
+                comparisons,
+                matrices,
+                gradings,
+                days,
+                "what ended long ago was removed"
+            );
+            self.telemetry.metrics.retention_runs.inc_by(runs);
+        }
+        Ok(())
+    }
+
+    /// What is oldest goes first: files of runs and comparisons that have ended by their end, shared environments by when a
+    /// machine last fetched them.
+    async fn make_room(&self) -> Result<()> {
+        let (Some(artifacts), Some(most)) = (&self.kept.artifacts, self.kept.artifact_bytes) else {
+            return Ok(());
+        };
+        let (mut files, mut environments) = (0_u64, 0_u64);
+        loop {
+            let shared = artifacts.environments().await?;
+            let of_shared: u64 = shared.iter().map(|environment| environment.bytes).sum();
+            // Content that others have as well makes no room: what is left is counted anew.
+            let mut taken = self.store.artifact_bytes().await? + of_shared;
+            if taken <= most {
+                break;
+            }
+            let removable = oldest(self.store.oldest_files(OLDEST).await?, shared);
+            if removable.is_empty() {
+                break;
+            }
+            for one in removable {
+                if taken <= most {
+                    break;
+                }
+                taken = taken.saturating_sub(one.bytes());
+                match &one {
+                    Removable::Files(kept) => {
+                        self.store.remove_files(&kept.of).await?;
+                        files += 1;
+                    }
+                    Removable::Environment(environment) => {
+                        artifacts.remove_environment(environment).await?;
+                        environments += 1;
+                    }
+                }
+            }
+        }
+        if files + environments > 0 {
+            tracing::info!(files, environments, "the artifact store made room");
+        }
+        Ok(())
+    }
+
+    /// Files that runs no longer have, and environments that no machine has fetched for long.
+    async fn remove_artifacts(&self) -> Result<()> {
+        let Some(artifacts) = &self.kept.artifacts else {
+            return Ok(());
+        };
+        loop {
+            let digests = self.store.removed_artifacts(ARTIFACTS).await?;
+            if digests.is_empty() {
+                break;
+            }
+            for digest in &digests {
+                // Another run may have the same.
+                let is_free = !self.store.has_artifact(digest).await?;
+                if let (true, Some(digest)) = (is_free, Digest::parse(digest)) {
+                    artifacts.remove(&digest).await?;
+                }
+                self.store.forget_removed_artifact(digest).await?;
+            }
+        }
+        let removed = artifacts.remove_unused_environments(UNUSED_STAYS).await?;
+        if removed > 0 {
+            tracing::info!(removed, "environments were removed from the artifact store");
+        }
+        Ok(())
+    }
+
+    async fn remove_folders(&self) -> Result<()> {
+        for (folder, run) in folders(&self.runs)? {
+            let Some(run) = run else {
+                // A removal that was cut short.
+                remove(folder).await?;
+                continue;
+            };
+            if self.is_over(&run, &folder).await? {
+                let name = folder.file_name().unwrap_or_default().to_string_lossy();
+                let gone = self.runs.join(format!("{GONE}{name}"));
+                // Under another name first: whoever takes the run up again makes a new folder.
+                let renamed = self
+                    .registry
+                    .unless_current(&run, || std::fs::rename(&folder, &gone));
+                match renamed {
+                    Some(Ok(())) => remove(gone).await?,
+                    Some(Err(error)) => {
+                        let what = format!("remove {}", folder.display());
+                        return Err(Error::io(what, &error));
+                    }
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody works on it, and what came of it is in the database.
+    async fn is_over(&self, run: &RunId, folder: &Path) -> Result<bool> {
+        Ok(match self.store.run(run).await? {
+            Some(run) => run
+                .ended_at
+                .is_some_and(|ended| run.status.has_ended() && now() - ended > FOLDER_STAYS),
+            None => last_written(folder).is_some_and(|age| age > UNKNOWN_STAYS),
+        })
+    }
+}
+
+/// What the artifact store can do without.
+enum Removable {
+    Files(KeptFiles),
+    Environment(SharedEnvironment),
+}
+
+impl Removable {
+    fn bytes(&self) -> u64 {
+        match self {
+            Removable::Files(files) => files.bytes,
+            Removable::Environment(environment) => environment.bytes,
+        }
+    }
+
+    /// Milliseconds since 1970.
+    fn since(&self) -> i64 {
+        match self {
+            Removable::Files(files) => files.ended_at,
+            Removable::Environment(environment) => {
+                let since = environment.used.duration_since(SystemTime::UNIX_EPOCH);
+                i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+            }
+        }
+    }
+}
+
+/// The oldest first. Where there are more files than these, what is younger waits for its turn.
+fn oldest(files: Vec<KeptFiles>, environments: Vec<SharedEnvironment>) -> Vec<Removable> {
+    let last = files.last().map(|files| files.ended_at);
+    let all_files = files.len() < OLDEST as usize;
+    let environments = environments.into_iter().map(Removable::Environment);
+    let environments =
+        environments.filter(|one| all_files || last.is_some_and(|last| one.since() <= last));
+    let files = files.into_iter().map(Removable::Files);
+    let mut oldest: Vec<Removable> = files.chain(environments).collect();
+    oldest.sort_by_key(Removable::since);
+    oldest
+}
+
+/// How long ago something was written to the folder, or to a file in it.
+fn last_written(folder: &Path) -> Option<Duration> {
+    let files = std::fs::read_dir(folder).ok()?.flatten();
+    let files = files.filter_map(|entry| entry.metadata().ok());
+    let all = files.chain(std::fs::metadata(folder).ok());
+    let newest = all.filter_map(|about| about.modified().ok()).max()?;
+    SystemTime::now().duration_since(newest).ok()
+}
+
+/// Those that are being removed (`None`), then those of runs. What else lies there is somebody else's.
+fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<RunId>)>> {
+    let entries = match std::fs::read_dir(runs) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io(format!("list {}", runs.display()), &error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let gone = name.strip_prefix(GONE).and_then(run_of);
+        match run_of(&name) {
+            Some(run) if is_folder => found.push((entry.path(), Some(run))),
+            None if is_folder && gone.is_some() => found.push((entry.path(), None)),
+            _ => {}
+        }
+    }
+    // The name under which a folder is removed is free then.
+    found.sort_by_key(|(_, run)| run.is_some());
+    Ok(found)
+}
+
+/// The folder of an attempt has its number behind the id of the run.
+fn run_of(name: &str) -> Option<RunId> {
+    RunId::parse(name.split_once('.').map_or(name, |(run, _)| run))
+}
+
+async fn remove(folder: PathBuf) -> Result<()> {
+    match tokio::fs::remove_dir_all(&folder).await {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io(format!("remove {}", folder.display()), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use testwright_sandboxes::environment::SharedEnvironments;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn files_and_environments_make_room_by_their_age() {
+        let folder = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::in_folder(&folder.path().join("store")).unwrap();
+        let archive = folder.path().join("archive");
+        std::fs::write(&archive, "an archive").unwrap();
+        SharedEnvironments::put(&artifacts, "env-1", "{}", &archive)
+            .await
+            .unwrap();
+        let files = |ended_at| KeptFiles {
+            of: RunId::new(0),
+            ended_at,
+            bytes: 1,
+        };
+        let bytes =
+            |oldest: Vec<Removable>| -> Vec<u64> { oldest.iter().map(Removable::bytes).collect() };
+        let shared = artifacts.environments().await.unwrap();
+        let (before, after) = (files(0), files(now() + DAY));
+        let sorted = oldest(vec![before.clone(), after], shared);
+        assert_eq!(bytes(sorted), [1, 10, 1]);
+        // There may be more files that are older than the environment.
+        let shared = artifacts.environments().await.unwrap();
+        let sorted = oldest(vec![before; OLDEST as usize], shared);
+        assert!(bytes(sorted).iter().all(|bytes| *bytes == 1));
+
+        let shared = artifacts.environments().await.unwrap();
+        artifacts.remove_environment(&shared[0]).await.unwrap();
+        assert!(artifacts.environments().await.unwrap().is_empty());
+    }
+}

@@ -1,0 +1,114 @@
+//! Keeps the files that came of a run where every server finds them: those of its folder, and the log of its environment.
+//! What fails here costs the files and not the run, of which all that matters is in the database.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use testwright_sandboxes::plain_file::{self, Links};
+
+use crate::artifacts::{Artifacts, Blob};
+use crate::store::{Attempt, Store, StoredArtifact};
+use testwright_agent::trajectory::MAX_TRAJECTORY;
+use testwright_config::error::{Error, Result};
+
+/// Under which the log of a build is kept.
+const BUILD_LOG: &str = "environment.log";
+
+/// Names a file of a run in addresses: no path, and nothing hidden.
+pub fn is_file_name(name: &str) -> bool {
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !name.is_empty() && name.len() <= 100 && !name.starts_with('.') && name.bytes().all(letters)
+}
+
+/// The log of the environment, as a record of a run names it.
+pub fn build_log(record: &str) -> Option<PathBuf> {
+    let record: Value = serde_json::from_str(record).ok()?;
+    let path = record.get("environment")?.get("log")?.as_str()?;
+    Some(PathBuf::from(path))
+}
+
+pub struct RunFiles<'a> {
+    pub store: &'a Store,
+    pub artifacts: &'a Artifacts,
+}
+
+impl RunFiles<'_> {
+    pub async fn keep(&self, taken: &Attempt, folder: &Path, log: Option<&Path>) {
+        if let Err(error) = self.try_keep(taken, folder, log).await {
+            let (run, error) = (taken.id.as_str(), error.with_cause());
+            tracing::warn!(run, error, "files of a run were not kept");
+        }
+    }
+
+    async fn try_keep(&self, taken: &Attempt, folder: &Path, log: Option<&Path>) -> Result<()> {
+        for (name, path) in files(folder)? {
+            self.keep_file(taken, name, &path).await?;
+        }
+        match log.filter(|log| log.is_file()) {
+            Some(log) => self.keep_file(taken, BUILD_LOG.to_owned(), log).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn keep_file(&self, taken: &Attempt, name: String, path: &Path) -> Result<()> {
+        // As a whole: another run may write the log anew meanwhile.
+        let content = plain_file::read(path, Links::Refuse, MAX_TRAJECTORY);
+        let content = content.map_err(|e| Error::io(format!("read {}", path.display()), &e))?;
+        let blob = self.artifacts.put(content).await?;
+        self.store.put_artifact(taken, &artifact(name, &blob)).await
+    }
+}
+
+/// What is stored of a file whose content is in the artifact store.
+pub fn artifact(name: String, blob: &Blob) -> StoredArtifact {
+    StoredArtifact {
+        name,
+        digest: blob.digest.as_str().to_owned(),
+        bytes: i64::try_from(blob.bytes).unwrap_or(i64::MAX),
+    }
+}
+
+/// Names and paths of the files in a folder, which may not be there.
+pub fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io(format!("list {}", folder.display()), &error)),
+    };
+    let file = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        (is_file && is_file_name(&name)).then(|| (name, entry.path()))
+    };
+    Ok(entries.flatten().filter_map(file).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn links_folders_and_odd_names_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["run.json", ".hidden", "a b", "test.patch"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        std::fs::create_dir(path("folder")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", path("link")).unwrap();
+        let mut found: Vec<_> = files(folder.path()).unwrap();
+        found.sort();
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["run.json", "test.patch"]);
+        assert!(files(&path("missing")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_record_names_its_log() {
+        let record = r#"{"environment": {"log": "/x/env-1.log"}}"#;
+        assert_eq!(build_log(record), Some(PathBuf::from("/x/env-1.log")));
+        assert_eq!(build_log(r#"{"outcome": "infrastructure"}"#), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! What the handlers of requests work with.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use testwright_config::settings::Settings;
+use testwright_config::stop_signal::StopSignal;
+use tokio::sync::broadcast;
+
+use crate::access::Access;
+use crate::allow_list::AllowList;
+use crate::artifacts::Artifacts;
+use crate::probes::Probes;
+use crate::queue::Queue;
+use crate::store::{RunId, Store};
+use crate::telemetry::Telemetry;
+
+/// What handlers work with.
+#[derive(Clone)]
+pub struct ApiState(Arc<ApiParts>);
+
+pub struct ApiParts {
+    pub store: Store,
+    /// Where the files of runs are, if they are kept.
+    pub artifacts: Option<Artifacts>,
+    pub queue: Queue,
+    pub settings: Settings,
+    pub allowed: AllowList,
+    pub access: Access,
+    /// Says of which run there is something new.
+    pub changes: broadcast::Sender<RunId>,
+    /// This process is to end: streams end as well.
+    pub stop: StopSignal,
+    pub telemetry: Arc<Telemetry>,
+    pub probes: Probes,
+}
+
+impl ApiState {
+    pub fn new(parts: ApiParts) -> Self {
+        ApiState(Arc::new(parts))
+    }
+}
+
+impl std::ops::Deref for ApiState {
+    type Target = ApiParts;
+
+    fn deref(&self) -> &ApiParts {
+        &self.0
+    }
+}
+
+impl FromRef<ApiState> for Probes {
+    fn from_ref(state: &ApiState) -> Self {
+        state.probes.clone()
+    }
+}

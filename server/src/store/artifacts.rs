@@ -1,0 +1,139 @@
+//! Which files came of a run, or of a comparison that a server made. Their content is in the artifact store ([`crate::artifacts`]).
+
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::comparisons::ComparisonClaim;
+use super::runs::RunId;
+use super::work::Attempt;
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredArtifact {
+    pub name: String,
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub digest: String,
+    pub bytes: i64,
+}
+
+impl StoredArtifact {
+    fn read(row: &AnyRow) -> std::result::Result<Self, sqlx::Error> {
+        Ok(StoredArtifact {
+            name: row.try_get("name")?,
+            digest: row.try_get("digest")?,
+            bytes: row.try_get("bytes")?,
+        })
+    }
+}
+
+/// Of the artifacts of a run: marks their content as no longer the run's.
+pub(super) const MARK_REMOVED: &str = "INSERT INTO removed_artifacts (digest) SELECT DISTINCT digest FROM artifacts WHERE run = $1 \
+     ON CONFLICT (digest) DO NOTHING";
+
+impl Store {
+    /// Adds a file that came of the attempt that a worker makes, in place of one of that name. It is refused where another
+    /// worker has taken the run since.
+    pub async fn put_artifact(&self, taken: &Attempt, artifact: &StoredArtifact) -> Result<()> {
+        let table = taken.kind.table();
+        self.put_artifact_of(table, &taken.id, taken.number, artifact)
+            .await
+    }
+
+    /// The same of a comparison, by the server that has it.
+    pub async fn put_comparison_artifact(
+        &self,
+        claim: &ComparisonClaim,
+        artifact: &StoredArtifact,
+    ) -> Result<()> {
+        self.put_artifact_of("comparisons", &claim.id, claim.attempt, artifact)
+            .await
+    }
+
+    async fn put_artifact_of(
+        &self,
+        table: &'static str,
+        id: &RunId,
+        attempt: i64,
+        artifact: &StoredArtifact,
+    ) -> Result<()> {
+        let what = "store that there is a file";
+        let failed = |error: sqlx::Error| failure(what, &error);
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        sqlx::query(
+            "INSERT INTO removed_artifacts (digest) SELECT digest FROM artifacts WHERE run = $1 AND name = $2 AND digest <> $3 \
+             ON CONFLICT (digest) DO NOTHING",
+        )
+        .bind(id.as_str())
+        .bind(&artifact.name)
+        .bind(&artifact.digest)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed)?;
+        let statement = format!(
+            "INSERT INTO artifacts (run, name, digest, bytes) SELECT id, $3, $4, $5 FROM {table} WHERE id = $1 AND attempt = $2 \
+             AND status = 'running' ON CONFLICT (run, name) DO UPDATE SET digest = excluded.digest, bytes = excluded.bytes"
+        );
+        let added = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(id.as_str())
+            .bind(attempt)
+            .bind(&artifact.name)
+            .bind(&artifact.digest)
+            .bind(artifact.bytes)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
+        if added.rows_affected() == 0 {
+            return Err(
+                Error::infrastructure(what).cause("another process has taken what it came of")
+            );
+        }
+        transaction.commit().await.map_err(failed)
+    }
+
+    /// Of a run or a comparison, sorted by name.
+    pub async fn artifacts(&self, run: &RunId) -> Result<Vec<StoredArtifact>> {
+        let failed = |error: sqlx::Error| failure("list the files of a run", &error);
+        let rows =
+            sqlx::query("SELECT name, digest, bytes FROM artifacts WHERE run = $1 ORDER BY name")
+                .bind(run.as_str())
+                .fetch_all(&self.pool)
+                .await
+                .map_err(failed)?;
+        let artifacts: std::result::Result<_, _> = rows.iter().map(StoredArtifact::read).collect();
+        artifacts.map_err(failed)
+    }
+
+    /// Digests, at most so many, whose content runs no longer have: it is to be removed unless another run has it.
+    pub async fn removed_artifacts(&self, most: i64) -> Result<Vec<String>> {
+        let failed = |error: sqlx::Error| failure("list files that are to be removed", &error);
+        let rows = sqlx::query("SELECT digest FROM removed_artifacts ORDER BY digest LIMIT $1")
+            .bind(most)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed)?;
+        let digests: std::result::Result<_, _> =
+            rows.iter().map(|row| row.try_get("digest")).collect();
+        digests.map_err(failed)
+    }
+
+    pub async fn has_artifact(&self, digest: &str) -> Result<bool> {
+        let found = sqlx::query("SELECT digest FROM artifacts WHERE digest = $1 LIMIT 1")
+            .bind(digest)
+            .fetch_optional(&self.pool)
+            .await;
+        found
+            .map(|found| found.is_some())
+            .map_err(|e| failure("see whether a run has a file", &e))
+    }
+
+    /// Its content is gone, or stays.
+    pub async fn forget_removed_artifact(&self, digest: &str) -> Result<()> {
+        sqlx::query("DELETE FROM removed_artifacts WHERE digest = $1")
+            .bind(digest)
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(|e| failure("store that a file was removed", &e))
+    }
+}

@@ -1,0 +1,369 @@
+//! Comparisons whose runs are in the store.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::lists::returned_row;
+use super::runs::{RunId, StoredRun, now};
+use super::work::{WorkKind, WorkStatus};
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredComparison {
+    /// The batch of its runs.
+    pub id: RunId,
+    pub created_at: i64,
+    pub owner: String,
+    /// Of the dataset.
+    pub name: String,
+    /// comparison.json
+    pub plan: String,
+    /// It was graded.
+    pub has_report: bool,
+    /// Of all runs together.
+    pub max_dollars: Option<f64>,
+    /// No more runs are to be asked for.
+    pub is_cancelled: bool,
+    /// What a client asked a server for; `None` where a command compares.
+    pub request: Option<String>,
+    pub status: WorkStatus,
+    pub ended_at: Option<i64>,
+    /// Why it came to no result.
+    pub message: Option<String>,
+}
+
+/// One to be stored.
+#[derive(Debug, Clone)]
+pub struct NewComparison<'n> {
+    pub id: &'n RunId,
+    pub owner: &'n str,
+    pub name: &'n str,
+    /// comparison.json
+    pub plan: &'n str,
+    pub max_dollars: Option<f64>,
+}
+
+/// One that a client asks a server for.
+#[derive(Debug, Clone)]
+pub struct AskedComparison<'n> {
+    pub comparison: NewComparison<'n>,
+    /// As JSON.
+    pub request: &'n str,
+    pub idempotency_key: Option<String>,
+    /// The span of the request, as in the header of this name.
+    pub traceparent: Option<String>,
+}
+
+/// A comparison that a server has.
+#[derive(Debug, Clone)]
+pub struct ComparisonClaim {
+    pub id: RunId,
+    /// What it writes counts for as long as no other server has it.
+    pub attempt: i64,
+    pub owner: String,
+    pub request: String,
+    pub max_dollars: Option<f64>,
+    pub traceparent: Option<String>,
+}
+
+/// What a comparison came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparisonReport {
+    /// report.json
+    pub report: String,
+    /// report.html
+    pub page: String,
+}
+
+/// Which comparisons are listed.
+#[derive(Debug, Clone, Default)]
+pub struct ComparisonFilter {
+    pub status: Option<WorkStatus>,
+    pub owner: Option<String>,
+    /// Of the dataset.
+    pub name: Option<String>,
+    /// Those that were made before this one.
+    pub before: Option<RunId>,
+    pub limit: u32,
+}
+
+/// One that a command makes goes on until it is graded or cancelled. There is an index over just this.
+const STATUS: &str = "COALESCE(status, CASE WHEN cancelled = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
+const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancelled, request, ended_at, message, CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
+
+impl Store {
+    /// Stores what is compared; of one that is there already, what it is now. It goes on where it was cancelled.
+    pub async fn put_comparison(&self, new: &NewComparison<'_>) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled) VALUES ($1, $2, $3, $4, $5, $6, 0) \
+             ON CONFLICT (id) DO UPDATE SET plan = excluded.plan, max_dollars = excluded.max_dollars, cancelled = 0, ended_at = NULL",
+        )
+        .bind(new.id.as_str())
+        .bind(now())
+        .bind(new.owner)
+        .bind(new.name)
+        .bind(new.plan)
+        .bind(new.max_dollars)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store the comparison", &e))
+    }
+
+    pub async fn put_comparison_report(&self, id: &RunId, report: &ComparisonReport) -> Result<()> {
+        // Whoever compares by a command is done then; a server says so itself.
+        sqlx::query(
+            "UPDATE comparisons SET report = $2, page = $3, ended_at = CASE WHEN status IS NULL THEN $4 ELSE ended_at END \
+             WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .bind(&report.report)
+        .bind(&report.page)
+        .bind(now())
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store the report", &e))
+    }
+
+    /// The newest first.
+    pub async fn comparisons(&self, filter: &ComparisonFilter) -> Result<Vec<StoredComparison>> {
+        let conditions = [
+            (STATUS, '=', filter.status.map(WorkStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("name", '=', filter.name.as_deref()),
+            ("id", '<', filter.before.as_ref().map(RunId::as_str)),
+        ];
+        let statement = format!("SELECT {COLUMNS}, {STATUS} AS status FROM comparisons");
+        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = rows
+            .await
+            .map_err(|e| failure("list the comparisons", &e))?;
+        rows.iter().map(read).collect()
+    }
+
+    pub async fn comparison(&self, id: &RunId) -> Result<Option<StoredComparison>> {
+        self.comparison_where("id", id.as_str()).await
+    }
+
+    async fn comparison_where(
+        &self,
+        column: &'static str,
+        value: &str,
+    ) -> Result<Option<StoredComparison>> {
+        let statement =
+            format!("SELECT {COLUMNS}, {STATUS} AS status FROM comparisons WHERE {column} = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(value)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|e| failure("read the comparison", &e))?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// Adds a comparison for a server; where there is one of this idempotency key, that one, and `false`.
+    pub async fn add_comparison(
+        &self,
+        asked: &AskedComparison<'_>,
+    ) -> Result<(StoredComparison, bool)> {
+        let what = "store the comparison";
+        let new = &asked.comparison;
+        let added = sqlx::query(
+            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled, request, idempotency_key, status, traceparent) \
+             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 'queued', $9) ON CONFLICT (idempotency_key) DO NOTHING",
+        )
+        .bind(new.id.as_str())
+        .bind(now())
+        .bind(new.owner)
+        .bind(new.name)
+        .bind(new.plan)
+        .bind(new.max_dollars)
+        .bind(asked.request)
+        .bind(asked.idempotency_key.clone())
+        .bind(asked.traceparent.clone())
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        let found = match (added.rows_affected(), &asked.idempotency_key) {
+            (0, Some(key)) => self.comparison_where("idempotency_key", key).await?,
+            _ => self.comparison(new.id).await?,
+        };
+        let stored = found.ok_or_else(|| Error::infrastructure(what).cause("it is not there"))?;
+        Ok((stored, added.rows_affected() > 0))
+    }
+
+    /// A server takes the oldest comparison that no server has, until a time.
+    pub async fn claim_comparison(&self, until: i64) -> Result<Option<ComparisonClaim>> {
+        let failed = |e: &sqlx::Error| failure("take a comparison", e);
+        let query = sqlx::query(
+            "UPDATE comparisons SET status = 'running', attempt = attempt + 1, claimed_until = $2 \
+             WHERE status IN ('queued', 'running') AND claimed_until <= $1 AND id = \
+             (SELECT MIN(id) FROM comparisons WHERE status IN ('queued', 'running') AND claimed_until <= $1) \
+             RETURNING id, attempt, owner, request, max_dollars, traceparent",
+        )
+        .bind(now())
+        .bind(until);
+        let row = returned_row(query, &self.pool).await;
+        let row = row.map_err(|e| failed(&e))?;
+        let read = |row: AnyRow| {
+            Ok(ComparisonClaim {
+                id: RunId::stored(row.try_get("id")?),
+                attempt: row.try_get("attempt")?,
+                owner: row.try_get("owner")?,
+                request: row.try_get("request")?,
+                max_dollars: row.try_get("max_dollars")?,
+                traceparent: row.try_get("traceparent")?,
+            })
+        };
+        row.map(read)
+            .transpose()
+            .map_err(|e: sqlx::Error| failed(&e))
+    }
+
+    /// Keeps a claim until a later time: `false` where the comparison is to end, or another server has it.
+    pub async fn extend_comparison_claim(
+        &self,
+        claim: &ComparisonClaim,
+        until: i64,
+    ) -> Result<bool> {
+        let extended = sqlx::query(
+            "UPDATE comparisons SET claimed_until = $3 WHERE id = $1 AND attempt = $2 AND status = 'running'",
+        )
+        .bind(claim.id.as_str())
+        .bind(claim.attempt)
+        .bind(until)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure("keep the comparison", &e))?;
+        Ok(extended.rows_affected() > 0)
+    }
+
+    /// What a claim came to; one that is queued is given back, and free for any server.
+    pub async fn end_comparison_claim(
+        &self,
+        claim: &ComparisonClaim,
+        status: WorkStatus,
+        message: Option<&str>,
+    ) -> Result<()> {
+        sqlx::query(
+            "UPDATE comparisons SET status = $3, ended_at = $4, message = $5, claimed_until = 0 \
+             WHERE id = $1 AND attempt = $2 AND status = 'running'",
+        )
+        .bind(claim.id.as_str())
+        .bind(claim.attempt)
+        .bind(status.as_str())
+        .bind(status.has_ended().then(now))
+        .bind(message.map(str::to_owned))
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store the end of the comparison", &e))
+    }
+
+    /// Has a comparison that a server was asked for, and that came to no result, go on; `false` for any other.
+    pub async fn requeue_comparison(&self, id: &RunId) -> Result<bool> {
+        let queued = sqlx::query(
+            "UPDATE comparisons SET status = 'queued', cancelled = 0, ended_at = NULL, message = NULL WHERE id = $1 \
+             AND status IN ('infrastructure', 'cancelled')",
+        )
+        .bind(id.as_str())
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure("queue the comparison again", &e))?;
+        Ok(queued.rows_affected() > 0)
+    }
+
+    pub async fn comparison_report(&self, id: &RunId) -> Result<Option<ComparisonReport>> {
+        let failed = |e: &sqlx::Error| failure("read the report", e);
+        let row = sqlx::query(
+            "SELECT report, page FROM comparisons WHERE id = $1 AND report IS NOT NULL",
+        )
+        .bind(id.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        let read = |row: AnyRow| {
+            Ok(ComparisonReport {
+                report: row.try_get("report")?,
+                page: row.try_get("page")?,
+            })
+        };
+        row.map(read)
+            .transpose()
+            .map_err(|e: sqlx::Error| failed(&e))
+    }
+
+    /// How many of the runs of these comparisons are where.
+    pub async fn batch_statuses(
+        &self,
+        batches: &[&str],
+    ) -> Result<BTreeMap<String, BTreeMap<String, i64>>> {
+        let failed = |e: &sqlx::Error| failure("count the runs", e);
+        let counts = "SELECT batch, status, COUNT(*) AS runs FROM runs WHERE batch IN";
+        let rows = self.of_all(counts, batches, "GROUP BY batch, status");
+        let rows = rows.await.map_err(|e| failed(&e))?;
+        let mut counted: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+        for row in &rows {
+            let read = || -> std::result::Result<(String, String, i64), sqlx::Error> {
+                Ok((
+                    row.try_get("batch")?,
+                    row.try_get("status")?,
+                    row.try_get("runs")?,
+                ))
+            };
+            let (batch, status, runs) = read().map_err(|e| failed(&e))?;
+            counted.entry(batch).or_default().insert(status, runs);
+        }
+        Ok(counted)
+    }
+
+    /// Asks for the end of all its runs and gradings, of those to come as well; says how many had not ended.
+    pub async fn cancel_comparison(&self, id: &RunId) -> Result<u64> {
+        let open = "status IN ('queued', 'running')";
+        let statement = format!(
+            "UPDATE comparisons SET cancelled = 1, \
+             ended_at = CASE WHEN {open} OR (status IS NULL AND ended_at IS NULL) THEN $2 ELSE ended_at END, \
+             status = CASE WHEN {open} THEN 'cancelled' ELSE status END WHERE id = $1"
+        );
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(id.as_str())
+            .bind(now())
+            .execute(&self.pool)
+            .await
+            .map_err(|e| failure("cancel the comparison", &e))?;
+        let mut asked = 0;
+        for kind in [WorkKind::Run, WorkKind::Grading] {
+            let of_kind = self.cancel_all(kind, "batch", id.as_str()).await;
+            asked += of_kind.map_err(|e| failure("cancel the comparison", &e))?;
+        }
+        Ok(asked)
+    }
+
+    /// The run that was asked for under a key.
+    pub async fn run_of_key(&self, key: &str) -> Result<Option<StoredRun>> {
+        self.run_where("idempotency_key", key).await
+    }
+}
+
+fn read(row: &AnyRow) -> Result<StoredComparison> {
+    let read = || -> std::result::Result<StoredComparison, sqlx::Error> {
+        Ok(StoredComparison {
+            id: RunId::stored(row.try_get("id")?),
+            created_at: row.try_get("created_at")?,
+            owner: row.try_get("owner")?,
+            name: row.try_get("name")?,
+            plan: row.try_get("plan")?,
+            has_report: row.try_get::<i64, _>("has_report")? != 0,
+            max_dollars: row.try_get("max_dollars")?,
+            is_cancelled: row.try_get::<i64, _>("cancelled")? != 0,
+            request: row.try_get("request")?,
+            status: WorkStatus::of(row)?,
+            ended_at: row.try_get("ended_at")?,
+            message: row.try_get("message")?,
+        })
+    };
+    read().map_err(|e| failure("read a comparison", &e))
+}

@@ -1,0 +1,68 @@
+//! The lines of trajectories, numbered from 1 without gaps.
+
+use sqlx::Row;
+
+use super::runs::RunId;
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    pub number: i64,
+    /// JSON.
+    pub line: String,
+}
+
+impl Store {
+    /// Adds the next event of the attempt that a worker makes. It is refused where another worker has taken the run since,
+    /// or where there is an event of that number: no step is on record twice.
+    pub async fn add_event(&self, run: &RunId, attempt: i64, event: StoredEvent) -> Result<()> {
+        let what = "store an event";
+        match insert(&self.pool, run, attempt, &event).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::infrastructure(what).cause("another worker has taken the run")),
+            Err(error) => Err(failure(what, &error)),
+        }
+    }
+
+    /// Those after a number, at most so many.
+    pub async fn events(&self, run: &RunId, after: i64, most: u32) -> Result<Vec<StoredEvent>> {
+        let rows = sqlx::query(
+            "SELECT number, line FROM events WHERE run = $1 AND number > $2 ORDER BY number LIMIT $3",
+        )
+        .bind(run.as_str())
+        .bind(after)
+        .bind(i64::from(most))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|e| failure("read the events", &e))?;
+        let read = |row: &sqlx::any::AnyRow| {
+            Ok(StoredEvent {
+                number: row.try_get("number")?,
+                line: row.try_get("line")?,
+            })
+        };
+        let events: std::result::Result<Vec<_>, sqlx::Error> = rows.iter().map(read).collect();
+        events.map_err(|e| failure("read the events", &e))
+    }
+}
+
+/// Whether it was added: it is not where another worker has taken the run.
+pub(super) async fn insert(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    run: &RunId,
+    attempt: i64,
+    event: &StoredEvent,
+) -> std::result::Result<bool, sqlx::Error> {
+    let added = sqlx::query(
+        "INSERT INTO events (run, number, line) SELECT id, $3, $4 FROM runs WHERE id = $1 AND attempt = $2 \
+         AND status = 'running'",
+    )
+    .bind(run.as_str().to_owned())
+    .bind(attempt)
+    .bind(event.number)
+    .bind(event.line.clone())
+    .execute(executor)
+    .await?;
+    Ok(added.rows_affected() > 0)
+}

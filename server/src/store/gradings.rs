@@ -1,0 +1,211 @@
+//! Predictions that workers grade: what was asked for, where each grading is, and its results.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::runs::{RunId, now};
+use super::work::{Attempt, WorkKind, WorkStatus};
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+
+/// One to be stored.
+#[derive(Debug, Clone)]
+pub struct NewGrading {
+    /// As JSON.
+    pub request: String,
+    pub owner: String,
+    /// The evaluation or comparison to which it belongs.
+    pub batch: String,
+    pub idempotency_key: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredGrading {
+    pub id: RunId,
+    pub status: WorkStatus,
+    pub batch: String,
+    /// Why it came to no result.
+    pub message: Option<String>,
+}
+
+/// The gradings of an evaluation or a comparison that are in the store: how many are where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GradingBatch {
+    pub batch: String,
+    pub owner: String,
+    /// Of the oldest.
+    pub created_at: i64,
+    pub by_status: BTreeMap<String, i64>,
+}
+
+/// Which of them are listed.
+#[derive(Debug, Clone, Default)]
+pub struct GradingFilter {
+    /// Batches of which some have it.
+    pub status: Option<WorkStatus>,
+    pub owner: Option<String>,
+    pub batch: Option<String>,
+    /// Those before this one.
+    pub before: Option<String>,
+    pub limit: u32,
+}
+
+const COLUMNS: &str = "id, status, batch, message";
+
+impl Store {
+    /// Adds a grading, or finds that of this idempotency key.
+    pub async fn add_grading(&self, new: &NewGrading) -> Result<StoredGrading> {
+        let what = "store the grading";
+        sqlx::query(
+            "INSERT INTO gradings (id, created_at, status, request, owner, batch, attempt, cancel, idempotency_key) \
+             VALUES ($1, $2, 'queued', $3, $4, $5, 0, 0, $6) ON CONFLICT (idempotency_key) DO NOTHING",
+        )
+        .bind(RunId::new(now()).as_str())
+        .bind(now())
+        .bind(&new.request)
+        .bind(&new.owner)
+        .bind(&new.batch)
+        .bind(&new.idempotency_key)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        let statement = format!("SELECT {COLUMNS} FROM gradings WHERE idempotency_key = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(&new.idempotency_key)
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|e| failure(what, &e))?;
+        read(&row)
+    }
+
+    pub async fn gradings(&self, batch: &str) -> Result<Vec<StoredGrading>> {
+        let statement = format!("SELECT {COLUMNS} FROM gradings WHERE batch = $1 ORDER BY id");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(batch)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|e| failure("list the gradings", &e))?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Of each batch that has some, the newest first.
+    pub async fn grading_batches(&self, filter: &GradingFilter) -> Result<Vec<GradingBatch>> {
+        let conditions = [
+            ("status", '=', filter.status.map(WorkStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("batch", '=', filter.batch.as_deref()),
+            ("batch", '<', filter.before.as_deref()),
+        ];
+        let failed = |e: &sqlx::Error| failure("list the gradings", e);
+        let found = "SELECT DISTINCT batch FROM gradings";
+        let found = self.newest(found, &conditions, "batch", filter.limit);
+        let found = found.await.map_err(|e| failed(&e))?;
+        let batches = found.iter().map(|row| row.try_get("batch"));
+        let batches: std::result::Result<Vec<&str>, sqlx::Error> = batches.collect();
+        let batches = batches.map_err(|e| failed(&e))?;
+        let counts = "SELECT batch, status, MIN(owner) AS owner, COUNT(*) AS gradings, MIN(created_at) AS created_at FROM gradings \
+                      WHERE batch IN";
+        let rows = self.of_all(
+            counts,
+            &batches,
+            "GROUP BY batch, status ORDER BY batch DESC",
+        );
+        let rows = rows.await.map_err(|e| failed(&e))?;
+        let mut batches: Vec<GradingBatch> = Vec::new();
+        for row in &rows {
+            let read = || -> std::result::Result<GradingBatch, sqlx::Error> {
+                Ok(GradingBatch {
+                    batch: row.try_get("batch")?,
+                    owner: row.try_get("owner")?,
+                    created_at: row.try_get("created_at")?,
+                    by_status: BTreeMap::from([(row.try_get("status")?, row.try_get("gradings")?)]),
+                })
+            };
+            let read = read().map_err(|e| failed(&e))?;
+            match batches.last_mut() {
+                Some(last) if last.batch == read.batch => {
+                    last.created_at = last.created_at.min(read.created_at);
+                    last.by_status.extend(read.by_status);
+                }
+                _ => batches.push(read),
+            }
+        }
+        Ok(batches)
+    }
+
+    /// Asks for the end of all gradings of a batch; says how many had not ended.
+    pub async fn cancel_gradings(&self, batch: &str) -> Result<u64> {
+        let asked = self.cancel_all(WorkKind::Grading, "batch", batch).await;
+        asked.map_err(|e| failure("cancel the gradings", &e))
+    }
+
+    /// What a grading was asked for.
+    pub async fn grading_request(&self, id: &RunId) -> Result<String> {
+        sqlx::query_scalar("SELECT request FROM gradings WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|e| failure("read the grading", &e))
+    }
+
+    /// Adds a result of the attempt that a worker makes; refused where another worker has taken the grading since.
+    pub async fn add_graded(&self, taken: &Attempt, prediction: &str, result: &str) -> Result<()> {
+        let what = "store a result of the grading";
+        let added = sqlx::query(
+            "INSERT INTO graded_predictions (grading, prediction, result) SELECT id, $3, $4 FROM gradings \
+             WHERE id = $1 AND attempt = $2 AND status = 'running' \
+             ON CONFLICT (grading, prediction) DO UPDATE SET result = excluded.result",
+        )
+        .bind(taken.id.as_str())
+        .bind(taken.number)
+        .bind(prediction)
+        .bind(result)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        match added.rows_affected() {
+            0 => Err(Error::infrastructure(what).cause("another worker has taken the grading")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The results of a grading.
+    pub async fn graded(&self, id: &RunId) -> Result<Vec<String>> {
+        sqlx::query_scalar(
+            "SELECT result FROM graded_predictions WHERE grading = $1 ORDER BY prediction",
+        )
+        .bind(id.as_str())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|e| failure("read the results of the grading", &e))
+    }
+
+    /// Forgets the gradings of a batch: their results are kept elsewhere.
+    pub async fn delete_gradings(&self, batch: &str) -> Result<()> {
+        for statement in [
+            "DELETE FROM graded_predictions WHERE grading IN (SELECT id FROM gradings WHERE batch = $1)",
+            "DELETE FROM gradings WHERE batch = $1",
+        ] {
+            sqlx::query(statement)
+                .bind(batch)
+                .execute(&self.pool)
+                .await
+                .map_err(|e| failure("delete the gradings", &e))?;
+        }
+        Ok(())
+    }
+}
+
+fn read(row: &AnyRow) -> Result<StoredGrading> {
+    let read = || -> std::result::Result<StoredGrading, sqlx::Error> {
+        Ok(StoredGrading {
+            id: RunId::stored(row.try_get("id")?),
+            status: WorkStatus::of(row)?,
+            batch: row.try_get("batch")?,
+            message: row.try_get("message")?,
+        })
+    };
+    read().map_err(|e| failure("read a grading", &e))
+}

@@ -1,0 +1,250 @@
+//! Tests × patches: what was asked for, where each matrix is, and its cells.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::runs::{RunId, now};
+use super::work::{Attempt, WorkStatus};
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+
+/// Sorts by the time at which the matrix was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MatrixId(RunId);
+
+impl MatrixId {
+    /// One that came in from outside: what is no id names no matrix.
+    pub fn parse(text: &str) -> Option<Self> {
+        RunId::parse(text).map(MatrixId)
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Among all that workers take.
+    pub fn work(&self) -> &RunId {
+        &self.0
+    }
+}
+
+impl From<RunId> for MatrixId {
+    fn from(id: RunId) -> Self {
+        MatrixId(id)
+    }
+}
+
+impl fmt::Display for MatrixId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One to be stored.
+#[derive(Debug, Clone)]
+pub struct NewMatrix {
+    /// As JSON.
+    pub request: String,
+    pub repository: String,
+    /// Who asked for it.
+    pub owner: String,
+    pub idempotency_key: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredMatrix {
+    pub id: MatrixId,
+    /// Milliseconds since 1970, UTC, here and below.
+    pub created_at: i64,
+    pub started_at: Option<i64>,
+    pub ended_at: Option<i64>,
+    pub status: WorkStatus,
+    pub request: String,
+    pub repository: String,
+    pub owner: String,
+    pub attempt: i64,
+    pub cancel: bool,
+    pub message: Option<String>,
+}
+
+/// Which matrices are listed.
+#[derive(Debug, Clone, Default)]
+pub struct MatrixFilter {
+    pub status: Option<WorkStatus>,
+    pub owner: Option<String>,
+    pub repository: Option<String>,
+    /// Those that were made before this one.
+    pub before: Option<MatrixId>,
+    pub limit: u32,
+}
+
+const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, repository, owner, attempt, cancel, message";
+
+impl Store {
+    /// Adds a matrix; where there is one of this idempotency key, that one, and `false`.
+    pub async fn add_matrix(&self, new: &NewMatrix) -> Result<(StoredMatrix, bool)> {
+        let what = "store the matrix";
+        let id = MatrixId(RunId::new(now()));
+        let added = sqlx::query(
+            "INSERT INTO matrices (id, created_at, status, request, repository, attempt, cancel, owner, idempotency_key) \
+             VALUES ($1, $2, 'queued', $3, $4, 0, 0, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
+        )
+        .bind(id.as_str())
+        .bind(now())
+        .bind(&new.request)
+        .bind(&new.repository)
+        .bind(&new.owner)
+        .bind(new.idempotency_key.clone())
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        let found = match (added.rows_affected(), &new.idempotency_key) {
+            (0, Some(key)) => self.matrix_where("idempotency_key", key).await?,
+            _ => self.matrix(&id).await?,
+        };
+        let stored = found.ok_or_else(|| Error::infrastructure(what).cause("it is not there"))?;
+        Ok((stored, added.rows_affected() > 0))
+    }
+
+    pub async fn matrix(&self, id: &MatrixId) -> Result<Option<StoredMatrix>> {
+        self.matrix_where("id", id.as_str()).await
+    }
+
+    async fn matrix_where(
+        &self,
+        column: &'static str,
+        value: &str,
+    ) -> Result<Option<StoredMatrix>> {
+        let statement = format!("SELECT {COLUMNS} FROM matrices WHERE {column} = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(value)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|e| failure("read the matrix", &e))?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The newest first.
+    pub async fn matrices(&self, filter: &MatrixFilter) -> Result<Vec<StoredMatrix>> {
+        let conditions = [
+            ("status", '=', filter.status.map(WorkStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("repository", '=', filter.repository.as_deref()),
+            ("id", '<', filter.before.as_ref().map(MatrixId::as_str)),
+        ];
+        let statement = format!("SELECT {COLUMNS} FROM matrices");
+        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = rows.await.map_err(|e| failure("list the matrices", &e))?;
+        rows.iter().map(read).collect()
+    }
+
+    /// How many cells of these matrices are known: of all from the oldest to the newest.
+    pub async fn cell_counts(
+        &self,
+        oldest: &MatrixId,
+        newest: &MatrixId,
+    ) -> Result<BTreeMap<String, i64>> {
+        let failed = |e: &sqlx::Error| failure("count the cells of the matrices", e);
+        let rows = sqlx::query(
+            "SELECT matrix, COUNT(*) AS cells FROM matrix_cells WHERE matrix >= $1 AND matrix <= $2 GROUP BY matrix",
+        )
+        .bind(oldest.as_str())
+        .bind(newest.as_str())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        let read = |row: &AnyRow| -> std::result::Result<(String, i64), sqlx::Error> {
+            Ok((row.try_get("matrix")?, row.try_get("cells")?))
+        };
+        let counts: std::result::Result<BTreeMap<String, i64>, sqlx::Error> =
+            rows.iter().map(read).collect();
+        counts.map_err(|e| failed(&e))
+    }
+
+    /// Forgets a matrix that has ended; `false` where it has not.
+    pub async fn delete_matrix(&self, id: &MatrixId) -> Result<bool> {
+        let what = "delete the matrix";
+        let deleted = sqlx::query(
+            "DELETE FROM matrices WHERE id = $1 AND status NOT IN ('queued', 'running')",
+        )
+        .bind(id.as_str())
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        if deleted.rows_affected() == 0 {
+            return Ok(false);
+        }
+        sqlx::query("DELETE FROM matrix_cells WHERE matrix = $1")
+            .bind(id.as_str())
+            .execute(&self.pool)
+            .await
+            .map_err(|e| failure(what, &e))?;
+        Ok(true)
+    }
+
+    /// Adds a cell of the attempt that a worker makes, in place of one that failed; refused where another worker has taken the
+    /// matrix since.
+    pub async fn add_cell(
+        &self,
+        taken: &Attempt,
+        [tests, patch]: [&str; 2],
+        result: &str,
+    ) -> Result<()> {
+        let what = "store a cell of the matrix";
+        let added = sqlx::query(
+            "INSERT INTO matrix_cells (matrix, tests, patch, result) SELECT id, $3, $4, $5 FROM matrices \
+             WHERE id = $1 AND attempt = $2 AND status = 'running' \
+             ON CONFLICT (matrix, tests, patch) DO UPDATE SET result = excluded.result",
+        )
+        .bind(taken.id.as_str())
+        .bind(taken.number)
+        .bind(tests)
+        .bind(patch)
+        .bind(result)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        match added.rows_affected() {
+            0 => Err(Error::infrastructure(what).cause("another worker has taken the matrix")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The results of all cells that are known.
+    pub async fn cells(&self, id: &MatrixId) -> Result<Vec<String>> {
+        let what = "read the cells of the matrix";
+        let rows =
+            sqlx::query("SELECT result FROM matrix_cells WHERE matrix = $1 ORDER BY tests, patch")
+                .bind(id.as_str())
+                .fetch_all(&self.pool)
+                .await
+                .map_err(|e| failure(what, &e))?;
+        let results = rows.iter().map(|row| row.try_get("result"));
+        let results: std::result::Result<Vec<String>, sqlx::Error> = results.collect();
+        results.map_err(|e| failure(what, &e))
+    }
+}
+
+fn read(row: &AnyRow) -> Result<StoredMatrix> {
+    let read = || -> std::result::Result<StoredMatrix, sqlx::Error> {
+        Ok(StoredMatrix {
+            id: MatrixId(RunId::stored(row.try_get("id")?)),
+            created_at: row.try_get("created_at")?,
+            started_at: row.try_get("started_at")?,
+            ended_at: row.try_get("ended_at")?,
+            status: WorkStatus::of(row)?,
+            request: row.try_get("request")?,
+            repository: row.try_get("repository")?,
+            owner: row.try_get("owner")?,
+            attempt: row.try_get("attempt")?,
+            cancel: row.try_get::<i64, _>("cancel")? != 0,
+            message: row.try_get("message")?,
+        })
+    };
+    read().map_err(|e| failure("read a matrix", &e))
+}

@@ -1,0 +1,178 @@
+//! Keeps runs and their trajectories: in SQLite, embedded, or in Postgres, by the same statements.
+//!
+//! What waits to be worked on is known to the queue ([`crate`]) as well; what a run is and what became of it is
+//! here alone.
+
+mod artifacts;
+mod comparisons;
+mod events;
+mod failure;
+mod github;
+mod gradings;
+mod lists;
+mod matrices;
+mod migration_lock;
+mod model_usage;
+mod pool;
+mod queue_state;
+mod retention;
+mod returns;
+mod runs;
+mod shares;
+mod tokens;
+mod work;
+mod workers;
+
+use std::path::Path;
+use std::str::FromStr;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AnyPool, PgPool, SqlitePool};
+
+use failure::failure;
+use testwright_config::error::{Error, Result};
+
+pub use artifacts::StoredArtifact;
+pub use comparisons::{
+    AskedComparison, ComparisonClaim, ComparisonFilter, ComparisonReport, NewComparison,
+    StoredComparison,
+};
+pub use events::StoredEvent;
+pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
+pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
+pub use matrices::{MatrixFilter, MatrixId, NewMatrix, StoredMatrix};
+pub use model_usage::{BatchBudget, StoreQuota};
+pub use queue_state::QueueState;
+pub use retention::{KeptFiles, Removed};
+pub use runs::{Filter, NewRun, RunId, RunStatus, StoredRun, now, timestamp};
+pub use tokens::{Scope, Token};
+pub use work::{Attempt, AttemptResults, WorkKind, WorkStatus};
+pub use workers::StoredWorker;
+
+/// Bytes that show whether the database can be written.
+const WRITE_PROBE_BYTES: usize = 8 << 10;
+
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: AnyPool,
+    /// The same database, for the queue.
+    database: Database,
+}
+
+#[derive(Debug, Clone)]
+pub enum Database {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+impl Store {
+    /// Opens `sqlite:PATH` (made if it is not there) or `postgres://…`, and brings its tables up to date.
+    pub async fn open(url: &str) -> Result<Self> {
+        let failed =
+            |error: sqlx::Error| failure(&format!("open the database {}", redacted(url)), &error);
+        sqlx::any::install_default_drivers();
+        let (database, _lock) = match url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("sqlite") => {
+                let options = SqliteConnectOptions::from_str(url)
+                    .map_err(failed)?
+                    .create_if_missing(true)
+                    .journal_mode(SqliteJournalMode::Wal)
+                    .synchronous(SqliteSynchronous::Full)
+                    .busy_timeout(std::time::Duration::from_secs(30));
+                let lock = migration_lock::lock(options.get_filename()).await?;
+                let pool = pool::options().connect_with(options).await;
+                let pool = pool.map_err(failed)?;
+                (Database::Sqlite(pool), lock)
+            }
+            Some("postgres" | "postgresql") => {
+                let pool = pool::options().connect(url).await.map_err(failed)?;
+                (Database::Postgres(pool), None)
+            }
+            _ => {
+                return Err(Error::usage(format!("open the database {}", redacted(url)))
+                    .cause("it is neither SQLite nor Postgres")
+                    .hint("write sqlite:FILE or postgres://USER@HOST/NAME"));
+            }
+        };
+        let is_sqlite = matches!(database, Database::Sqlite(_));
+        let pool = pool::options()
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    if is_sqlite {
+                        let pragmas = "PRAGMA busy_timeout = 30000; PRAGMA synchronous = FULL";
+                        sqlx::raw_sql(pragmas).execute(connection).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .connect(url)
+            .await
+            .map_err(failed)?;
+        let store = Store { pool, database };
+        let migrated = migrations().run(&store.pool).await;
+        migrated.map_err(|error| failure("bring the database up to date", &error))?;
+        Ok(store)
+    }
+
+    /// The embedded one, in a folder.
+    pub fn url_in(folder: &Path) -> String {
+        format!("sqlite:{}", folder.join("testwright.db").display())
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Does the database answer?
+    pub async fn health(&self) -> Result<()> {
+        let answered = sqlx::query("SELECT 1").execute(&self.pool).await;
+        answered
+            .map(drop)
+            .map_err(|e| failure("reach the database", &e))
+    }
+
+    /// Can the database be written? A write that is as large as a few rows.
+    pub async fn check_write(&self) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO write_probes (name, content) VALUES ('readiness', $1) \
+             ON CONFLICT (name) DO UPDATE SET content = excluded.content",
+        )
+        // SQLite writes nothing if the content is the same.
+        .bind(format!("{:016}", now()).repeat(WRITE_PROBE_BYTES / 16))
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("write to the database", &e))
+    }
+}
+
+fn migrations() -> sqlx::migrate::Migrator {
+    let mut migrations = sqlx::migrate!("src/store/migrations");
+    // The queue's are in the same table.
+    migrations.set_ignore_missing(true);
+    migrations
+}
+
+/// What of it may be told: where the database is, neither who asks for it nor by what password or options.
+fn redacted(url: &str) -> String {
+    let hidden = "…";
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return hidden.to_owned();
+    };
+    let (rest, _) = rest.split_once('?').unwrap_or((rest, ""));
+    match scheme {
+        "sqlite" => format!("sqlite:{rest}"),
+        "postgres" | "postgresql" => {
+            // A password that was written as it is may hold any character: the last @ ends it.
+            let place = rest.trim_start_matches('/');
+            let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+            let port = place
+                .split('/')
+                .next()
+                .and_then(|host| host.rsplit_once(':'));
+            let is_place = port.is_none_or(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+            format!("{scheme}://{}", if is_place { place } else { hidden })
+        }
+        _ => hidden.to_owned(),
+    }
+}

@@ -1,0 +1,248 @@
+//! What models may use, all workers together: requests and tokens a minute, dollars a day, dollars of a batch of runs. A call
+//! of a worker that dies keeps what was reserved for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::runs::now;
+use super::{Store, failure};
+use testwright_config::error::Result;
+use testwright_config::settings::ModelLimits;
+use testwright_models::price::price_names;
+use testwright_models::quota::{CallCost, Quota, Reservation};
+use testwright_models::{ModelError, ModelName};
+
+/// Begins the scope of a batch.
+const BATCH: &str = "batch ";
+/// Forgets what a batch has cost.
+pub(super) const FORGET_BATCH: &str = "DELETE FROM model_usage WHERE scope = 'batch ' || $1";
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 24 * 60 * MINUTE;
+
+/// A batch of runs whose dollars are counted together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchBudget {
+    pub batch: String,
+    /// How many there may be.
+    pub dollars: Option<f64>,
+}
+
+/// The limits of the settings, and of a batch, counted in the store.
+#[derive(Debug, Clone)]
+pub struct StoreQuota {
+    pub store: Store,
+    /// By the model's name.
+    pub limits: BTreeMap<String, ModelLimits>,
+    pub budget: Option<BatchBudget>,
+}
+
+/// What is counted together, and how much of it there may be.
+struct Window {
+    scope: String,
+    requests: Option<u64>,
+    tokens: Option<u64>,
+    dollars: Option<f64>,
+    ends_at: Option<i64>,
+}
+
+impl StoreQuota {
+    /// The limits of a model, found as its price is, and the name that they have.
+    fn of(&self, model: &ModelName) -> Option<(&str, &ModelLimits)> {
+        let names = price_names(model);
+        let found = names
+            .iter()
+            .find_map(|name| self.limits.get_key_value(*name));
+        found.map(|(name, limits)| (name.as_str(), limits))
+    }
+
+    /// Is there a limit in dollars for calls of this model?
+    pub fn limits_dollars(&self, model: &ModelName) -> bool {
+        let a_day = self
+            .of(model)
+            .and_then(|(_, limits)| limits.dollars_per_day);
+        let of_batch = self.budget.as_ref().and_then(|budget| budget.dollars);
+        a_day.or(of_batch).is_some()
+    }
+
+    /// Those whose end is not waited for.
+    fn budgets(&self, model: &ModelName, now: i64) -> Vec<Window> {
+        let of_dollars = |scope, dollars, ends_at| Window {
+            scope,
+            requests: None,
+            tokens: None,
+            dollars,
+            ends_at,
+        };
+        let (model, limits) = self.of(model).unzip();
+        let model = model.unwrap_or_default();
+        let a_day = limits.and_then(|limits| limits.dollars_per_day);
+        let day = now / DAY;
+        let of_day = a_day.map(|dollars| {
+            let scope = format!("day {day} {model}");
+            of_dollars(scope, Some(dollars), Some((day + 1) * DAY))
+        });
+        let of_batch = self
+            .budget
+            .as_ref()
+            .map(|budget| of_dollars(format!("{BATCH}{}", budget.batch), budget.dollars, None));
+        of_day.into_iter().chain(of_batch).collect()
+    }
+
+    fn minute(&self, model: &ModelName, now: i64) -> Option<Window> {
+        let (model, limits) = self.of(model)?;
+        let minute = now / MINUTE;
+        let is_limited = limits.requests_per_minute.is_some() || limits.tokens_per_minute.is_some();
+        is_limited.then(|| Window {
+            scope: format!("minute {minute} {model}"),
+            requests: limits.requests_per_minute,
+            tokens: limits.tokens_per_minute,
+            dollars: None,
+            ends_at: Some((minute + 1) * MINUTE),
+        })
+    }
+}
+
+#[async_trait]
+impl Quota for StoreQuota {
+    async fn reserve(
+        &self,
+        model: &ModelName,
+        most: CallCost,
+    ) -> std::result::Result<Reservation, ModelError> {
+        let mut reserved = Reservation {
+            call: 0,
+            most,
+            scopes: Vec::new(),
+        };
+        // Who waits has nothing set aside: it may be ended meanwhile.
+        while let Some(window) = self.minute(model, now()) {
+            let is_counted = self.store.use_model(&window, most).await;
+            if is_counted.map_err(unusable)? {
+                reserved.scopes.push(window.scope);
+                break;
+            }
+            let left = window.ends_at.unwrap_or_default() - now();
+            tokio::time::sleep(Duration::from_millis(left.clamp(1, MINUTE).unsigned_abs())).await;
+        }
+        for window in self.budgets(model, now()) {
+            let is_counted = self.store.use_model(&window, most).await.map_err(unusable);
+            if matches!(is_counted, Ok(true)) {
+                reserved.scopes.push(window.scope);
+                continue;
+            }
+            // No call is made: nothing of it is to count.
+            self.settle(&reserved, CallCost::default()).await?;
+            is_counted?;
+            return Err(ModelError::CeilingReached(format!(
+                "the next call could cost ${:.4}, and less is left of ${} ({})",
+                most.dollars,
+                window.dollars.unwrap_or_default(),
+                window.scope
+            )));
+        }
+        Ok(reserved)
+    }
+
+    async fn settle(
+        &self,
+        reserved: &Reservation,
+        used: CallCost,
+    ) -> std::result::Result<(), ModelError> {
+        for scope in &reserved.scopes {
+            let settled = self.store.settle_model(scope, reserved.most, used).await;
+            settled.map_err(unusable)?;
+        }
+        Ok(())
+    }
+}
+
+/// A database that does not answer is asked again, as a model's service is.
+fn unusable(error: testwright_config::error::Error) -> ModelError {
+    ModelError::Transient {
+        message: error.with_cause(),
+        after: None,
+        unbilled: true,
+    }
+}
+
+fn microdollars(dollars: f64) -> i64 {
+    (dollars * 1e6).ceil() as i64
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl Store {
+    /// Counts a call, unless it would be more than there may be. One that is larger than a minute's tokens has a minute of its
+    /// own.
+    async fn use_model(&self, window: &Window, most: CallCost) -> Result<bool> {
+        let failed = |e: &sqlx::Error| failure("count the calls of a model", e);
+        let made = sqlx::query(
+            "INSERT INTO model_usage (scope, requests, tokens, microdollars, ends_at) VALUES ($1, 0, 0, 0, $2) \
+             ON CONFLICT (scope) DO NOTHING",
+        )
+        .bind(&window.scope)
+        .bind(window.ends_at)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        if made.rows_affected() > 0 {
+            // Calls that go on may still be settled.
+            sqlx::query("DELETE FROM model_usage WHERE ends_at < $1")
+                .bind(now() - DAY)
+                .execute(&self.pool)
+                .await
+                .map_err(|e| failed(&e))?;
+        }
+        let used = sqlx::query(
+            "UPDATE model_usage SET requests = requests + 1, tokens = tokens + $2, microdollars = microdollars + $3 \
+             WHERE scope = $1 AND requests < $4 AND (tokens = 0 OR tokens + $2 <= $5) AND microdollars + $3 <= $6",
+        )
+        .bind(&window.scope)
+        .bind(whole(most.tokens))
+        .bind(microdollars(most.dollars))
+        .bind(window.requests.map_or(i64::MAX, whole))
+        .bind(window.tokens.map_or(i64::MAX, whole))
+        .bind(window.dollars.map_or(i64::MAX, |most| (most * 1e6) as i64))
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        Ok(used.rows_affected() > 0)
+    }
+
+    async fn settle_model(&self, scope: &str, reserved: CallCost, used: CallCost) -> Result<()> {
+        sqlx::query(
+            "UPDATE model_usage SET tokens = tokens + $2, microdollars = microdollars + $3 WHERE scope = $1",
+        )
+        .bind(scope)
+        .bind(whole(used.tokens) - whole(reserved.tokens))
+        .bind(microdollars(used.dollars) - microdollars(reserved.dollars))
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("count the calls of a model", &e))
+    }
+
+    /// Dollars that batches of runs have cost, reservations included.
+    pub async fn batch_dollars(&self, batches: &[&str]) -> Result<BTreeMap<String, f64>> {
+        let failed = |e: &sqlx::Error| failure("read what was spent", e);
+        let scopes: Vec<String> = batches.iter().map(|b| format!("{BATCH}{b}")).collect();
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let spent = "SELECT scope, microdollars FROM model_usage WHERE scope IN";
+        let rows = self.of_all(spent, &scopes, "").await;
+        let rows = rows.map_err(|e| failed(&e))?;
+        let read = |row: &AnyRow| {
+            let scope: String = row.try_get("scope")?;
+            let spent: i64 = row.try_get("microdollars")?;
+            let batch = scope.strip_prefix(BATCH).unwrap_or(&scope);
+            Ok((batch.to_owned(), spent as f64 / 1e6))
+        };
+        let spent: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
+        spent.map_err(|e| failed(&e))
+    }
+}

@@ -1,0 +1,78 @@
+//! How many runs there are of each status, how long the oldest one waits, and whether the tables are those of this program.
+
+use sqlx::Row;
+
+use super::{RunStatus, Store, failure, migrations, now};
+use testwright_config::error::{Error, Result};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueState {
+    /// Every status, those of no run as well.
+    pub by_status: Vec<(RunStatus, i64)>,
+    /// Milliseconds since 1970: when the oldest run that waits was made.
+    pub oldest: Option<i64>,
+}
+
+impl QueueState {
+    pub fn count(&self, status: RunStatus) -> i64 {
+        let found = self.by_status.iter().find(|(s, _)| *s == status);
+        found.map_or(0, |(_, count)| *count)
+    }
+
+    /// Milliseconds.
+    pub fn oldest_age(&self) -> Option<i64> {
+        self.oldest.map(|oldest| (now() - oldest).max(0))
+    }
+}
+
+impl Store {
+    pub async fn queue_state(&self) -> Result<QueueState> {
+        let what = "count the runs";
+        let rows = sqlx::query(
+            "SELECT status, COUNT(*) AS count, MIN(created_at) AS oldest FROM runs GROUP BY status",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        let mut state = QueueState {
+            by_status: RunStatus::ALL.map(|status| (status, 0)).to_vec(),
+            oldest: None,
+        };
+        for row in &rows {
+            let read = || -> std::result::Result<(String, i64, i64), sqlx::Error> {
+                Ok((
+                    row.try_get("status")?,
+                    row.try_get("count")?,
+                    row.try_get("oldest")?,
+                ))
+            };
+            let (status, count, oldest) = read().map_err(|e| failure(what, &e))?;
+            let known = state.by_status.iter_mut();
+            for (_, counted) in known.filter(|(known, _)| known.as_str() == status) {
+                *counted = count;
+            }
+            if status == RunStatus::Queued.as_str() {
+                state.oldest = Some(oldest);
+            }
+        }
+        Ok(state)
+    }
+
+    /// Fails where the database lacks a table or a column that this program needs.
+    pub async fn check_migrations(&self) -> Result<()> {
+        let what = "compare the database with this program";
+        let rows = sqlx::query("SELECT version FROM _sqlx_migrations WHERE success")
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|e| failure(what, &e))?;
+        let applied: std::result::Result<Vec<i64>, sqlx::Error> =
+            rows.iter().map(|row| row.try_get("version")).collect();
+        let applied = applied.map_err(|e| failure(what, &e))?;
+        match migrations().iter().find(|m| !applied.contains(&m.version)) {
+            None => Ok(()),
+            Some(missing) => Err(Error::infrastructure(what)
+                .cause(format!("migration {} was not applied", missing.version))
+                .hint("restart the server: it applies migrations when it starts")),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Removes what ended long ago, with all that came of it; files of what ended first, where they are to make room; and what
+//! stood for all of it in the queue.
+
+use std::time::Duration;
+
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::artifacts::MARK_REMOVED;
+use super::model_usage::FORGET_BATCH;
+use super::runs::RunId;
+use super::{Database, Store, failure};
+use testwright_config::error::Result;
+
+/// What is removed in one transaction: others are not kept waiting.
+const BATCH: i64 = 100;
+const REMOVE_FILES: &str = "DELETE FROM artifacts WHERE run = $1";
+
+/// A table of what comes to an end.
+struct Ending {
+    table: &'static str,
+    has_ended: &'static str,
+    /// When it ended, if it has.
+    ended_at: &'static str,
+    /// What removes all that came of one; `$1` is its id.
+    rest: &'static [&'static str],
+}
+
+const RUNS: Ending = Ending {
+    table: "runs",
+    // A comparison that goes on would make them anew.
+    has_ended: "status NOT IN ('queued', 'running') AND NOT EXISTS \
+                (SELECT 1 FROM comparisons WHERE comparisons.id = runs.batch AND comparisons.status IN ('queued', 'running'))",
+    ended_at: "ended_at",
+    rest: &[
+        "DELETE FROM events WHERE run = $1",
+        MARK_REMOVED,
+        REMOVE_FILES,
+    ],
+};
+const COMPARISONS: Ending = Ending {
+    table: "comparisons",
+    // One that a command makes has none.
+    has_ended: "COALESCE(status, 'done') NOT IN ('queued', 'running')",
+    // A command that was killed told no end: that of the last of its runs, where none goes on.
+    ended_at: "COALESCE(ended_at, CASE WHEN status IS NULL AND NOT EXISTS \
+               (SELECT 1 FROM runs WHERE runs.batch = comparisons.id AND runs.status IN ('queued', 'running')) \
+               THEN (SELECT COALESCE(MAX(runs.ended_at), comparisons.created_at) FROM runs WHERE runs.batch = comparisons.id) END)",
+    rest: &[
+        MARK_REMOVED,
+        REMOVE_FILES,
+        FORGET_BATCH,
+        "DELETE FROM shares WHERE batch = $1",
+    ],
+};
+const MATRICES: Ending = Ending {
+    table: "matrices",
+    has_ended: "status NOT IN ('queued', 'running')",
+    ended_at: "ended_at",
+    rest: &["DELETE FROM matrix_cells WHERE matrix = $1"],
+};
+const GRADINGS: Ending = Ending {
+    table: "gradings",
+    has_ended: "status NOT IN ('queued', 'running')",
+    ended_at: "ended_at",
+    rest: &["DELETE FROM graded_predictions WHERE grading = $1"],
+};
+
+/// How many of each were removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    pub runs: u64,
+    pub comparisons: u64,
+    pub matrices: u64,
+    pub gradings: u64,
+}
+
+/// The files of a run or a comparison that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFiles {
+    pub of: RunId,
+    pub ended_at: i64,
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Removes what ended before a time, with all that came of it. What is in the artifact store is marked for removal. What was
+    /// taken up again meanwhile stays.
+    pub async fn remove_ended_before(&self, time: i64) -> Result<Removed> {
+        Ok(Removed {
+            runs: self.remove_all(&RUNS, time).await?,
+            comparisons: self.remove_all(&COMPARISONS, time).await?,
+            matrices: self.remove_all(&MATRICES, time).await?,
+            gradings: self.remove_all(&GRADINGS, time).await?,
+        })
+    }
+
+    async fn remove_all(&self, ending: &Ending, time: i64) -> Result<u64> {
+        let mut removed = 0;
+        loop {
+            let (found, gone) = self.remove_batch(ending, time).await?;
+            removed += gone;
+            if found < BATCH as u64 || gone == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+
+    async fn remove_batch(&self, ending: &Ending, time: i64) -> Result<(u64, u64)> {
+        let Ending {
+            table,
+            has_ended,
+            ended_at,
+            rest,
+        } = ending;
+        let failed = |error: sqlx::Error| failure(&format!("remove old {table}"), &error);
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        let found = format!(
+            "SELECT id FROM {table} WHERE {ended_at} < $1 AND {has_ended} ORDER BY {ended_at} LIMIT $2"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(found))
+            .bind(time)
+            .bind(BATCH)
+            .fetch_all(&mut *transaction)
+            .await
+            .map_err(failed)?;
+        let mut removed = 0;
+        for row in &rows {
+            let id: String = row.try_get("id").map_err(failed)?;
+            let one =
+                format!("DELETE FROM {table} WHERE id = $1 AND {ended_at} < $2 AND {has_ended}");
+            let gone = sqlx::query(sqlx::AssertSqlSafe(one))
+                .bind(&id)
+                .bind(time)
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed)?;
+            if gone.rows_affected() > 0 {
+                for statement in *rest {
+                    let came_of_it = sqlx::query(*statement).bind(&id);
+                    came_of_it
+                        .execute(&mut *transaction)
+                        .await
+                        .map_err(failed)?;
+                }
+                removed += 1;
+            }
+        }
+        transaction.commit().await.map_err(failed)?;
+        Ok((rows.len() as u64, removed))
+    }
+
+    /// Bytes of all files of runs and comparisons; content that several have counts once.
+    pub async fn artifact_bytes(&self) -> Result<u64> {
+        let bytes: i64 = sqlx::query_scalar(
+            "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT DISTINCT digest, bytes FROM artifacts) contents",
+        )
+        .fetch_one(&self.pool)
+        .await
+        .map_err(|e| failure("measure the files of runs", &e))?;
+        Ok(u64::try_from(bytes).unwrap_or(0))
+    }
+
+    /// Runs and comparisons that have ended and have files: at most so many, those that ended first.
+    pub async fn oldest_files(&self, most: i64) -> Result<Vec<KeptFiles>> {
+        let failed = |error: sqlx::Error| failure("list the oldest files of runs", &error);
+        let of = |Ending {
+                      table,
+                      has_ended,
+                      ended_at,
+                      ..
+                  }: &Ending| {
+            format!(
+                "SELECT id, {ended_at} AS ended_at FROM {table} WHERE {ended_at} IS NOT NULL AND {has_ended}"
+            )
+        };
+        let statement = format!(
+            "SELECT ended.id AS id, MIN(ended.ended_at) AS since, CAST(SUM(artifacts.bytes) AS BIGINT) AS bytes \
+             FROM artifacts JOIN ({} UNION ALL {}) ended ON ended.id = artifacts.run \
+             GROUP BY ended.id ORDER BY since, id LIMIT $1",
+            of(&RUNS),
+            of(&COMPARISONS)
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(most)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed)?;
+        let read = |row: &AnyRow| {
+            let bytes: i64 = row.try_get("bytes")?;
+            Ok(KeptFiles {
+                of: RunId::stored(row.try_get("id")?),
+                ended_at: row.try_get("since")?,
+                bytes: u64::try_from(bytes).unwrap_or(0),
+            })
+        };
+        let files: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
+        files.map_err(failed)
+    }
+
+    /// A run or a comparison has no files from now on; their content is marked for removal.
+    pub async fn remove_files(&self, of: &RunId) -> Result<()> {
+        let failed = |error: sqlx::Error| failure("remove the files of a run", &error);
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        for statement in [MARK_REMOVED, REMOVE_FILES] {
+            let files = sqlx::query(statement).bind(of.as_str());
+            files.execute(&mut *transaction).await.map_err(failed)?;
+        }
+        transaction.commit().await.map_err(failed)
+    }
+
+    /// Removes the messages of a queue that were done longer ago than this: how many. apalis keeps them for ever.
+    pub async fn remove_messages(&self, queue: &str, age: Duration) -> Result<u64> {
+        let ended = match self.database() {
+            Database::Sqlite(_) => {
+                "Jobs WHERE done_at < CAST(strftime('%s', 'now') AS INTEGER) - $2"
+            }
+            Database::Postgres(_) => "apalis.jobs WHERE done_at < now() - $2 * INTERVAL '1 second'",
+        };
+        let statement = format!(
+            "DELETE FROM {ended} AND job_type = $1 \
+             AND (status IN ('Done', 'Killed') OR (status = 'Failed' AND attempts >= max_attempts))"
+        );
+        let removed = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(queue.to_owned())
+            .bind(i64::try_from(age.as_secs()).unwrap_or(i64::MAX))
+            .execute(&self.pool)
+            .await;
+        removed
+            .map(|removed| removed.rows_affected())
+            .map_err(|e| failure("remove old messages of the queue", &e))
+    }
+}

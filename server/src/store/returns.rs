@@ -1,0 +1,65 @@
+//! Work that goes back to the queue because the machine lacks something: it waits for a while, longer each time.
+
+use std::time::Duration;
+
+use sqlx::Row;
+
+use super::runs::now;
+use super::work::{Attempt, WorkKind};
+use super::{Store, failure};
+use testwright_config::error::Result;
+
+/// Milliseconds before work that was returned for the first time is taken again; twice as long each time.
+const FIRST_DELAY: i64 = 5_000;
+/// How often the delay doubles: up to 640 seconds.
+const MAX_DOUBLINGS: i64 = 7;
+/// How often work is returned by machines that seem well: the fault may be its own.
+const MAX_RETURNS: i64 = 20;
+
+impl Store {
+    /// Returns work to the queue, or ends it if it was cancelled. Such an attempt does not count. Work that was returned too
+    /// often stays as it is, unless the machine `is_sick`: `false` then, and if another worker has it.
+    pub async fn return_to_queue(
+        &self,
+        taken: &Attempt,
+        reason: &str,
+        is_sick: bool,
+    ) -> Result<bool> {
+        let statement = format!(
+            "UPDATE {} SET status = CASE WHEN cancel = 1 THEN 'cancelled' ELSE 'queued' END, \
+             ended_at = CASE WHEN cancel = 1 THEN $3 ELSE ended_at END, returns = returns + 1, return_reason = $4, \
+             not_before = $3 + {FIRST_DELAY} * (1 << CAST(CASE WHEN returns < {MAX_DOUBLINGS} THEN returns ELSE {MAX_DOUBLINGS} END AS INTEGER)) \
+             WHERE id = $1 AND attempt = $2 AND status = 'running' AND returns < $5",
+            taken.kind.table()
+        );
+        let returned = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(taken.id.as_str())
+            .bind(taken.number)
+            .bind(now())
+            .bind(reason)
+            .bind(if is_sick { i64::MAX } else { MAX_RETURNS })
+            .execute(&self.pool)
+            .await
+            .map_err(|e| failure("return the work to the queue", &e))?;
+        Ok(returned.rows_affected() > 0)
+    }
+
+    /// How long until some of the work that waits may be taken; `None` if none waits.
+    pub async fn next_work_in(&self) -> Result<Option<Duration>> {
+        let failed = |e: &sqlx::Error| failure("see what waits", e);
+        let of_kind = |kind: WorkKind| {
+            let table = kind.table();
+            format!("SELECT MIN(not_before) AS first FROM {table} WHERE status = 'queued'")
+        };
+        let statement = format!(
+            "SELECT MIN(first) AS first FROM ({}) waiting",
+            WorkKind::ALL.map(of_kind).join(" UNION ALL ")
+        );
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .fetch_one(&self.pool)
+            .await
+            .map_err(|e| failed(&e))?;
+        let first: Option<i64> = row.try_get("first").map_err(|e| failed(&e))?;
+        Ok(first.map(|first| Duration::from_millis((first - now()).max(0).unsigned_abs())))
+    }
+}

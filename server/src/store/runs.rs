@@ -1,0 +1,327 @@
+//! Runs: what was asked for, where each is, and what came of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+
+/// Sorts by the time at which the run was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(String);
+
+impl RunId {
+    /// Milliseconds in base 16 and 8 random characters.
+    pub fn new(now: i64) -> Self {
+        let random = std::iter::repeat_with(fastrand::alphanumeric).take(8);
+        RunId(format!(
+            "{now:011x}{}",
+            random.collect::<String>().to_lowercase()
+        ))
+    }
+
+    /// One that came in from outside: what is no id names no run.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_id = text.len() == 19
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        is_id.then(|| RunId(text.to_owned()))
+    }
+
+    /// As it was stored.
+    pub(super) fn stored(text: String) -> Self {
+        RunId(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// It waits for a worker.
+    Queued,
+    Running,
+    /// A test was accepted.
+    Accepted,
+    /// A test was handed in, and the gate found fault; or less speaks for it than was asked for.
+    Refused,
+    /// No test within the limits, or the approach had none.
+    Nothing,
+    /// The machine, the model service or the issue's address failed: it says nothing of the approach.
+    Infrastructure,
+    Cancelled,
+}
+
+impl RunStatus {
+    pub const ALL: [RunStatus; 7] = [
+        RunStatus::Queued,
+        RunStatus::Running,
+        RunStatus::Accepted,
+        RunStatus::Refused,
+        RunStatus::Nothing,
+        RunStatus::Infrastructure,
+        RunStatus::Cancelled,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Queued => "queued",
+            RunStatus::Running => "running",
+            RunStatus::Accepted => "accepted",
+            RunStatus::Refused => "refused",
+            RunStatus::Nothing => "nothing",
+            RunStatus::Infrastructure => "infrastructure",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// It came to no result, and can go on.
+    pub fn may_be_retried(self) -> bool {
+        matches!(self, RunStatus::Infrastructure | RunStatus::Cancelled)
+    }
+
+    pub fn has_ended(self) -> bool {
+        !matches!(self, RunStatus::Queued | RunStatus::Running)
+    }
+}
+
+/// One to be stored.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// As JSON.
+    pub request: String,
+    /// What the issue is called, as far as that is known; a worker that has read the issue knows better.
+    pub title: String,
+    pub repository: String,
+    pub approach: String,
+    pub model: String,
+    pub idempotency_key: Option<String>,
+    /// Who asked for it.
+    pub owner: String,
+    /// The comparison or other batch to which it belongs; empty: none.
+    pub batch: String,
+    /// The span of the request, as in the header of this name.
+    pub traceparent: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRun {
+    pub id: RunId,
+    /// Milliseconds since 1970, UTC, here and below.
+    pub created_at: i64,
+    pub started_at: Option<i64>,
+    pub ended_at: Option<i64>,
+    pub status: RunStatus,
+    pub request: String,
+    pub title: String,
+    pub repository: String,
+    pub approach: String,
+    pub model: String,
+    pub attempt: i64,
+    pub cancel: bool,
+    pub patch: Option<String>,
+    pub record: Option<String>,
+    pub owner: String,
+    pub batch: String,
+    pub traceparent: Option<String>,
+    /// How often it went back to the queue because a machine lacked something.
+    pub returns: i64,
+    /// Why it did so last.
+    pub return_reason: Option<String>,
+    /// No worker takes it before this time.
+    pub not_before: i64,
+}
+
+impl StoredRun {
+    /// `run.json`, or what stands for it; null where there is none.
+    pub fn record_value(&self) -> Value {
+        let record = self.record.as_deref();
+        let value = record.and_then(|record| serde_json::from_str(record).ok());
+        value.unwrap_or_default()
+    }
+
+    /// Why it went back to the queue, as long as it has not ended.
+    pub fn return_reason(&self) -> Option<&str> {
+        let reason = self.return_reason.as_deref();
+        reason.filter(|_| !self.status.has_ended())
+    }
+
+    /// The time before which no worker takes it, if that is to come.
+    pub fn waits_until(&self) -> Option<i64> {
+        let waits = self.status == RunStatus::Queued && self.not_before > now();
+        waits.then_some(self.not_before)
+    }
+}
+
+/// Which runs are listed.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub status: Option<RunStatus>,
+    pub owner: Option<String>,
+    pub repository: Option<String>,
+    pub approach: Option<String>,
+    pub model: Option<String>,
+    /// Those of a comparison.
+    pub batch: Option<RunId>,
+    /// Those that were made before this one.
+    pub before: Option<RunId>,
+    pub limit: u32,
+}
+
+const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, title, repository, approach, model, attempt, \
+                       cancel, patch, record, owner, batch, traceparent, returns, return_reason, not_before";
+
+impl Store {
+    /// Adds a run; where there is one of this idempotency key, that one, and `false`.
+    pub async fn add_run(&self, new: &NewRun) -> Result<(StoredRun, bool)> {
+        let now = now();
+        let id = RunId::new(now);
+        let added = sqlx::query(
+            "INSERT INTO runs (id, created_at, status, request, title, repository, approach, model, attempt, cancel, \
+             idempotency_key, owner, batch, traceparent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $10, $11, $12) ON CONFLICT (idempotency_key) DO NOTHING",
+        )
+        .bind(id.as_str())
+        .bind(now)
+        .bind(RunStatus::Queued.as_str())
+        .bind(&new.request)
+        .bind(&new.title)
+        .bind(&new.repository)
+        .bind(&new.approach)
+        .bind(&new.model)
+        .bind(new.idempotency_key.clone())
+        .bind(&new.owner)
+        .bind(&new.batch)
+        .bind(new.traceparent.clone())
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure("store the run", &e))?;
+        let found = match (added.rows_affected(), &new.idempotency_key) {
+            (0, Some(key)) => self.run_where("idempotency_key", key).await?,
+            _ => self.run(&id).await?,
+        };
+        let run =
+            found.ok_or_else(|| Error::infrastructure("store the run").cause("it is not there"))?;
+        Ok((run, added.rows_affected() > 0))
+    }
+
+    pub async fn run(&self, id: &RunId) -> Result<Option<StoredRun>> {
+        self.run_where("id", id.as_str()).await
+    }
+
+    pub(super) async fn run_where(
+        &self,
+        column: &'static str,
+        value: &str,
+    ) -> Result<Option<StoredRun>> {
+        let statement = format!("SELECT {COLUMNS} FROM runs WHERE {column} = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(value)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|e| failure("read the run", &e))?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The newest first.
+    pub async fn runs(&self, filter: &Filter) -> Result<Vec<StoredRun>> {
+        let conditions = [
+            ("status", '=', filter.status.map(RunStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("repository", '=', filter.repository.as_deref()),
+            ("approach", '=', filter.approach.as_deref()),
+            ("model", '=', filter.model.as_deref()),
+            ("batch", '=', filter.batch.as_ref().map(RunId::as_str)),
+            ("id", '<', filter.before.as_ref().map(RunId::as_str)),
+        ];
+        let statement = format!("SELECT {COLUMNS} FROM runs");
+        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = rows.await.map_err(|e| failure("list the runs", &e))?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Asks for a run that came to no result otherwise than before.
+    pub async fn set_request(&self, id: &RunId, request: &str) -> Result<()> {
+        sqlx::query(
+            "UPDATE runs SET request = $2 WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
+        )
+        .bind(id.as_str())
+        .bind(request)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store the request", &e))
+    }
+
+    /// What the issue is called, once it was read.
+    pub async fn set_title(&self, id: &RunId, title: &str) -> Result<()> {
+        sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
+            .bind(id.as_str())
+            .bind(title)
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(|e| failure("store the title", &e))
+    }
+}
+
+/// A time of the store: milliseconds since 1970, UTC.
+pub fn timestamp(milliseconds: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default()
+}
+
+pub fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn status_of(row: &AnyRow) -> std::result::Result<RunStatus, sqlx::Error> {
+    let status: String = row.try_get("status")?;
+    let unknown = || sqlx::Error::Decode(format!("there is no status {status}").into());
+    RunStatus::parse(&status).ok_or_else(unknown)
+}
+
+fn read(row: &AnyRow) -> Result<StoredRun> {
+    let read = || -> std::result::Result<StoredRun, sqlx::Error> {
+        Ok(StoredRun {
+            id: RunId(row.try_get("id")?),
+            created_at: row.try_get("created_at")?,
+            started_at: row.try_get("started_at")?,
+            ended_at: row.try_get("ended_at")?,
+            status: status_of(row)?,
+            request: row.try_get("request")?,
+            title: row.try_get("title")?,
+            repository: row.try_get("repository")?,
+            approach: row.try_get("approach")?,
+            model: row.try_get("model")?,
+            attempt: row.try_get("attempt")?,
+            cancel: row.try_get::<i64, _>("cancel")? != 0,
+            patch: row.try_get("patch")?,
+            record: row.try_get("record")?,
+            owner: row.try_get("owner")?,
+            batch: row.try_get("batch")?,
+            traceparent: row.try_get("traceparent")?,
+            returns: row.try_get("returns")?,
+            return_reason: row.try_get("return_reason")?,
+            not_before: row.try_get("not_before")?,
+        })
+    };
+    read().map_err(|e| failure("read a run", &e))
+}

@@ -1,0 +1,166 @@
+//! What a worker takes next: owners share the workers evenly, and so do the batches of one owner, however much each has
+//! waiting.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::runs::{RunId, now};
+use super::work::{Attempt, WorkKind, kind_of};
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+
+/// Others may take the same at the same time; so often something else is looked for.
+const TRIES: usize = 100;
+
+/// Work of one kind and one owner that belongs together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Share {
+    kind: WorkKind,
+    owner: String,
+    batch: String,
+    /// The oldest that waits.
+    first: RunId,
+    /// Of all kinds.
+    running: i64,
+    /// Of all batches of the owner.
+    owner_running: i64,
+    turn: i64,
+}
+
+impl Store {
+    /// A worker takes work by a message of the queue: what it was given by this ticket before, where its worker died;
+    /// otherwise the next in turn. `None` where nothing waits.
+    pub async fn take(&self, ticket: &RunId) -> Result<Option<Attempt>> {
+        if let Some(lost) = self.lost_attempt(ticket).await? {
+            return Ok(Some(lost));
+        }
+        for _ in 0..TRIES {
+            let waiting = self.waiting_shares().await?;
+            let Some(share) = next(&waiting) else {
+                return Ok(None);
+            };
+            let attempt = self.begin_attempt(share.kind, &share.first, ticket).await?;
+            if attempt.is_some() {
+                self.end_turn(share).await?;
+                return Ok(attempt);
+            }
+        }
+        Err(Error::infrastructure("take what waits").cause("other workers take it all"))
+    }
+
+    async fn waiting_shares(&self) -> Result<Vec<Share>> {
+        let running = WorkKind::ALL.map(|kind| {
+            format!(
+                "SELECT owner, batch FROM {} WHERE status = 'running'",
+                kind.table()
+            )
+        });
+        let waiting = WorkKind::ALL.map(|kind| {
+            let table = kind.table();
+            format!(
+                "SELECT '{table}' AS kind, owner, batch, MIN(id) AS first FROM {table} \
+                 WHERE status = 'queued' AND not_before <= $1 GROUP BY owner, batch"
+            )
+        });
+        let statement = format!(
+            "WITH running AS ({}), waiting AS ({}) \
+             SELECT w.kind AS kind, w.owner AS owner, w.batch AS batch, w.first AS first, \
+                 (SELECT COUNT(*) FROM running r WHERE r.owner = w.owner AND r.batch = w.batch) AS running, \
+                 (SELECT COUNT(*) FROM running r WHERE r.owner = w.owner) AS owner_running, \
+                 COALESCE(s.turn, 0) AS turn \
+             FROM waiting w LEFT JOIN shares s ON s.owner = w.owner AND s.batch = w.batch",
+            running.join(" UNION ALL "),
+            waiting.join(" UNION ALL ")
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(now())
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|e| failure("see what waits", &e))?;
+        let read_share = |row: &AnyRow| {
+            Ok(Share {
+                kind: kind_of(row)?,
+                owner: row.try_get("owner")?,
+                batch: row.try_get("batch")?,
+                first: RunId::stored(row.try_get("first")?),
+                running: row.try_get("running")?,
+                owner_running: row.try_get("owner_running")?,
+                turn: row.try_get("turn")?,
+            })
+        };
+        let shares: std::result::Result<Vec<Share>, sqlx::Error> =
+            rows.iter().map(read_share).collect();
+        shares.map_err(|e| failure("see what waits", &e))
+    }
+
+    async fn end_turn(&self, share: &Share) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO shares (owner, batch, turn) SELECT $1, $2, COALESCE(MAX(turn), 0) + 1 FROM shares WHERE true \
+             ON CONFLICT (owner, batch) DO UPDATE SET turn = excluded.turn",
+        )
+        .bind(&share.owner)
+        .bind(&share.batch)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store whose turn it was", &e))
+    }
+}
+
+/// Of the owner that has the fewest running and was served longest ago, the batch of which the same holds.
+fn next(waiting: &[Share]) -> Option<&Share> {
+    let mut turns: BTreeMap<&str, i64> = BTreeMap::new();
+    for share in waiting {
+        let turn = turns.entry(&share.owner).or_default();
+        *turn = (*turn).max(share.turn);
+    }
+    waiting.iter().min_by_key(|share| {
+        let of_owner = (share.owner_running, turns[share.owner.as_str()]);
+        (of_owner, share.running, share.turn, &share.first)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(owner: &str, batch: &str, running: i64, turn: i64) -> Share {
+        Share {
+            kind: WorkKind::Run,
+            owner: owner.to_owned(),
+            batch: batch.to_owned(),
+            first: RunId::new(0),
+            running,
+            owner_running: running,
+            turn,
+        }
+    }
+
+    #[test]
+    fn owners_take_turns_and_then_their_batches() {
+        let chosen = |waiting: &[Share]| next(waiting).map(|s| (s.owner.clone(), s.batch.clone()));
+        let of = |owner: &str, batch: &str| Some((owner.to_owned(), batch.to_owned()));
+        assert_eq!(chosen(&[]), None);
+        // Who has fewer at work comes first, whoever was served last.
+        let waiting = [share("a", "", 2, 1), share("b", "", 1, 9)];
+        assert_eq!(chosen(&waiting), of("b", ""));
+        // Two batches do not make one owner's share larger.
+        let mut waiting = [
+            share("a", "x", 1, 1),
+            share("a", "y", 0, 2),
+            share("b", "", 0, 3),
+        ];
+        waiting[1].owner_running = 1;
+        assert_eq!(chosen(&waiting), of("b", ""));
+        assert_eq!(chosen(&waiting[..2]), of("a", "y"));
+        // As many at work: who was served longer ago.
+        let waiting = [
+            share("a", "x", 0, 1),
+            share("a", "y", 0, 5),
+            share("b", "", 0, 3),
+        ];
+        assert_eq!(chosen(&waiting), of("b", ""));
+    }
+}

@@ -1,0 +1,148 @@
+//! Bearer tokens: who may use the API, and for what. Of a token its SHA-256 alone is kept: with 256 random bits it cannot be
+//! found from that, and needs neither salt nor a slow hash.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::runs::now;
+use super::{Store, failure};
+use testwright_config::error::{Error, Result};
+use testwright_config::hex::hex;
+
+/// By which a secret scanner knows one.
+const PREFIX: &str = "testwright_";
+const RANDOM_BYTES: usize = 32;
+/// The time of the last use is kept this exactly, in milliseconds: reading is not to write each time.
+const USE_INTERVAL: i64 = 60_000;
+
+/// What a token is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scope {
+    /// Read runs and what came of them
+    Read,
+    /// Make runs, end them, take them up again
+    Write,
+}
+
+impl Scope {
+    const ALL: [Scope; 2] = [Scope::Read, Scope::Write];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Read => "read",
+            Scope::Write => "write",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    pub name: String,
+    pub owner: String,
+    pub scopes: Vec<Scope>,
+    pub created_at: i64,
+    pub expires_at: Option<i64>,
+    pub last_used_at: Option<i64>,
+}
+
+impl Store {
+    /// Makes a token, which is told this once.
+    pub async fn add_token(
+        &self,
+        name: &str,
+        owner: &str,
+        scopes: &[Scope],
+        expires_at: Option<i64>,
+    ) -> Result<SecretString> {
+        let mut random = [0; RANDOM_BYTES];
+        getrandom::fill(&mut random).map_err(|e| failure("make a token", &e))?;
+        let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
+        let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let added = sqlx::query(
+            "INSERT INTO tokens (name, hash, owner, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (name) DO NOTHING",
+        )
+        .bind(name)
+        .bind(hash(&token))
+        .bind(owner)
+        .bind(names.join(","))
+        .bind(now())
+        .bind(expires_at)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure("store the token", &e))?;
+        match added.rows_affected() {
+            0 => Err(Error::usage(format!("make the token {name}"))
+                .cause("there is one of that name")
+                .hint("choose another name, or revoke that one first")),
+            _ => Ok(token.into()),
+        }
+    }
+
+    /// In the order of their names.
+    pub async fn tokens(&self) -> Result<Vec<Token>> {
+        let rows = sqlx::query("SELECT * FROM tokens ORDER BY name")
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|e| failure("list the tokens", &e))?;
+        rows.iter().map(read).collect()
+    }
+
+    /// `false` where there is none of that name.
+    pub async fn revoke_token(&self, name: &str) -> Result<bool> {
+        let revoked = sqlx::query("DELETE FROM tokens WHERE name = $1")
+            .bind(name)
+            .execute(&self.pool)
+            .await
+            .map_err(|e| failure("revoke the token", &e))?;
+        Ok(revoked.rows_affected() > 0)
+    }
+
+    /// The one that a client shows, unless it was revoked or is out of date.
+    pub async fn token(&self, shown: &SecretString) -> Result<Option<Token>> {
+        let hash = hash(shown.expose_secret());
+        let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1")
+            .bind(&hash)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|e| failure("look up a token", &e))?;
+        let now = now();
+        let token = row.as_ref().map(read).transpose()?;
+        let Some(token) = token.filter(|token| token.expires_at.is_none_or(|end| now < end)) else {
+            return Ok(None);
+        };
+        if token.last_used_at.is_none_or(|at| at + USE_INTERVAL < now) {
+            sqlx::query("UPDATE tokens SET last_used_at = $2 WHERE hash = $1")
+                .bind(&hash)
+                .bind(now)
+                .execute(&self.pool)
+                .await
+                .map_err(|e| failure("store the use of a token", &e))?;
+        }
+        Ok(Some(token))
+    }
+}
+
+fn hash(token: &str) -> String {
+    hex(&Sha256::digest(token))
+}
+
+fn read(row: &AnyRow) -> Result<Token> {
+    let read = || -> std::result::Result<Token, sqlx::Error> {
+        let names: String = row.try_get("scopes")?;
+        let is_named = |scope: &Scope| names.split(',').any(|name| name == scope.as_str());
+        Ok(Token {
+            name: row.try_get("name")?,
+            owner: row.try_get("owner")?,
+            scopes: Scope::ALL.into_iter().filter(is_named).collect(),
+            created_at: row.try_get("created_at")?,
+            expires_at: row.try_get("expires_at")?,
+            last_used_at: row.try_get("last_used_at")?,
+        })
+    };
+    read().map_err(|e| failure("read a token", &e))
+}

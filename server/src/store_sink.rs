@@ -1,0 +1,50 @@
+//! Keeps the events of a run in the store, step by step.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::broadcast;
+
+use super::telemetry::RunObserver;
+use crate::store::{RunId, Store, StoredEvent};
+use testwright_agent::trajectory::{Event, EventSink};
+use testwright_config::error::Result;
+
+pub struct StoreSink {
+    pub store: Store,
+    pub run: RunId,
+    pub attempt: i64,
+    pub changes: broadcast::Sender<RunId>,
+    pub runtime: Handle,
+    pub observer: Arc<RunObserver>,
+    pub last_event: LastEvent,
+}
+
+/// The event that ends a run. It waits for the run's record, and both are stored as one: a worker that dies in between has
+/// not ended the run, and the next one ends it with its record.
+pub type LastEvent = Arc<Mutex<Option<StoredEvent>>>;
+
+impl EventSink for StoreSink {
+    fn add(&self, number: u64, line: &str) -> Result<()> {
+        let stored = StoredEvent {
+            number: i64::try_from(number).unwrap_or(i64::MAX),
+            line: line.to_owned(),
+        };
+        let event = serde_json::from_str(line);
+        if matches!(event, Ok(Event::Ended { .. })) {
+            let mut last = self
+                .last_event
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *last = Some(stored);
+            return Ok(());
+        }
+        let added = self.store.add_event(&self.run, self.attempt, stored);
+        let added = tokio::task::block_in_place(|| self.runtime.block_on(added));
+        let _ = self.changes.send(self.run.clone());
+        if let (Ok(()), Ok(event)) = (&added, event) {
+            self.observer.stored(&event);
+        }
+        added
+    }
+}

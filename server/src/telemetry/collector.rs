@@ -1,0 +1,83 @@
+//! Sends spans to a collector, over the connections of this program: OTLP as JSON over HTTP.
+
+use std::time::Duration;
+
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use testwright_sandboxes::http_client;
+use tokio::runtime::Handle;
+
+use testwright_config::error::{Error, Result};
+
+/// For a whole exchange: spans come again and again.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer: nothing of it but its status is needed.
+const LONGEST_ANSWER: usize = 64 << 10;
+
+#[derive(Debug)]
+pub struct CollectorClient {
+    http: reqwest::Client,
+    runtime: Handle,
+}
+
+impl CollectorClient {
+    /// Within the runtime that it is to use.
+    pub fn new() -> Result<Self> {
+        let http = http_client::builder()
+            .timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .build();
+        let http =
+            http.map_err(|error| Error::infrastructure("prepare to send spans").cause(error))?;
+        Ok(CollectorClient {
+            http,
+            runtime: Handle::current(),
+        })
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for CollectorClient {
+    async fn send_bytes(
+        &self,
+        request: Request<Bytes>,
+    ) -> std::result::Result<Response<Bytes>, HttpError> {
+        // Asked for from a thread without a runtime.
+        let sent = self.runtime.spawn(send(self.http.clone(), request)).await?;
+        match &sent {
+            Ok(response) if response.status().is_success() => {}
+            Ok(response) => {
+                tracing::warn!(status = response.status().as_u16(), "spans were refused");
+            }
+            Err(error) => tracing::warn!(%error, "spans were not sent"),
+        }
+        Ok(sent?)
+    }
+}
+
+async fn send(
+    http: reqwest::Client,
+    request: Request<Bytes>,
+) -> std::result::Result<Response<Bytes>, reqwest::Error> {
+    let (parts, body) = request.into_parts();
+    let sent = http
+        .request(parts.method, parts.uri.to_string())
+        .headers(parts.headers)
+        .body(body)
+        .send()
+        .await;
+    // Its address may hold a password.
+    let mut response = sent.map_err(reqwest::Error::without_url)?;
+    let mut answer = Vec::new();
+    while answer.len() < LONGEST_ANSWER
+        && let Some(part) = response
+            .chunk()
+            .await
+            .map_err(reqwest::Error::without_url)?
+    {
+        answer.extend_from_slice(&part);
+    }
+    let mut whole = Response::new(Bytes::from(answer));
+    *whole.status_mut() = response.status();
+    *whole.headers_mut() = response.headers().clone();
+    Ok(whole)
+}

@@ -1,0 +1,338 @@
+//! What is counted and measured, and how it is called. Names follow the conventions of Prometheus; labels have few values.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::encoding::prometheus_text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use testwright_sandboxes::Shortage;
+
+use super::process::ProcessCollector;
+use crate::store::QueueState;
+
+/// What Prometheus is told that it reads.
+pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
+
+type Labels<const N: usize> = [(&'static str, String); N];
+type Counts<const N: usize> = Family<Labels<N>, Counter>;
+type Durations<const N: usize> = Family<Labels<N>, Histogram>;
+
+/// Names of models that are told apart; what clients name beyond them is `other`.
+const MODELS: usize = 50;
+
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    runs: Counts<1>,
+    returned: Counts<2>,
+    pub paused: Gauge,
+    queue_wait: Histogram,
+    run_duration: Durations<1>,
+    running: Gauge,
+    models: Mutex<BTreeSet<String>>,
+    model_calls: Counts<1>,
+    model_tokens: Counts<2>,
+    model_dollars: Family<Labels<1>, Counter<f64, std::sync::atomic::AtomicU64>>,
+    model_call_duration: Durations<1>,
+    tool_calls: Counts<2>,
+    tool_call_duration: Durations<1>,
+    http_requests: Counts<3>,
+    http_duration: Durations<2>,
+    pub listeners: Gauge,
+    stored_runs: Family<Labels<1>, Gauge>,
+    oldest_waiting: Gauge,
+    pub retention_runs: Counter,
+    cache_bytes: Family<Labels<1>, Gauge>,
+}
+
+/// For answers: around the 50 milliseconds that they are to take at most.
+fn short() -> Histogram {
+    Histogram::new([
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+    ])
+}
+
+/// From a second to hours.
+fn long() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 2.0, 14))
+}
+
+fn calls() -> Histogram {
+    Histogram::new(exponential_buckets(0.01, 2.5, 13))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Metrics {
+            registry: Registry::with_prefix("testwright"),
+            runs: Family::default(),
+            returned: Family::default(),
+            paused: Gauge::default(),
+            queue_wait: long(),
+            run_duration: Family::new_with_constructor(long),
+            running: Gauge::default(),
+            models: Mutex::default(),
+            model_calls: Family::default(),
+            model_tokens: Family::default(),
+            model_dollars: Family::default(),
+            model_call_duration: Family::new_with_constructor(calls),
+            tool_calls: Family::default(),
+            tool_call_duration: Family::new_with_constructor(calls),
+            http_requests: Family::default(),
+            http_duration: Family::new_with_constructor(short),
+            listeners: Gauge::default(),
+            stored_runs: Family::default(),
+            oldest_waiting: Gauge::default(),
+            retention_runs: Counter::default(),
+            cache_bytes: Family::default(),
+        };
+        let mut registry = std::mem::take(&mut metrics.registry);
+        metrics.register_runs(&mut registry);
+        metrics.register_calls(&mut registry);
+        metrics.register_server(&mut registry);
+        metrics.registry = registry;
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register_runs(&self, to: &mut Registry) {
+        to.register(
+            "runs",
+            "Runs that ended in this process, by status",
+            self.runs.clone(),
+        );
+        to.register(
+            "returned_work",
+            "Attempts that went back to the queue because this machine lacked something, by what it lacked",
+            self.returned.clone(),
+        );
+        to.register(
+            "taking_no_work",
+            "1 while this process takes no work because its machine lacks something",
+            self.paused.clone(),
+        );
+        to.register(
+            "running_runs",
+            "Runs that this process works on",
+            self.running.clone(),
+        );
+        to.register_with_unit(
+            "run_queue_wait",
+            "From the making of a run to its first attempt",
+            Unit::Seconds,
+            self.queue_wait.clone(),
+        );
+        to.register_with_unit(
+            "run_attempt_duration",
+            "An attempt of a run in this process, by the status that it led to",
+            Unit::Seconds,
+            self.run_duration.clone(),
+        );
+        to.register(
+            "stored_runs",
+            "Runs in the database, by status",
+            self.stored_runs.clone(),
+        );
+        to.register_with_unit(
+            "queue_oldest_run_age",
+            "Since the oldest run that waits was made; 0 where none waits",
+            Unit::Seconds,
+            self.oldest_waiting.clone(),
+        );
+        to.register(
+            "retention_removed_runs",
+            "Runs that this process removed from the database because of their age",
+            self.retention_runs.clone(),
+        );
+        to.register_with_unit(
+            "cache",
+            "What the folders of this machine's cache take; measured every hour",
+            Unit::Bytes,
+            self.cache_bytes.clone(),
+        );
+    }
+
+    fn register_calls(&self, to: &mut Registry) {
+        to.register("model_calls", "Replies of models", self.model_calls.clone());
+        to.register(
+            "model_tokens",
+            "Tokens of models: input, of which cached_input, and output",
+            self.model_tokens.clone(),
+        );
+        to.register(
+            "model_cost_dollars",
+            "What replies cost, by the price table",
+            self.model_dollars.clone(),
+        );
+        to.register_with_unit(
+            "model_call_duration",
+            "Until a reply was there, failed tries included",
+            Unit::Seconds,
+            self.model_call_duration.clone(),
+        );
+        to.register(
+            "tool_calls",
+            "Answers of tools: ok or refused",
+            self.tool_calls.clone(),
+        );
+        to.register_with_unit(
+            "tool_call_duration",
+            "Until a tool answered",
+            Unit::Seconds,
+            self.tool_call_duration.clone(),
+        );
+    }
+
+    fn register_server(&self, to: &mut Registry) {
+        to.register(
+            "http_requests",
+            "Requests that were answered, by route",
+            self.http_requests.clone(),
+        );
+        to.register_with_unit(
+            "http_request_duration",
+            "Until the head of an answer was ready",
+            Unit::Seconds,
+            self.http_duration.clone(),
+        );
+        to.register(
+            "event_listeners",
+            "Clients that follow a run",
+            self.listeners.clone(),
+        );
+        let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
+        to.register("build", "Of testwright", Info::new(version));
+    }
+
+    pub fn run_begun(&self, waited: Option<f64>) {
+        self.running.inc();
+        if let Some(seconds) = waited {
+            self.queue_wait.observe(seconds);
+        }
+    }
+
+    /// `has_ended`: it was not given back.
+    pub fn run_ended(&self, status: &str, has_ended: bool, seconds: f64) {
+        self.running.dec();
+        let labels = [("status", status.to_owned())];
+        self.run_duration.get_or_create(&labels).observe(seconds);
+        if has_ended {
+            self.runs.get_or_create(&labels).inc();
+        }
+    }
+
+    pub fn work_returned(&self, kind: &str, shortage: Shortage) {
+        let kind = ("kind", kind.to_owned());
+        let labels = [kind, ("shortage", shortage.as_str().to_owned())];
+        self.returned.get_or_create(&labels).inc();
+    }
+
+    pub fn model_replied(&self, model: &str, usage: &testwright_models::Usage, seconds: f64) {
+        let labels = [("model", self.known_model(model))];
+        self.model_calls.get_or_create(&labels).inc();
+        self.model_call_duration
+            .get_or_create(&labels)
+            .observe(seconds);
+        if let Some(dollars) = usage.dollars {
+            self.model_dollars.get_or_create(&labels).inc_by(dollars);
+        }
+        for (kind, tokens) in [
+            ("input", usage.prompt_tokens),
+            ("cached_input", usage.cached_tokens),
+            ("output", usage.completion_tokens),
+        ] {
+            let labels = [labels[0].clone(), ("kind", kind.to_owned())];
+            self.model_tokens.get_or_create(&labels).inc_by(tokens);
+        }
+    }
+
+    fn known_model(&self, model: &str) -> String {
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if models.len() < MODELS {
+            models.insert(model.to_owned());
+        }
+        let is_known = models.contains(model);
+        if is_known { model } else { "other" }.to_owned()
+    }
+
+    pub fn tool_answered(&self, tool: &str, refused: bool, seconds: f64) {
+        let outcome = if refused { "refused" } else { "ok" };
+        let tool = ("tool", tool.to_owned());
+        let labels = [tool.clone(), ("outcome", outcome.to_owned())];
+        self.tool_calls.get_or_create(&labels).inc();
+        self.tool_call_duration
+            .get_or_create(&[tool])
+            .observe(seconds);
+    }
+
+    pub fn cache_measured(&self, folders: &[(String, u64)]) {
+        self.cache_bytes.clear();
+        for (folder, bytes) in folders {
+            let labels = [("folder", folder.clone())];
+            let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
+            self.cache_bytes.get_or_create(&labels).set(bytes);
+        }
+    }
+
+    pub fn request_answered(&self, method: &str, route: &str, status: u16, seconds: f64) {
+        let labels = [("method", method.to_owned()), ("route", route.to_owned())];
+        self.http_duration.get_or_create(&labels).observe(seconds);
+        let [method, route] = labels;
+        let labels = [method, route, ("status", status.to_string())];
+        self.http_requests.get_or_create(&labels).inc();
+    }
+
+    /// All of it as text. What the database holds is passed in; where it does not answer, it is left out.
+    pub fn text(&self, queue: Option<&QueueState>) -> Result<String, std::fmt::Error> {
+        self.stored_runs.clear();
+        for (status, count) in queue.iter().flat_map(|queue| &queue.by_status) {
+            let labels = [("status", status.as_str().to_owned())];
+            self.stored_runs.get_or_create(&labels).set(*count);
+        }
+        let oldest = queue.and_then(QueueState::oldest_age);
+        self.oldest_waiting.set(oldest.map_or(0, |age| age / 1000));
+        let mut text = String::new();
+        prometheus_text::encode(&mut text, &self.registry)?;
+        let mut process = Registry::default();
+        process.register_collector(Box::new(ProcessCollector));
+        prometheus_text::encode(&mut text, &process)?;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use testwright_models::Usage;
+
+    #[test]
+    fn clients_cannot_make_more_and_more_series() {
+        let metrics = Metrics::default();
+        for n in 0..200 {
+            metrics.model_replied(&format!("m{n}"), &Usage::default(), 0.1);
+        }
+        let text = metrics.text(None).unwrap();
+        let series = text.matches("testwright_model_calls_total{").count();
+        assert_eq!(series, MODELS + 1);
+        assert!(
+            text.contains("testwright_model_calls_total{model=\"other\"} 150"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn names_and_texts_are_what_dashboards_were_told() {
+        let metrics = Metrics::default();
+        let text = metrics.text(None).unwrap();
+        let described = text.lines().filter(|line| line.starts_with("# HELP "));
+        insta::assert_snapshot!(described.collect::<Vec<_>>().join("\n"));
+    }
+}

@@ -1,0 +1,75 @@
+//! A run as it goes on, seen through what it stores.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use super::Telemetry;
+use super::traces::RunSpans;
+use crate::store::{RunId, RunStatus, StoredRun, now};
+use testwright_agent::trajectory::Event;
+
+/// Of one attempt; one that is dropped without an end counts as given back.
+pub struct RunObserver {
+    telemetry: Arc<Telemetry>,
+    run: RunId,
+    attempt: i64,
+    model: String,
+    begun: Instant,
+    spans: Option<RunSpans>,
+    ending: Mutex<Option<RunStatus>>,
+}
+
+impl RunObserver {
+    pub fn begin(telemetry: Arc<Telemetry>, run: &StoredRun) -> Self {
+        let waited = (run.attempt == 1).then(|| (now() - run.created_at).max(0) as f64 / 1000.0);
+        telemetry.metrics.run_begun(waited);
+        tracing::info!(run = %run.id, attempt = run.attempt, approach = run.approach, model = run.model, "a run begins");
+        RunObserver {
+            spans: telemetry.traces.as_ref().map(|traces| traces.run(run)),
+            telemetry,
+            run: run.id.clone(),
+            attempt: run.attempt,
+            model: run.model.clone(),
+            begun: Instant::now(),
+            ending: Mutex::new(None),
+        }
+    }
+
+    /// What was stored now, not what an earlier attempt had stored.
+    pub fn stored(&self, event: &Event) {
+        if let Some(spans) = &self.spans {
+            spans.stored(event);
+        }
+        let metrics = &self.telemetry.metrics;
+        match event {
+            Event::Reply { reply, seconds, .. } => {
+                metrics.model_replied(&self.model, &reply.usage, *seconds);
+            }
+            Event::Answer(answer) => {
+                metrics.tool_answered(&answer.tool, answer.refused, answer.seconds);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn ended(&self, status: RunStatus) {
+        if let Ok(mut ending) = self.ending.lock() {
+            *ending = Some(status);
+        }
+    }
+}
+
+impl Drop for RunObserver {
+    fn drop(&mut self) {
+        let ending = self.ending.lock().ok().and_then(|ending| *ending);
+        let status = ending.unwrap_or(RunStatus::Queued);
+        let seconds = self.begun.elapsed().as_secs_f64();
+        if let Some(spans) = &self.spans {
+            spans.end(status);
+        }
+        let metrics = &self.telemetry.metrics;
+        metrics.run_ended(status.as_str(), status.has_ended(), seconds);
+        tracing::info!(run = %self.run, attempt = self.attempt, status = status.as_str(), seconds, "a run ends");
+    }
+}

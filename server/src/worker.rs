@@ -1,0 +1,490 @@
+//! Works on what is queued; on runs each from the beginning, or from where its trajectory in the store ends.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use testwright_sandboxes::Shortage;
+use tokio::runtime::Handle;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinSet;
+
+use super::attempt;
+use super::comparison::CellRequest;
+use super::grading::work::GradingWork;
+use super::harnesses::Harnesses;
+use super::machine::Machine;
+use super::matrix::work::MatrixWork;
+use super::prepared_cell::PreparedCell;
+use super::queue::{Consumer, Ticket};
+use super::registry::WorkerRegistry;
+use super::request::RunRequest;
+use super::run_files::{RunFiles, build_log};
+use super::store_sink::{LastEvent, StoreSink};
+use super::telemetry::{RunObserver, Telemetry};
+use super::trajectory_lines::trajectory_lines;
+use crate::artifacts::{Artifacts, shared_environments};
+use crate::store::{
+    Attempt, AttemptResults, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun, WorkKind,
+};
+use testwright_agent::agent::{Outcome, Silent};
+use testwright_agent::approaches::{ModelKind, Variant};
+use testwright_agent::issues;
+use testwright_agent::job::{Job, Record, RecordedRun};
+use testwright_agent::setup::RepositoryLocation;
+use testwright_agent::trajectory::{Event, RunFolder};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_config::stop_signal::{StopSignal, stopped};
+use testwright_models::ModelName;
+use testwright_models::price::Prices;
+use testwright_models::quota::Quota;
+
+/// How often is asked whether a run is to end.
+const CANCEL_POLL: Duration = Duration::from_secs(1);
+
+pub struct Worker {
+    pub store: Store,
+    /// Where the files of runs are kept, if they are.
+    pub artifacts: Option<Artifacts>,
+    pub settings: Settings,
+    /// Where the folders of runs are while they are worked on.
+    pub folder: PathBuf,
+    /// Says of which run there is something new.
+    pub changes: broadcast::Sender<RunId>,
+    /// This process is to end: runs are given back.
+    pub stop: StopSignal,
+    pub registry: Arc<WorkerRegistry>,
+    pub telemetry: Arc<Telemetry>,
+    pub harnesses: Harnesses,
+    /// Work that meets a shortage goes back to the queue; `None`: it ends.
+    pub machine: Option<Arc<Machine>>,
+}
+
+/// How long a worker with a ticket waits before it looks again for work that waits for its time.
+const DELAYED_POLL: Duration = Duration::from_secs(2);
+
+/// How an attempt ended.
+struct Ending {
+    status: RunStatus,
+    results: AttemptResults,
+    /// Of the build of its environment.
+    log: Option<PathBuf>,
+    /// What the machine ran out of, if that is the cause.
+    shortage: Option<Shortage>,
+}
+
+impl Ending {
+    /// To the queue; the store ends a run that is to end.
+    fn given_back() -> Self {
+        Ending {
+            status: RunStatus::Queued,
+            results: AttemptResults::default(),
+            log: None,
+            shortage: None,
+        }
+    }
+
+    /// What failed, if it ended as `infrastructure`.
+    fn failure(&self) -> Option<String> {
+        let is_failure = self.status == RunStatus::Infrastructure;
+        let record = self.results.record.as_deref().filter(|_| is_failure)?;
+        let record: Value = serde_json::from_str(record).unwrap_or_default();
+        Some(record["message"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+#[async_trait::async_trait]
+impl Consumer for Worker {
+    async fn consume(&self, ticket: &Ticket) -> Result<()> {
+        let Some(taken) = self.take(ticket).await? else {
+            return Ok(());
+        };
+        let _current = self.registry.work_on(&taken);
+        match taken.kind {
+            WorkKind::Run => self.work_on_run(&taken).await,
+            WorkKind::Matrix => {
+                let work = MatrixWork {
+                    store: &self.store,
+                    settings: &self.settings,
+                    folder: self.folder_of(&taken),
+                };
+                self.complete(&taken, work.work(&taken)).await
+            }
+            WorkKind::Grading => {
+                let work = GradingWork {
+                    store: &self.store,
+                    harnesses: &self.harnesses,
+                    folder: self.folder_of(&taken),
+                };
+                self.complete(&taken, work.work(&taken)).await
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// Takes what comes next, once this machine may work and something that waits may be taken.
+    async fn take(&self, ticket: &Ticket) -> Result<Option<Attempt>> {
+        loop {
+            if let Some(machine) = &self.machine
+                && !machine.rest(&self.stop).await
+            {
+                return Err(Error::interrupted("take work: the process is to end"));
+            }
+            if let Some(taken) = self.store.take(&ticket.id).await? {
+                return Ok(Some(taken));
+            }
+            let Some(left) = self.store.next_work_in().await? else {
+                return Ok(None);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(left.min(DELAYED_POLL)) => {}
+                () = stopped(self.stop.clone()) => {}
+            }
+        }
+    }
+
+    /// Returns an attempt that failed to the queue, if the machine is to blame; `false`: it ends as it did.
+    async fn returned(
+        &self,
+        taken: &Attempt,
+        shortage: Option<Shortage>,
+        message: &str,
+    ) -> Result<bool> {
+        let Some(machine) = &self.machine else {
+            return Ok(false);
+        };
+        let seen = match machine.check() {
+            Some(shortage) => Some(shortage),
+            None => self
+                .store
+                .check_write()
+                .await
+                .err()
+                .and_then(|error| error.kind.shortage()),
+        };
+        let Some(shortage) = shortage.or(seen) else {
+            return Ok(false);
+        };
+        machine.met(shortage);
+        let reason = format!("{shortage} ({message})");
+        let returned = self
+            .store
+            .return_to_queue(taken, &reason, seen.is_some())
+            .await?;
+        if returned {
+            self.telemetry
+                .metrics
+                .work_returned(taken.kind.name(), shortage);
+        }
+        Ok(returned)
+    }
+
+    fn is_well(&self) {
+        if let Some(machine) = &self.machine {
+            machine.is_well();
+        }
+    }
+
+    /// Of work that is no run. An error gives it back to the queue.
+    async fn complete(
+        &self,
+        taken: &Attempt,
+        work: impl Future<Output = Result<attempt::Ending>>,
+    ) -> Result<()> {
+        let ending = attempt::attempt(&self.store, taken, self.stop.clone(), work).await;
+        let completed = match ending.failure() {
+            Some(message) if self.returned(taken, ending.shortage(), message).await? => {
+                Err(attempt::given_back(taken))
+            }
+            failure => {
+                if failure.is_none() {
+                    self.is_well();
+                }
+                attempt::end(&self.store, taken, ending).await
+            }
+        };
+        // What matters of its logs is in the results.
+        let _ = std::fs::remove_dir_all(self.folder_of(taken));
+        completed
+    }
+
+    async fn work_on_run(&self, taken: &Attempt) -> Result<()> {
+        self.tell(&taken.id);
+        let run = self.store.run(&taken.id).await?;
+        let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
+        let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
+        let ending = self.attempt(&run, taken, observer.clone()).await;
+        match ending.failure() {
+            Some(message) if self.returned(taken, ending.shortage, &message).await? => {
+                observer.ended(RunStatus::Queued);
+                self.tell(&taken.id);
+                return Err(Error::interrupted("end the run: it is given back"));
+            }
+            Some(_) => {}
+            None => self.is_well(),
+        }
+        if ending.status.has_ended() {
+            self.keep_files(taken, ending.log.as_deref()).await;
+        }
+        let ended = self
+            .store
+            .end_attempt(taken, ending.status, ending.results)
+            .await?;
+        if let Some(status) = ended {
+            observer.ended(status);
+        }
+        self.tell(&taken.id);
+        match ended.is_some_and(|status| !status.has_ended()) {
+            true => Err(Error::interrupted("end the run: it is given back")),
+            false => Ok(()),
+        }
+    }
+
+    async fn keep_files(&self, taken: &Attempt, log: Option<&Path>) {
+        if let Some(artifacts) = &self.artifacts {
+            let files = RunFiles {
+                store: &self.store,
+                artifacts,
+            };
+            files.keep(taken, &self.folder_of(taken), log).await;
+        }
+    }
+
+    /// Of an attempt alone: one that was taken for dead may still write.
+    fn folder_of(&self, taken: &Attempt) -> PathBuf {
+        self.folder.join(format!("{}.{}", taken.id, taken.number))
+    }
+
+    fn tell(&self, id: &RunId) {
+        // Nobody may be listening.
+        let _ = self.changes.send(id.clone());
+    }
+
+    async fn attempt(
+        &self,
+        run: &StoredRun,
+        taken: &Attempt,
+        observer: Arc<RunObserver>,
+    ) -> Ending {
+        let (stop, signal) = watch::channel(false);
+        let watching = watch_for_end(self.store.clone(), taken.clone(), self.stop.clone(), stop);
+        // Both end with this.
+        let mut watcher = JoinSet::new();
+        watcher.spawn(watching);
+        let last_event = LastEvent::default();
+        let sink = self.sink(taken, observer, last_event.clone());
+        let worked = self.work(run, taken, signal, sink).await;
+        drop(watcher);
+        match worked {
+            Ok((Outcome::Interrupted, _)) => Ending::given_back(),
+            Ok((outcome, record)) => Ending {
+                status: status(&outcome),
+                log: build_log(&record),
+                shortage: outcome.shortage(),
+                results: AttemptResults {
+                    patch: outcome.written_patch().map(str::to_owned),
+                    record: Some(record),
+                    last_event: last_event.lock().ok().and_then(|mut last| last.take()),
+                },
+            },
+            Err(error) if error.kind == testwright_config::error::Kind::Interrupted => {
+                Ending::given_back()
+            }
+            Err(error) => Ending {
+                status: RunStatus::Infrastructure,
+                shortage: error.kind.shortage(),
+                log: error.log.clone(),
+                results: AttemptResults {
+                    // In place of a record, in its shape.
+                    record: encode(&Outcome::of_error(error)).ok(),
+                    ..AttemptResults::default()
+                },
+            },
+        }
+    }
+
+    /// How it ended, and its record.
+    async fn work(
+        &self,
+        run: &StoredRun,
+        taken: &Attempt,
+        stop: StopSignal,
+        sink: StoreSink,
+    ) -> Result<(Outcome, String)> {
+        let out = self.folder_of(taken);
+        let events = self.restore(&run.id, &out).await?;
+        if let Some(Event::Ended { outcome }) = events.last() {
+            // By a worker of an older version, which ended before it could tell.
+            return Ok((outcome.clone(), encode(outcome)?));
+        }
+        let record = match serde_json::from_str::<CellRequest>(&run.request) {
+            Ok(cell) => self.work_on_cell(run, &cell, out, sink, stop).await?,
+            Err(_) => {
+                let request: RunRequest = serde_json::from_str(&run.request).map_err(|error| {
+                    Error::infrastructure("read what was asked for").cause(error)
+                })?;
+                let quota = self.quota(run, request.limits.dollars, None)?;
+                let mut job = self.job(run, &request, out, events.is_empty()).await?;
+                job.shared = shared_environments(&job.settings)?;
+                job.sink = Some(Box::new(sink));
+                job.stop = Some(stop);
+                job.quota = Some(quota);
+                attempt::joined(job.work(Arc::new(Silent))).await?.0
+            }
+        };
+        let text = encode(&record)?;
+        Ok((record.outcome, text))
+    }
+
+    async fn work_on_cell(
+        &self,
+        run: &StoredRun,
+        cell: &CellRequest,
+        out: PathBuf,
+        sink: StoreSink,
+        stop: StopSignal,
+    ) -> Result<Record> {
+        let mut prepared = tokio::select! {
+            prepared = PreparedCell::of(&self.harnesses, cell, out) => prepared?,
+            () = stopped(stop.clone()) => {
+                return Err(Error::interrupted("go on: it is to end"));
+            }
+        };
+        prepared.job.sink = Some(Box::new(sink));
+        prepared.job.stop = Some(stop);
+        // Read now: who compares may have raised it.
+        let comparison = match RunId::parse(&run.batch) {
+            Some(id) => self.store.comparison(&id).await?,
+            None => None,
+        };
+        let budget = comparison.map(|comparison| BatchBudget {
+            batch: run.batch.clone(),
+            dollars: comparison.max_dollars,
+        });
+        let quota = self.quota(run, None, budget)?;
+        attempt::joined(prepared.work(quota)).await
+    }
+
+    fn sink(
+        &self,
+        taken: &Attempt,
+        observer: Arc<RunObserver>,
+        last_event: LastEvent,
+    ) -> StoreSink {
+        StoreSink {
+            store: self.store.clone(),
+            run: taken.id.clone(),
+            attempt: taken.number,
+            changes: self.changes.clone(),
+            runtime: Handle::current(),
+            observer,
+            last_event,
+        }
+    }
+
+    /// What calls of a run's model count against. Where dollars are limited, by the request or otherwise, this worker needs to
+    /// know the model's price.
+    fn quota(
+        &self,
+        run: &StoredRun,
+        dollars: Option<f64>,
+        budget: Option<BatchBudget>,
+    ) -> Result<Arc<dyn Quota>> {
+        let quota = StoreQuota {
+            store: self.store.clone(),
+            limits: self.settings.model_limits.clone(),
+            budget,
+        };
+        let model = ModelName::parse(&run.model)?;
+        let is_limited = dollars.is_some() || quota.limits_dollars(&model);
+        let kind = Variant::parse(&run.approach)?.approach.model();
+        if is_limited && kind == ModelKind::Language {
+            let prices = Prices::from(&self.settings.prices);
+            prices
+                .check(&model)
+                .map_err(|error| error.doing("keep to the limit in dollars on this worker"))?;
+        }
+        Ok(Arc::new(quota))
+    }
+
+    async fn job(
+        &self,
+        run: &StoredRun,
+        request: &RunRequest,
+        out: PathBuf,
+        is_new: bool,
+    ) -> Result<Job> {
+        let approach = Variant::parse(&run.approach)?;
+        let mut settings = request.settings(&self.settings);
+        settings.run.out = Some(out.clone());
+        if !is_new {
+            let recorded = RecordedRun::open(&out)?;
+            return Job::resumed(recorded, settings, approach);
+        }
+        let options = issues::Options::from_settings(&settings, false);
+        let issue = issues::of_url_or_text(&request.issue, &options).await?;
+        self.store.set_title(&run.id, &issue.title).await?;
+        let model = ModelName::parse(&run.model)?;
+        let place = RepositoryLocation {
+            location: run.repository.clone(),
+            revision: request.commit.clone(),
+        };
+        Ok(Job {
+            notes: issue.notes.clone(),
+            ..Job::new(settings, issue, place, approach, model, out)
+        })
+    }
+
+    /// Writes the trajectory as the store has it. What is on this disk alone was not kept: the worker ended in between.
+    async fn restore(&self, id: &RunId, out: &Path) -> Result<Vec<Event>> {
+        let lines = trajectory_lines(&self.store, id).await?;
+        RunFolder::restore(out, &lines)?;
+        match lines.is_empty() {
+            true => Ok(Vec::new()),
+            false => Ok(RunFolder::read(out)?),
+        }
+    }
+}
+
+/// Says so when the run is cancelled or another worker has taken it, or this process is to end.
+async fn watch_for_end(
+    store: Store,
+    taken: Attempt,
+    process: StopSignal,
+    stop: watch::Sender<bool>,
+) {
+    loop {
+        tokio::select! {
+            () = stopped(process.clone()) => break,
+            () = tokio::time::sleep(CANCEL_POLL) => {
+                // A database that does not answer now is asked again.
+                if let Ok(false) = store.is_wanted(&taken).await {
+                    break;
+                }
+            }
+        }
+    }
+    let _ = stop.send(true);
+    // The receivers are told before the sender goes.
+    stop.closed().await;
+}
+
+fn status(outcome: &Outcome) -> RunStatus {
+    match outcome {
+        Outcome::Accepted { .. } => RunStatus::Accepted,
+        Outcome::Refused { .. } | Outcome::Withheld { .. } => RunStatus::Refused,
+        Outcome::Abstained { .. } | Outcome::OutOfBudget { .. } | Outcome::Nothing { .. } => {
+            RunStatus::Nothing
+        }
+        Outcome::ModelFailed { .. } | Outcome::Infrastructure { .. } => RunStatus::Infrastructure,
+        Outcome::Interrupted => RunStatus::Queued,
+    }
+}
+
+fn encode(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::infrastructure("encode the record").cause(error))
+}
