@@ -100,6 +100,15 @@ impl Queue {
         pushed.map_err(|error| Error::infrastructure("queue it").cause(error))
     }
 
+    /// Tells a worker that something was stored for it. If that fails, `recovery` does it later, so
+    /// what was stored is not reported as a failure.
+    pub async fn wake_a_worker(&self) {
+        if let Err(error) = self.push_ticket().await {
+            let error = error.with_cause();
+            tracing::warn!(error, "stored work waits for the next check of the queue");
+        }
+    }
+
     /// Takes what waits, so many at a time, until `stop` ends; then waits for those that were taken.
     pub async fn work(
         &self,

@@ -16,6 +16,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::authentication::GITHUB_WEBHOOK;
 use super::fields::LONGEST_REQUEST;
 use super::problem::Problem;
 
@@ -48,6 +49,8 @@ pub struct BodyLimits {
     shared_bytes: usize,
     /// Those that are held now.
     held: Arc<AtomicUsize>,
+    /// Shared bytes that are held now by requests to open routes, which have a share of their own.
+    held_by_open: Arc<AtomicUsize>,
 }
 
 impl Default for BodyLimits {
@@ -58,6 +61,7 @@ impl Default for BodyLimits {
             free_bytes: 64 << 10,
             shared_bytes: 64 << 20,
             held: Arc::default(),
+            held_by_open: Arc::default(),
         }
     }
 }
@@ -97,11 +101,27 @@ impl Refusal {
     }
 }
 
+impl BodyLimits {
+    /// Returns the limits of an open route. Strangers share little memory, and none with other clients.
+    fn of_open_route(self) -> Self {
+        BodyLimits {
+            held: self.held_by_open.clone(),
+            shared_bytes: self.shared_bytes / 4,
+            ..self
+        }
+    }
+}
+
 pub async fn limit(State(limits): State<BodyLimits>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
-    let max = match route {
-        Some(route) if LONG_ROUTES.contains(&route.as_str()) => LONGEST_REQUEST,
-        _ => SHORT_REQUEST,
+    let route = route.map_or("", MatchedPath::as_str);
+    let max = match LONG_ROUTES.contains(&route) {
+        true => LONGEST_REQUEST,
+        false => SHORT_REQUEST,
+    };
+    let limits = match route == GITHUB_WEBHOOK {
+        true => limits.of_open_route(),
+        false => limits,
     };
     let declared = request.body().size_hint().lower();
     if declared > max as u64 {
@@ -240,6 +260,7 @@ mod tests {
         let mut router = Router::new()
             .route("/mcp", post(count))
             .route("/login", post(count))
+            .route(GITHUB_WEBHOOK, post(count))
             .layer(DefaultBodyLimit::disable())
             .layer(from_fn_with_state(limits.clone(), limit));
         let request = Request::post(path).body(body).unwrap();
@@ -303,6 +324,16 @@ mod tests {
         let short = Body::from(vec![b'x'; 64 << 10]);
         assert_eq!(send(&limits, "/mcp", short).await, StatusCode::OK);
         limits.held.store(0, Ordering::Relaxed);
+        assert_eq!(send(&limits, "/mcp", large()).await, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn open_routes_take_no_memory_from_others() {
+        let limits = BodyLimits::default();
+        limits.held_by_open.store(16 << 20, Ordering::Relaxed);
+        let large = || Body::from(vec![b'x'; 1 << 20]);
+        let busy = StatusCode::SERVICE_UNAVAILABLE;
+        assert_eq!(send(&limits, GITHUB_WEBHOOK, large()).await, busy);
         assert_eq!(send(&limits, "/mcp", large()).await, StatusCode::OK);
     }
 }

@@ -80,11 +80,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
         let new = &buffer.filled()[before..];
         self.lines += new.iter().filter(|byte| **byte == b'\n').count();
+        let first_end = new.iter().position(|byte| *byte == b'\n');
+        let longest = self.line + first_end.unwrap_or(new.len());
         self.line = match new.iter().rposition(|byte| *byte == b'\n') {
             Some(at) => new.len() - at - 1,
-            None => self.line + new.len(),
+            None => longest,
         };
-        let exceeded = if self.line >= LINE {
+        let exceeded = if longest.max(self.line) >= LINE {
             &self.limits.0.has_long_line
         } else if self.lines > self.limits.max_lines() {
             &self.limits.0.has_many_lines
@@ -93,5 +95,27 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
         };
         exceeded.store(true, Ordering::Relaxed);
         Poll::Ready(Err(io::ErrorKind::InvalidData.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_line_that_ends_is_refused() {
+        for (bytes, is_refused) in [(LINE - 1, false), (LINE, true)] {
+            let text = [vec![b'x'; bytes], b"\nshort\n".to_vec()].concat();
+            let limits = OutputLimits::default();
+            let mut read = LineLimit::new(&text[..], limits.clone());
+            // The end of the line comes in the read that crosses the limit.
+            let mut buffer = vec![0; text.len()];
+            assert_eq!(read.read(&mut buffer).await.is_err(), is_refused);
+            assert_eq!(limits.exceeded().is_some(), is_refused);
+        }
     }
 }

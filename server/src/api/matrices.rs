@@ -117,7 +117,7 @@ pub async fn add(
     }
     // The process may have ended before it was queued; a ticket too many does no harm.
     if stored.status == WorkStatus::Queued {
-        state.queue.push_ticket().await?;
+        state.queue.wake_a_worker().await;
     }
     Ok((stored, is_new))
 }
@@ -241,7 +241,7 @@ pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
         return Err(Problem::new(StatusCode::CONFLICT, detail)
             .hint("only a matrix that is cancelled or ended as infrastructure goes on"));
     }
-    state.queue.push_ticket().await?;
+    state.queue.wake_a_worker().await;
     find(state, id).await
 }
 

@@ -174,7 +174,7 @@ pub async fn add(
     }
     // Pushed again where it waits: the process may have ended in between, and twice does no harm.
     if run.status == RunStatus::Queued {
-        state.queue.push_ticket().await?;
+        state.queue.wake_a_worker().await;
     }
     Ok((run, is_new))
 }
@@ -265,7 +265,7 @@ pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
         return Err(Problem::new(StatusCode::CONFLICT, detail)
             .hint("only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one"));
     }
-    state.queue.push_ticket().await?;
+    state.queue.wake_a_worker().await;
     let _ = state.changes.send(run.id);
     find(state, id).await
 }

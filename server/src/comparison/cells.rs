@@ -177,7 +177,7 @@ impl StoreRuns {
         if run.status == RunStatus::Queued
             || (may_be_retried && store.requeue(WorkKind::Run, &run.id).await?)
         {
-            queue.push_ticket().await?;
+            queue.wake_a_worker().await;
         }
         Ok(run)
     }

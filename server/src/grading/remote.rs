@@ -77,7 +77,7 @@ impl StoreGradings {
             || (grading.status.may_be_retried()
                 && store.requeue(WorkKind::Grading, &grading.id).await?)
         {
-            queue.push_ticket().await?;
+            queue.wake_a_worker().await;
         }
         Ok(grading.id)
     }

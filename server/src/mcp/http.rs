@@ -100,12 +100,14 @@ impl RunningIds {
 
     /// `None` if another request with this ID runs.
     fn begin(self: Arc<Self>, id: &RequestId) -> Option<RunningId> {
-        let is_new = self.lock().insert(id.clone());
-        let guard = RunningIdGuard {
+        // A guard for an ID that is already there would remove it.
+        if !self.lock().insert(id.clone()) {
+            return None;
+        }
+        Some(RunningId(Arc::new(RunningIdGuard {
             id: id.clone(),
             all: self,
-        };
-        is_new.then(|| RunningId(Arc::new(guard)))
+        })))
     }
 }
 
@@ -203,4 +205,21 @@ async fn checked_message(
 
 fn refused(unreadable: &Unreadable) -> Response {
     (StatusCode::BAD_REQUEST, axum::Json(unreadable.answer())).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_id_is_refused_each_time() {
+        let ids = Arc::<RunningIds>::default();
+        let id = RequestId::Number(1);
+        let running = ids.clone().begin(&id);
+        assert!(running.is_some());
+        assert!(ids.clone().begin(&id).is_none());
+        assert!(ids.clone().begin(&id).is_none());
+        drop(running);
+        assert!(ids.begin(&id).is_some());
+    }
 }

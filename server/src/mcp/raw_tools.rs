@@ -119,7 +119,8 @@ impl RawTools {
         } else {
             CallToolResult::success(content)
         };
-        if !answer.data.is_null() {
+        // The protocol allows nothing else, and a toolbox may have been taken over by the code beside it.
+        if answer.data.is_object() {
             result.structured_content = Some(answer.data);
         }
         Some(Ok(result))
