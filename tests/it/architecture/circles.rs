@@ -111,30 +111,41 @@ fn uses(files: &[Source], folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     uses
 }
 
-/// For each folder, the edges between its members. A member stands for all modules in it.
-fn edges_by_folder(
-    uses: &BTreeMap<Module, BTreeSet<Module>>,
-) -> BTreeMap<Module, BTreeMap<&str, BTreeSet<&str>>> {
-    let mut edges: BTreeMap<_, BTreeMap<_, BTreeSet<_>>> = BTreeMap::new();
-    for (module, other) in uses
+/// What uses what: modules, or members of one folder.
+type Edges = BTreeMap<String, BTreeSet<String>>;
+
+/// The folders of this crate still use each other in circles, so only its modules are checked.
+const UNSORTED_CRATE: &str = "tools/src";
+
+/// Returns the graphs to check. There is one for each folder, in which a member stands for all modules in it.
+fn graphs(uses: &BTreeMap<Module, BTreeSet<Module>>, crate_folder: &str) -> Vec<Edges> {
+    let mut graphs: BTreeMap<Module, Edges> = BTreeMap::new();
+    let edges = uses
         .iter()
-        .flat_map(|(m, all)| all.iter().map(move |o| (m, o)))
-    {
+        .flat_map(|(m, all)| all.iter().map(move |o| (m, o)));
+    for (module, other) in edges {
         let in_common = module.iter().zip(other).take_while(|(a, b)| a == b).count();
-        if let (Some(from), Some(to)) = (module.get(in_common), other.get(in_common)) {
-            let folder = edges.entry(module[..in_common].to_vec()).or_default();
-            folder.entry(from.as_str()).or_default().insert(to.as_str());
+        // A parent and its child use each other freely.
+        if in_common == module.len() || in_common == other.len() {
+            continue;
         }
+        let (folder, from, to) = match crate_folder == UNSORTED_CRATE {
+            true => (0, module.len(), other.len()),
+            false => (in_common, in_common + 1, in_common + 1),
+        };
+        let graph = graphs.entry(module[..folder].to_vec()).or_default();
+        let used = graph.entry(module[..from].join("/")).or_default();
+        used.insert(other[..to].join("/"));
     }
-    edges
+    graphs.into_values().collect()
 }
 
 /// The members that a member uses, directly or through others.
-fn reached<'m>(edges: &BTreeMap<&'m str, BTreeSet<&'m str>>, from: &'m str) -> BTreeSet<&'m str> {
+fn reached<'e>(edges: &'e Edges, from: &'e str) -> BTreeSet<&'e str> {
     let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(member) = next.pop() {
-        let used = edges.get(member).into_iter().flatten();
-        next.extend(used.filter(|member| seen.insert(**member)));
+        let used = edges.get(member).into_iter().flatten().map(String::as_str);
+        next.extend(used.filter(|member| seen.insert(*member)));
     }
     seen
 }
@@ -142,21 +153,16 @@ fn reached<'m>(edges: &BTreeMap<&'m str, BTreeSet<&'m str>>, from: &'m str) -> B
 fn circles(files: &[Source]) -> BTreeSet<Vec<String>> {
     let mut circles = BTreeSet::new();
     for crate_folder in CRATES {
-        let uses = uses(files, crate_folder);
-        for (folder, edges) in edges_by_folder(&uses) {
-            // The folders of this crate still use each other in circles.
-            if crate_folder == "tools/src" && folder.is_empty() {
-                continue;
-            }
-            let reached: BTreeMap<_, _> = edges.keys().map(|m| (*m, reached(&edges, m))).collect();
-            let is_in_circle = |a: &str, b: &str| reached[a].contains(b) && reached[b].contains(a);
-            for member in reached.keys() {
-                let circle = reached.keys().filter(|other| is_in_circle(member, other));
-                let path = |name: &&str| [&folder[..], &[name.to_string()]].concat().join("/");
-                let circle: Vec<String> = circle.map(path).collect();
-                if !circle.is_empty() {
-                    circles.insert([vec![crate_folder.to_owned()], circle].concat());
-                }
+        for edges in graphs(&uses(files, crate_folder), crate_folder) {
+            let reached: BTreeMap<&str, _> = edges
+                .keys()
+                .map(|m| (m.as_str(), reached(&edges, m)))
+                .collect();
+            for (member, others) in reached.iter().filter(|(m, others)| others.contains(**m)) {
+                let back = reached
+                    .iter()
+                    .filter(|(m, back)| others.contains(**m) && back.contains(member));
+                circles.insert(back.map(|(m, _)| (*m).to_owned()).collect());
             }
         }
     }
@@ -182,7 +188,7 @@ fn circles_are_found_however_modules_are_named() {
         ];
         circles(&files).into_iter().next()
     };
-    let found = Some(["src", "a/b", "a/c"].map(str::to_owned).to_vec());
+    let found = Some(vec!["a/b".to_owned(), "a/c".to_owned()]);
     assert_eq!(broken("use super::b::B;\n", ""), found);
     assert_eq!(broken("fn f(b: crate::a::b::B) {}\n", ""), found);
     assert_eq!(broken("use super::B;\n", "pub use b::{A, B};\n"), found);
@@ -207,6 +213,18 @@ fn circles_between_folders_are_found() {
         Source::new("src/settings/mod.rs", "mod layer;\n"),
         Source::new("src/settings/layer.rs", "use crate::error::Error;\n"),
     ];
-    let circle = ["src", "error", "model", "settings"].map(str::to_owned);
+    let circle = ["error", "model", "settings"].map(str::to_owned);
+    assert_eq!(circles(&files), BTreeSet::from([circle.to_vec()]));
+}
+
+#[test]
+fn circles_between_modules_of_the_unsorted_crate_are_found() {
+    let files = [
+        Source::new("tools/src/a/mod.rs", "use crate::b::B;\n"),
+        Source::new("tools/src/b.rs", "use crate::a::A;\n"),
+        Source::new("tools/src/c/mod.rs", "mod d;\n"),
+        Source::new("tools/src/c/d.rs", "use crate::b::B;\n"),
+    ];
+    let circle = ["a", "b"].map(str::to_owned);
     assert_eq!(circles(&files), BTreeSet::from([circle.to_vec()]));
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{metadata, root};
 
-/// What each crate may depend on. The prefix `testwright-` is left out; the program itself is `testwright`.
+/// Returns the crates that each crate may depend on. The prefix `testwright-` is left out; the program itself is `testwright`.
 fn allowed() -> BTreeMap<String, Vec<String>> {
     let foundation = ["tools", "agent-prompts", "sandboxes"];
     let below_agent = ["config", "evals", "models"];

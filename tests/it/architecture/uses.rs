@@ -1,4 +1,4 @@
-//! What files may use: libraries in their place, and one way to a terminal. Crates and circles are checked elsewhere.
+//! Checks what files use: libraries in their place, no upper layer, one way to a terminal.
 
 use super::{Source, sources};
 
@@ -65,6 +65,67 @@ fn libraries_stay_behind_their_boundary() {
             "agent/src/session/mod.rs names bollard",
             "agent/src/agent/mod.rs names async_openai"
         ]
+    );
+}
+
+/// Layers inside `agent/`: what each folder must not use. Other crates are out of reach by their dependencies.
+const LAYERS: [(&str, &[&str]); 4] = [
+    (
+        "agent/src/issues/",
+        &[
+            "agent",
+            "approaches",
+            "gate",
+            "rule_based",
+            "session",
+            "trajectory",
+        ],
+    ),
+    (
+        "agent/src/rule_based/",
+        &["agent", "approaches", "gate", "session", "trajectory"],
+    ),
+    ("agent/src/agent/", &["approaches", "job", "rule_based"]),
+    (
+        "agent/src/backends/",
+        &[
+            "agent",
+            "approaches",
+            "gate",
+            "job",
+            "session",
+            "setup",
+            "trajectory",
+        ],
+    ),
+];
+
+fn upward_uses(files: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (folder, others) in LAYERS {
+        for file in files.iter().filter(|f| f.path.starts_with(folder)) {
+            for other in others {
+                if file.text.contains(&format!("crate::{other}::"))
+                    || file.text.contains(&format!("crate::{other};"))
+                {
+                    wrong.push(format!("{} uses {other}", file.path));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn lower_layers_do_not_use_upper_ones() {
+    assert_eq!(upward_uses(&sources()), Vec::<String>::new());
+    let broken = [Source::new(
+        "agent/src/issues/address.rs",
+        "use crate::agent::Run;\n",
+    )];
+    assert_eq!(
+        upward_uses(&broken),
+        ["agent/src/issues/address.rs uses agent"]
     );
 }
 
