@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use testwright_sandboxes::Shortage;
-use tokio::task::JoinSet;
 
 use crate::store::{Attempt, Store, WorkStatus};
 use testwright_config::error::{Error, Result};
@@ -92,18 +91,5 @@ async fn unwanted(store: &Store, taken: &Attempt) {
         if let Ok(false) = store.is_wanted(taken).await {
             return;
         }
-    }
-}
-
-/// In a task of its own: a panic ends the run and not the worker. It ends where nobody waits for it any more.
-pub async fn joined<T: Send + 'static>(
-    work: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    let mut tasks = JoinSet::new();
-    tasks.spawn(work);
-    match tasks.join_next().await {
-        Some(Ok(worked)) => worked,
-        Some(Err(error)) => Err(Error::infrastructure("work on the run").cause(error)),
-        None => Err(Error::infrastructure("work on the run")),
     }
 }

@@ -34,7 +34,7 @@ use testwright_agent::issues;
 use testwright_agent::job::{Job, Record, RecordedRun};
 use testwright_agent::setup::RepositoryLocation;
 use testwright_agent::trajectory::{Event, RunFolder};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stopped};
 use testwright_models::ModelName;
@@ -290,9 +290,7 @@ impl Worker {
                     last_event: last_event.lock().ok().and_then(|mut last| last.take()),
                 },
             },
-            Err(error) if error.kind == testwright_config::error::Kind::Interrupted => {
-                Ending::given_back()
-            }
+            Err(error) if error.kind == Kind::Interrupted => Ending::given_back(),
             Err(error) => Ending {
                 status: RunStatus::Infrastructure,
                 shortage: error.kind.shortage(),
@@ -332,7 +330,7 @@ impl Worker {
                 job.sink = Some(Box::new(sink));
                 job.stop = Some(stop);
                 job.quota = Some(quota);
-                attempt::joined(job.work(Arc::new(Silent))).await?.0
+                joined(job.work(Arc::new(Silent))).await?.0
             }
         };
         let text = encode(&record)?;
@@ -365,7 +363,7 @@ impl Worker {
             dollars: comparison.max_dollars,
         });
         let quota = self.quota(run, None, budget)?;
-        attempt::joined(prepared.work(quota)).await
+        joined(prepared.work(quota)).await
     }
 
     fn sink(
@@ -446,6 +444,18 @@ impl Worker {
             true => Ok(Vec::new()),
             false => Ok(RunFolder::read(out)?),
         }
+    }
+}
+
+/// Runs work in its own task, so that a panic ends the run and not the worker. The task ends if this future is dropped.
+async fn joined<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let mut tasks = JoinSet::from_iter([work]);
+    match tasks.join_next().await {
+        Some(Ok(worked)) => worked,
+        Some(Err(error)) => Err(Error::infrastructure("work on the run").cause(error)),
+        None => Err(Error::infrastructure("work on the run")),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::artifacts::shared_environments;
 use testwright_evals::cases::Place;
 use testwright_sandboxes::repository::Source;
 
 use super::progress::CallProgress;
 use crate::api::ApiState;
+use crate::artifacts::shared_environments;
 use crate::request::{allowed_repository, check_revision};
 use testwright_agent::issues::{self, Issue};
 use testwright_agent::session::Session;
@@ -54,12 +54,7 @@ impl SandboxPlace {
 
     /// Its environment, to run cases in.
     pub async fn of_cases(&self, api: &ApiState, progress: &CallProgress) -> Result<Place> {
-        let setup = Setup::new(
-            &api.settings,
-            shared_environments(&api.settings)?,
-            Arc::new(progress.clone()),
-        )
-        .await?;
+        let setup = setup(api, progress).await?;
         setup.case_place(&self.location).await
     }
 
@@ -70,14 +65,14 @@ impl SandboxPlace {
         progress: &CallProgress,
     ) -> Result<(Source, Session)> {
         let python = self.issue.as_ref().and_then(|issue| issue.named_python());
-        let setup = Setup::new(
-            &api.settings,
-            shared_environments(&api.settings)?,
-            Arc::new(progress.clone()),
-        )
-        .await?
-        .with_preferred_python(python);
+        let setup = setup(api, progress).await?.with_preferred_python(python);
         let (source, _, session) = setup.start_session(&self.location, None).await?;
         Ok((source, session))
     }
+}
+
+async fn setup<'a>(api: &'a ApiState, progress: &CallProgress) -> Result<Setup<'a>> {
+    let settings = &api.settings;
+    let shared = shared_environments(settings)?;
+    Setup::new(settings, shared, Arc::new(progress.clone())).await
 }
