@@ -1,4 +1,4 @@
-//! From an issue to a submitted test.
+//! Turns an issue into a submitted test.
 //!
 //! A run, in reading order:
 //!

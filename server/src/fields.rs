@@ -5,7 +5,7 @@ use testwright_evals::foreign_text::{NAME, unseen};
 use testwright_config::error::{Error, Result};
 
 /// Maximum bytes of a request body.
-pub const LONGEST_REQUEST: usize = 4 << 20;
+pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 /// Maximum characters of a path or an address.
 pub const MAX_PATH_LEN: usize = 2_048;
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::artifacts::shared_environments;
 use testwright_evals::harness::Harness;
 use tokio::sync::Mutex;
 
+use crate::artifacts::shared_environments;
 use testwright_agent::setup::{self, HarnessArgs};
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;

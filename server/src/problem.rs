@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use testwright_sandboxes::Shortage;
 
-use super::fields::LONGEST_REQUEST;
+use super::fields::MAX_REQUEST_BYTES;
 use testwright_config::error::{Error, Kind};
 
 /// What is wrong, and what to do about it.
@@ -40,7 +40,7 @@ impl Problem {
         let problem = Problem::new(status, detail);
         match status {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                problem.hint(format!("a request has at most {LONGEST_REQUEST} bytes"))
+                problem.hint(format!("a request has at most {MAX_REQUEST_BYTES} bytes"))
             }
             _ => problem,
         }

@@ -17,7 +17,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::authentication::GITHUB_WEBHOOK;
-use super::fields::LONGEST_REQUEST;
+use super::fields::MAX_REQUEST_BYTES;
 use super::problem::Problem;
 
 /// Bytes of a request that holds a few short fields, or nothing.
@@ -29,7 +29,7 @@ const LONG_ROUTES: [&str; 7] = [
     "/v1/runs",
     "/v1/comparisons",
     "/v1/matrices",
-    "/v1/github/webhook",
+    GITHUB_WEBHOOK,
     "/mcp",
 ];
 
@@ -116,7 +116,7 @@ pub async fn limit(State(limits): State<BodyLimits>, request: Request, next: Nex
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("", MatchedPath::as_str);
     let max = match LONG_ROUTES.contains(&route) {
-        true => LONGEST_REQUEST,
+        true => MAX_REQUEST_BYTES,
         false => SHORT_REQUEST,
     };
     let limits = match route == GITHUB_WEBHOOK {
@@ -282,8 +282,8 @@ mod tests {
         for (path, bytes, status) in [
             ("/login", SHORT_REQUEST, StatusCode::OK),
             ("/login", SHORT_REQUEST + 1, StatusCode::PAYLOAD_TOO_LARGE),
-            ("/mcp", LONGEST_REQUEST, StatusCode::OK),
-            ("/mcp", LONGEST_REQUEST + 1, StatusCode::PAYLOAD_TOO_LARGE),
+            ("/mcp", MAX_REQUEST_BYTES, StatusCode::OK),
+            ("/mcp", MAX_REQUEST_BYTES + 1, StatusCode::PAYLOAD_TOO_LARGE),
         ] {
             let declared = Body::from(vec![b'x'; bytes]);
             assert_eq!(send(&limits, path, declared).await, status, "{path}");

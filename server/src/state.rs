@@ -1,4 +1,4 @@
-//! What the handlers of requests work with.
+//! State that request handlers share.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::queue::Queue;
 use crate::store::{RunId, Store};
 use crate::telemetry::Telemetry;
 
-/// What handlers work with.
+/// State of the API. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiState(Arc<ApiParts>);
 
 pub struct ApiParts {
     pub store: Store,
-    /// Where the files of runs are, if they are kept.
+    /// Store of the files of runs, if they are kept.
     pub artifacts: Option<Artifacts>,
     pub queue: Queue,
     pub settings: Settings,
@@ -29,7 +29,7 @@ pub struct ApiParts {
     pub access: Access,
     /// Says of which run there is something new.
     pub changes: broadcast::Sender<RunId>,
-    /// This process is to end: streams end as well.
+    /// Tells streams that this process must end.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
     pub probes: Probes,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use testwright_sandboxes::environment::{Environment, SampleSettings, TestSample};
-use testwright_server::artifacts::shared_environments;
 
 use super::output;
 use super::place::PlaceArgs;
@@ -12,6 +11,7 @@ use super::terminal::Terminal;
 use testwright_agent::agent::Progress;
 use testwright_agent::setup::Setup;
 use testwright_config::error::Result;
+use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -11,7 +11,6 @@ use testwright_evals::dataset::Dataset;
 use testwright_evals::predictions::{self, Predictions, Warning};
 use testwright_evals::report::Report;
 use testwright_evals::{InstanceResult, harness};
-use testwright_server::artifacts::shared_environments;
 
 use super::output::{self, single_line};
 use super::place::{SandboxArgs, load};
@@ -19,6 +18,7 @@ use progress::GradingProgress;
 use testwright_comparisons::grading::{GradingOptions, GradingRun, RemoteGrading, records};
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
+use testwright_server::artifacts::shared_environments;
 use testwright_server::batch::Batch;
 use testwright_server::grading::remote::StoreGradings;
 use testwright_server::owners;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::artifacts::shared_environments;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use testwright_evals::harness;
@@ -14,6 +13,7 @@ use super::files::ComparisonFiles;
 use super::request::{ComparisonRequest, PreparedComparison};
 use super::{CellSettings, ModelSettings, StoreRuns};
 use crate::artifacts::Artifacts;
+use crate::artifacts::shared_environments;
 use crate::batch::Batch;
 use crate::grading::remote::StoreGradings;
 use crate::queue::Queue;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::artifacts::shared_environments;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
@@ -15,6 +14,7 @@ use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::RunPytest;
 
 use super::GitHub;
+use crate::artifacts::shared_environments;
 use crate::request::RunRequest;
 use crate::store::StoredRun;
 use testwright_agent::agent::Silent;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::artifacts::shared_environments;
 use testwright_evals::Instance;
 use testwright_evals::harness::{self, Harness, SelectionJob};
 use testwright_evals::predictions::Prediction;
@@ -13,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::request::{MatrixInput, NamedPatch};
 use super::view::{input, results};
+use crate::artifacts::shared_environments;
 use crate::attempt::Ending;
 use crate::store::{Attempt, Store};
 use testwright_agent::setup::{HarnessArgs, harness};

@@ -18,7 +18,7 @@ use super::message::{self, Unreadable};
 use super::session_end::{SessionEnd, SessionEnder};
 use super::{McpClient, McpParts};
 use crate::authentication::Caller;
-use crate::fields::LONGEST_REQUEST;
+use crate::fields::MAX_REQUEST_BYTES;
 use crate::state::ApiState;
 use testwright_config::stop_signal::stopped;
 
@@ -30,7 +30,7 @@ pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
     let hosts: Vec<String> = parts.api.access.hosts().map(str::to_owned).collect();
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
-        .with_max_request_body_bytes(LONGEST_REQUEST);
+        .with_max_request_body_bytes(MAX_REQUEST_BYTES);
     let (token, stop) = (config.cancellation_token.clone(), parts.api.stop.clone());
     tokio::spawn(async move {
         stopped(stop).await;
@@ -186,7 +186,7 @@ async fn checked_message(
     running: Option<Arc<RunningIds>>,
 ) -> Result<Request, Response> {
     let (mut parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, LONGEST_REQUEST).await else {
+    let Ok(body) = to_bytes(body, MAX_REQUEST_BYTES).await else {
         return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     };
     let read = message::read(&body).map_err(|unreadable| refused(&unreadable))?;

@@ -1,6 +1,6 @@
 //! Keeps runs and their trajectories: in SQLite, embedded, or in Postgres, by the same statements.
 //!
-//! What waits to be worked on is known to the queue ([`crate`]) as well; what a run is and what became of it is
+//! What waits to be worked on is known to the queue ([`crate::queue`]) as well; what a run is and what became of it is
 //! here alone.
 
 mod artifacts;

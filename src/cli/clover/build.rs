@@ -10,7 +10,6 @@ use testwright_evals::clover::manifest::{BuildLimits, Manifest, RepositoryFacts}
 use testwright_evals::clover::{Task, VERSION};
 use testwright_evals::document::format::seconds;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
-use testwright_server::artifacts::shared_environments;
 
 use super::progress::CloverProgress;
 use crate::cli::output::{self, single_line};
@@ -19,6 +18,7 @@ use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_comparisons::clover::evaluation::open;
 use testwright_comparisons::clover::prompts::TaskPrompts;
 use testwright_config::error::{Error, Result};
+use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -10,7 +10,6 @@ use testwright_evals::clover::report::Report;
 use testwright_evals::clover::{Budget, Task};
 use testwright_evals::document::format::seconds;
 use testwright_evals::harness::Harness;
-use testwright_server::artifacts::shared_environments;
 
 use super::progress::CloverProgress;
 use super::report::print;
@@ -25,6 +24,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
 use testwright_models::price::Prices;
+use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -28,7 +28,8 @@ fn a_ca_bundle_is_enough_where_the_system_has_no_certificates() {
     let bundle = folder.path().join("ca.pem");
     std::fs::write(&bundle, CERTIFICATE).unwrap();
     // Once more, in a process that finds none.
-    let name = "openai::tests::settings::a_ca_bundle_is_enough_where_the_system_has_no_certificates";
+    let name =
+        "openai::tests::settings::a_ca_bundle_is_enough_where_the_system_has_no_certificates";
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name])
         .env(BUNDLE, &bundle)
