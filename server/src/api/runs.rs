@@ -40,7 +40,8 @@ pub struct Run {
     ended_at: Option<String>,
     /// How often a worker has taken it, without those that went back to the queue because the machine lacked something.
     attempts: i64,
-    /// How often it went back to the queue because the machine lacked something (descriptors, memory, processes, disk, database).
+    /// How often it went back to the queue because the machine lacked something (descriptors, memory, processes, disk, database),
+    /// since it was last retried.
     returns: i64,
     /// Why it did so last; absent once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,7 @@ impl Run {
             created_at: time(run.created_at),
             started_at: run.started_at.map(time),
             ended_at: run.ended_at.map(time),
-            attempts: run.attempt - run.returns,
+            attempts: run.counted_attempts(),
             returns: run.returns,
             return_reason: run.return_reason().map(str::to_owned),
             not_before: run.waits_until().map(time),

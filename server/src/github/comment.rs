@@ -158,6 +158,7 @@ mod tests {
             batch: String::new(),
             traceparent: None,
             returns: 0,
+            earlier_returns: 0,
             return_reason: None,
             not_before: 0,
         }

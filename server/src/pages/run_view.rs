@@ -62,7 +62,7 @@ impl RunRow {
             model: shortened(&run.model, NAME),
             created_at: created.to_string(),
             created: created.strftime("%Y-%m-%d %H:%M UTC").to_string(),
-            attempts: run.attempt - run.returns,
+            attempts: run.counted_attempts(),
             returned: run.return_reason().map(|reason| match run.returns {
                 1 => format!("once: {reason}"),
                 times => format!("{times} times, last: {reason}"),

@@ -63,3 +63,47 @@ impl Store {
         Ok(first.map(|first| Duration::from_millis((first - now()).max(0).unsigned_abs())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::{NewRun, RunId};
+    use super::*;
+
+    fn new_run() -> NewRun {
+        NewRun {
+            request: "{}".to_owned(),
+            title: String::new(),
+            repository: String::new(),
+            approach: "snippet".to_owned(),
+            model: "snippet".to_owned(),
+            idempotency_key: None,
+            owner: "o".to_owned(),
+            batch: String::new(),
+            traceparent: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn retried_run_starts_its_returns_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
+        let (run, _) = store.add_run(&new_run()).await.unwrap();
+        let read = async || store.run(&run.id).await.unwrap().unwrap();
+        let ticket = RunId::new(now());
+        let taken = store.begin_attempt(WorkKind::Run, &run.id, &ticket);
+        let taken = taken.await.unwrap().unwrap();
+        let returned = store.return_to_queue(&taken, "the disk is full", false);
+        assert!(returned.await.unwrap());
+        assert!(store.cancel(WorkKind::Run, &run.id).await.unwrap());
+        assert_eq!(read().await.returns, 1);
+
+        assert!(store.requeue(WorkKind::Run, &run.id).await.unwrap());
+        let retried = read().await;
+        assert_eq!((retried.returns, retried.return_reason), (0, None));
+        let taken = store.begin_attempt(WorkKind::Run, &run.id, &ticket);
+        assert_eq!(taken.await.unwrap().unwrap().number, 2);
+        // The attempt that was returned still does not count.
+        assert_eq!(read().await.counted_attempts(), 1);
+    }
+}

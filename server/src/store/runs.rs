@@ -143,8 +143,10 @@ pub struct StoredRun {
     pub owner: String,
     pub batch: String,
     pub traceparent: Option<String>,
-    /// How often it went back to the queue because a machine lacked something.
+    /// How often it went back to the queue because a machine lacked something, since it was last retried.
     pub returns: i64,
+    /// How often it did so before it was last retried.
+    pub earlier_returns: i64,
     /// Why it did so last.
     pub return_reason: Option<String>,
     /// No worker takes it before this time.
@@ -157,6 +159,11 @@ impl StoredRun {
         let record = self.record.as_deref();
         let value = record.and_then(|record| serde_json::from_str(record).ok());
         value.unwrap_or_default()
+    }
+
+    /// Returns the number of attempts, not counting those that went back to the queue.
+    pub fn counted_attempts(&self) -> i64 {
+        self.attempt - self.returns - self.earlier_returns
     }
 
     /// Why it went back to the queue, as long as it has not ended.
@@ -188,7 +195,8 @@ pub struct Filter {
 }
 
 const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, title, repository, approach, model, attempt, \
-                       cancel, patch, record, owner, batch, traceparent, returns, return_reason, not_before";
+                       cancel, patch, record, owner, batch, traceparent, returns, earlier_returns, return_reason, \
+                       not_before";
 
 impl Store {
     /// Adds a run; where there is one of this idempotency key, that one, and `false`.
@@ -319,6 +327,7 @@ fn read(row: &AnyRow) -> Result<StoredRun> {
             batch: row.try_get("batch")?,
             traceparent: row.try_get("traceparent")?,
             returns: row.try_get("returns")?,
+            earlier_returns: row.try_get("earlier_returns")?,
             return_reason: row.try_get("return_reason")?,
             not_before: row.try_get("not_before")?,
         })

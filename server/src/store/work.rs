@@ -321,11 +321,13 @@ impl Store {
         Ok(oldest.map(RunId::stored))
     }
 
-    /// Has work that came to no result go on; `false` for what waits, is worked on or has a result.
+    /// Queues work again that came to no result, and starts its count of returns over; `false` if it is queued or running, or
+    /// has a result.
     pub async fn requeue(&self, kind: WorkKind, id: &RunId) -> Result<bool> {
         let statement = format!(
-            "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL WHERE id = $1 \
-             AND status IN ('infrastructure', 'cancelled')",
+            "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, \
+             earlier_returns = earlier_returns + returns, returns = 0, return_reason = NULL \
+             WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
             kind.table(),
             kind.explanation()
         );
