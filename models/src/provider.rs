@@ -54,28 +54,23 @@ impl Provider {
     /// # Errors
     /// A usage error where a key, an address or a file is missing, with what to set.
     pub fn new(name: &ModelName, settings: &Settings, variable: Variable<'_>) -> Result<Provider> {
-        let (model, azure_name) = match name.source() {
+        let model = match name.source() {
             ModelSource::Rules => return Ok(Provider::Snippet),
             ModelSource::Recording { file, lenient } => {
                 let file = file.to_owned();
                 return Ok(Provider::Replay { file, lenient });
             }
-            ModelSource::Azure(model) => (model, Some(model)),
-            ModelSource::Service(model) => (model, None),
+            ModelSource::Azure(model) | ModelSource::Service(model) => model,
         };
-        let set = |name: &str| variable(name).filter(|v| !v.trim().is_empty());
+        let set = |name: &str| set_variable(variable, name);
         let base_url = settings
             .model
             .base_url
             .as_ref()
             .map(|a| a.reveal().to_owned());
         let key = settings.model_key().map(|k| k.reveal().to_owned());
-        let azure_by_variables =
-            base_url.is_none() && key.is_none() && set("AZURE_OPENAI_ENDPOINT").is_some();
-        let is_azure = settings.model.azure_deployment.is_some()
-            || settings.model.azure_api_version.is_some()
-            || azure_name.is_some()
-            || azure_by_variables;
+        let deployment = azure_deployment(name, settings, variable);
+        let is_azure = deployment.is_some();
         let mut openai = OpenAiSettings {
             temperature: settings.model.temperature,
             max_tokens: settings.model.max_tokens,
@@ -86,7 +81,7 @@ impl Provider {
             ca_bundle: settings.build.ca_bundle.clone(),
             ..OpenAiSettings::new(model)
         };
-        let key = if is_azure {
+        let key = if let Some(deployment) = deployment {
             if settings.model_key().is_none() || set(AZURE_KEY).is_some() {
                 AZURE_KEY.clone_into(&mut openai.key_variable);
             }
@@ -97,13 +92,6 @@ impl Provider {
                         .cause("the resource's address is not set")
                         .hint("set AZURE_OPENAI_ENDPOINT or model.base-url, like https://NAME.openai.azure.com")
                 })?;
-            let deployment = settings
-                .model
-                .azure_deployment
-                .clone()
-                .or_else(|| azure_name.map(str::to_owned))
-                .or_else(|| set("AZURE_OPENAI_DEPLOYMENT"))
-                .unwrap_or_else(|| model.to_owned());
             let api_version = settings
                 .model
                 .azure_api_version
@@ -179,6 +167,36 @@ impl Provider {
             }
         }
     }
+}
+
+/// The deployment on Azure that answers for a model; `None` if the model is not on Azure. It can have another name than the model.
+pub fn azure_deployment(
+    name: &ModelName,
+    settings: &Settings,
+    variable: Variable<'_>,
+) -> Option<String> {
+    let (model, has_azure_name) = match name.source() {
+        ModelSource::Azure(model) => (model, true),
+        ModelSource::Service(model) => (model, false),
+        ModelSource::Rules | ModelSource::Recording { .. } => return None,
+    };
+    let set = |name: &str| set_variable(variable, name);
+    if let Some(deployment) = &settings.model.azure_deployment {
+        return Some(deployment.clone());
+    }
+    if has_azure_name {
+        return Some(model.to_owned());
+    }
+    let is_azure_by_variables = settings.model.base_url.is_none()
+        && settings.model_key().is_none()
+        && set("AZURE_OPENAI_ENDPOINT").is_some();
+    let is_azure = settings.model.azure_api_version.is_some() || is_azure_by_variables;
+    is_azure.then(|| set("AZURE_OPENAI_DEPLOYMENT").unwrap_or_else(|| model.to_owned()))
+}
+
+/// The value of a variable; an empty one counts as not set.
+fn set_variable(variable: Variable<'_>, name: &str) -> Option<String> {
+    variable(name).filter(|value| !value.trim().is_empty())
 }
 
 fn replayer(file: &Path, lenient: bool) -> Result<Replayer> {
@@ -282,6 +300,25 @@ mod tests {
             None,
             "OpenAI's own key comes first"
         );
+    }
+
+    #[test]
+    fn deployment_of_calls_is_the_one_reported() {
+        let endpoint = ("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com");
+        let (key, variable) = (
+            ("AZURE_OPENAI_API_KEY", "k"),
+            ("AZURE_OPENAI_DEPLOYMENT", "prod"),
+        );
+        let setting = ("TESTWRIGHT_MODEL_AZURE_DEPLOYMENT", "set");
+        for (name, variables, expected) in [
+            ("gpt-5", vec![endpoint, key], "gpt-5"),
+            ("gpt-5", vec![endpoint, key, variable], "prod"),
+            ("azure/gpt-5", vec![endpoint, key, variable], "gpt-5"),
+            ("azure/gpt-5", vec![endpoint, key, variable, setting], "set"),
+        ] {
+            let azure = openai(name, &variables).azure.unwrap();
+            assert_eq!(azure.deployment, Deployment::parse(expected).unwrap());
+        }
     }
 
     /// Names put together from what has a meaning somewhere: in names, paths, addresses.

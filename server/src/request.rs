@@ -10,6 +10,7 @@ use testwright_agent::issues;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::price::Prices;
+use testwright_models::provider::{Variable, azure_deployment};
 use testwright_models::{ModelName, ModelSource};
 
 /// Bytes of an issue.
@@ -203,11 +204,22 @@ pub fn allowed_model(
     settings: &Settings,
     allowed: &AllowList,
 ) -> Result<ModelName> {
+    let variable = |name: &str| std::env::var(name).ok();
+    allowed_model_with(field, text, settings, allowed, &variable)
+}
+
+fn allowed_model_with(
+    field: &str,
+    text: &str,
+    settings: &Settings,
+    allowed: &AllowList,
+    variable: Variable<'_>,
+) -> Result<ModelName> {
     check_name(field, text)?;
     let reading = format!("read `{field}`");
     let name = ModelName::parse(text).map_err(|error| error.doing(&reading))?;
     let refused = |cause: &str| Err(Error::usage(reading).cause(cause));
-    match (name.source(), &settings.model.azure_deployment) {
+    match (name.source(), azure_deployment(&name, settings, variable)) {
         (ModelSource::Recording { .. }, _) if !allowed.allows_recordings() => {
             refused("recordings are files of the server, and it is not told to play them")
         }
@@ -215,7 +227,7 @@ pub fn allowed_model(
         (ModelSource::Azure(model) | ModelSource::Service(model), Some(deployment))
             if model != deployment && settings.run.model.as_deref() != Some(text) =>
         {
-            refused("the server's settings name one deployment on Azure, and this is another model")
+            refused("the server uses one deployment on Azure, and this is another model")
         }
         _ => Ok(name),
     }
@@ -229,4 +241,36 @@ pub fn check_revision(commit: &str) -> Result<()> {
         return Err(Error::usage("read `commit`").cause("it is no commit, tag or branch"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn deployment_named_by_variable_has_one_model() {
+        let variables = |name: &str| {
+            let value = match name {
+                "AZURE_OPENAI_ENDPOINT" => "https://me.openai.azure.com",
+                "AZURE_OPENAI_DEPLOYMENT" => "prod",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let allowed = AllowList::new(&[], false).unwrap();
+        let mut settings = Settings::default();
+        settings.run.model = Some("gpt-5".to_owned());
+        let is_allowed = |name: &str, variable: Variable<'_>| {
+            allowed_model_with("model", name, &settings, &allowed, variable).is_ok()
+        };
+        assert!(!is_allowed("cheap", &variables));
+        for name in ["prod", "gpt-5", "azure/cheap"] {
+            assert!(is_allowed(name, &variables), "{name}");
+        }
+        // Without an endpoint on Azure, the variable has no effect.
+        let deployment =
+            |name: &str| (name == "AZURE_OPENAI_DEPLOYMENT").then(|| "prod".to_owned());
+        assert!(is_allowed("cheap", &deployment));
+    }
 }
