@@ -1,11 +1,27 @@
-//! How many connections there may be, and who gives way if there are more: idle ones of the address that has most of them.
+//! Limits the number of connections. If there are more, idle ones of the client that has most of them give way.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::Notify;
+
+/// Addresses that count as one client: an IPv4 address, or the /64 of an IPv6 address, whose holder has all addresses in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Client(IpAddr);
+
+impl Client {
+    fn new(peer: IpAddr) -> Self {
+        match peer.to_canonical() {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() & (u128::MAX << 64);
+                Client(Ipv6Addr::from_bits(network).into())
+            }
+            address => Client(address),
+        }
+    }
+}
 
 pub struct Slots {
     max: usize,
@@ -13,7 +29,7 @@ pub struct Slots {
 }
 
 struct Open {
-    peer: IpAddr,
+    client: Client,
     /// Requests that are being answered.
     requests: usize,
     /// When the last request began or ended.
@@ -35,11 +51,12 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot for a new connection of an address; another connection is closed for it if need be. `None` if all are busy.
+    /// Takes a slot for a new connection of an address; another connection is closed for it if need be. `None` if all are busy.
     pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
+        let client = Client::new(peer);
         let mut open = self.open();
         if open.values().filter(|open| !open.closing).count() >= self.max {
-            let id = victim(&open, peer)?;
+            let id = victim(&open, client)?;
             let victim = open.get_mut(&id)?;
             victim.closing = true;
             victim.close.notify_one();
@@ -47,7 +64,7 @@ impl Slots {
         let id = open.last_key_value().map_or(0, |(id, _)| id + 1);
         let close = Arc::new(Notify::new());
         let new = Open {
-            peer,
+            client,
             requests: 0,
             since: Instant::now(),
             close: close.clone(),
@@ -69,19 +86,19 @@ impl Slots {
     }
 }
 
-/// Of the address with the most connections the one that has been idle for the longest time; a busy one only if that address has
-/// more than the new one.
-fn victim(open: &BTreeMap<u64, Open>, new: IpAddr) -> Option<u64> {
-    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+/// Finds the connection that has been idle for the longest time, of the client with the most connections; a busy one only if that
+/// client has more than the new one.
+fn victim(open: &BTreeMap<u64, Open>, new: Client) -> Option<u64> {
+    let mut counts: BTreeMap<Client, usize> = BTreeMap::new();
     let open = open.iter().filter(|(_, open)| !open.closing);
     for (_, open) in open.clone() {
-        *counts.entry(open.peer).or_default() += 1;
+        *counts.entry(open.client).or_default() += 1;
     }
     let of_new = counts.get(&new).copied().unwrap_or_default();
     let (id, _) = open
-        .filter(|(_, open)| open.requests == 0 || counts[&open.peer] > of_new + 1)
+        .filter(|(_, open)| open.requests == 0 || counts[&open.client] > of_new + 1)
         .min_by_key(|(_, open)| {
-            let others = usize::MAX - counts[&open.peer];
+            let others = usize::MAX - counts[&open.client];
             (open.requests > 0, others, open.since)
         })?;
     Some(*id)
@@ -153,6 +170,21 @@ mod tests {
         );
         drop((second, fourth));
         assert_eq!(slots.open().len(), 3);
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_client() {
+        let slots = Slots::new(3);
+        let take = |address: &str| Arc::new(slots.take(address.parse().unwrap()).unwrap());
+        let quiet = take("2001:db8:0:2::1");
+        let greedy = [take("2001:db8:0:1::1"), take("2001:db8:0:1:ffff::2")];
+        let _new = take("2001:db8:0:3::1");
+        assert!(!is_closed(&quiet));
+        assert!(is_closed(&greedy[0]));
+        let client = |address: &str| Client::new(address.parse().unwrap());
+        assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
+        assert_ne!(client("::ffff:192.0.2.1"), client("::ffff:192.0.2.2"));
+        assert_ne!(client("2001:db8:0:1::1"), client("2001:db8:0:2::1"));
     }
 
     #[test]
