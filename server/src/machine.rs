@@ -3,10 +3,11 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use testwright_sandboxes::Shortage;
+use tokio::sync::watch;
 
 use testwright_config::stop_signal::{StopSignal, stopped};
 
@@ -15,11 +16,23 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Descriptors and bytes that a machine in order can spare at any time.
 const SPARE_DESCRIPTORS: usize = 32;
 const SPARE_BYTES: usize = 1 << 20;
+/// A write to a dead network file system can hang for hours.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Machine {
     /// Folders that work needs to write to.
     folders: Vec<PathBuf>,
     pause: Mutex<Option<Pause>>,
+    checks: Arc<Mutex<Checks>>,
+    check_timeout: Duration,
+}
+
+#[derive(Default)]
+struct Checks {
+    /// Its sender lives as long as the check.
+    running: Option<watch::Receiver<()>>,
+    /// The result of the last check that ended; `None` if it found no shortage, or if none has ended.
+    last: Option<Shortage>,
 }
 
 struct Pause {
@@ -33,6 +46,8 @@ impl Machine {
         Machine {
             folders,
             pause: Mutex::default(),
+            checks: Arc::default(),
+            check_timeout: CHECK_TIMEOUT,
         }
     }
 
@@ -78,7 +93,7 @@ impl Machine {
             }
             // The one that finds a shortage here makes all others wait.
             if self.left().is_none()
-                && let Some(shortage) = self.check()
+                && let Some(shortage) = self.check().await
             {
                 self.met(shortage);
             }
@@ -92,23 +107,68 @@ impl Machine {
         left.filter(|left| !left.is_zero())
     }
 
-    /// Tries what all work needs: descriptors, a thread, room in each folder.
-    pub fn check(&self) -> Option<Shortage> {
-        let files: io::Result<Vec<_>> = (0..SPARE_DESCRIPTORS)
-            .map(|_| std::fs::File::open("/dev/null"))
-            .collect();
-        if let Err(error) = files {
-            return Shortage::reported_by(&error);
-        }
-        match std::thread::Builder::new().spawn(|| {}) {
-            Ok(thread) => drop(thread.join()),
-            Err(error) => return Shortage::reported_by_spawn(&error),
-        }
-        self.folders.iter().find_map(|folder| {
-            let written = write_aside(folder);
-            written.err().as_ref().and_then(Shortage::reported_by)
-        })
+    /// Tries what all work needs: descriptors, a thread, room in each folder. If a check runs already, waits for its result. A
+    /// check that times out goes on in its thread; until it ends, the last known result is returned.
+    pub async fn check(&self) -> Option<Shortage> {
+        let folders = self.folders.clone();
+        self.check_by(move || find_shortage(&folders)).await
     }
+
+    async fn check_by(
+        &self,
+        check: impl FnOnce() -> Option<Shortage> + Send + 'static,
+    ) -> Option<Shortage> {
+        let mut running = match self.join_check(check) {
+            Ok(running) => running,
+            Err(error) => return Shortage::reported_by_spawn(&error),
+        };
+        // changed() fails once the sender is dropped, which is the end of the check.
+        let ended = tokio::time::timeout(self.check_timeout, running.changed()).await;
+        if ended.is_err() {
+            let seconds = self.check_timeout.as_secs();
+            tracing::warn!(seconds, "the check of this machine's folders timed out");
+        }
+        lock(&self.checks).last
+    }
+
+    /// Starts a check unless one runs. It has a thread of its own: the runtime's may be what the machine lacks.
+    fn join_check(
+        &self,
+        check: impl FnOnce() -> Option<Shortage> + Send + 'static,
+    ) -> io::Result<watch::Receiver<()>> {
+        let mut checks = lock(&self.checks);
+        let running = checks.running.as_ref();
+        if let Some(running) = running.filter(|running| running.has_changed().is_ok()) {
+            return Ok(running.clone());
+        }
+        let (sender, running) = watch::channel(());
+        let results = self.checks.clone();
+        std::thread::Builder::new().spawn(move || {
+            let shortage = check();
+            lock(&results).last = shortage;
+            drop(sender);
+        })?;
+        checks.running = Some(running.clone());
+        Ok(running)
+    }
+}
+
+fn lock(checks: &Mutex<Checks>) -> MutexGuard<'_, Checks> {
+    checks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Blocking: writes to each folder.
+fn find_shortage(folders: &[PathBuf]) -> Option<Shortage> {
+    let files: io::Result<Vec<_>> = (0..SPARE_DESCRIPTORS)
+        .map(|_| std::fs::File::open("/dev/null"))
+        .collect();
+    if let Err(error) = files {
+        return Shortage::reported_by(&error);
+    }
+    folders.iter().find_map(|folder| {
+        let written = write_aside(folder);
+        written.err().as_ref().and_then(Shortage::reported_by)
+    })
 }
 
 /// In a folder, or in the nearest one above that exists.
@@ -123,7 +183,45 @@ fn write_aside(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
     use super::*;
+
+    /// The runtime has one thread: a check that blocked it would never let the test end.
+    #[tokio::test]
+    async fn hanging_check_runs_once_and_blocks_no_task() {
+        let machine = Machine {
+            check_timeout: Duration::from_millis(50),
+            ..Machine::new(Vec::new())
+        };
+        let begun = Arc::new(AtomicUsize::new(0));
+        let (answer, disk) = mpsc::channel();
+        let disk = Arc::new(Mutex::new(disk));
+        let check = || {
+            let (begun, disk) = (begun.clone(), disk.clone());
+            machine.check_by(move || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                let disk = disk.lock().unwrap_or_else(PoisonError::into_inner);
+                disk.recv().ok().flatten()
+            })
+        };
+        assert_eq!(check().await, None);
+        assert_eq!(tokio::join!(check(), check()), (None, None));
+        assert_eq!(begun.load(Ordering::Relaxed), 1);
+        let machine_checks = machine.checks.clone();
+        let last = || lock(&machine_checks).last;
+        assert_eq!(answer.send(Some(Shortage::Disk)), Ok(()));
+        while last().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // The next check hangs as well: the last known result is returned.
+        assert_eq!(check().await, Some(Shortage::Disk));
+        assert_eq!(answer.send(None), Ok(()));
+        while last().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
 
     #[test]
     fn a_shortage_makes_longer_pauses_until_work_ends_well() {

@@ -156,7 +156,7 @@ impl Worker {
         let Some(machine) = &self.machine else {
             return Ok(false);
         };
-        let seen = match machine.check() {
+        let seen = match machine.check().await {
             Some(shortage) => Some(shortage),
             None => self
                 .store
