@@ -1,13 +1,14 @@
 //! Copies of folders that jailed processes may have written, and may be writing: links are never followed.
-//! Modes and times stay as they are (compiled Python files stay valid).
+//! Modes and times stay as they are (compiled Python files stay valid), and a file with several names stays one file: a
+//! copy takes no more room than what it was made from.
 
-use std::collections::VecDeque;
-use std::ffi::CStr;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use nix::dir::{Dir, Type};
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat};
@@ -55,6 +56,7 @@ pub fn copy_tree(from: &Path, to: &Path, files: Files<'_>, owner: Option<u32>) -
             Files::Copy | Files::Link => None,
         },
         owner,
+        copied: Mutex::default(),
         state: Mutex::new(State {
             waiting: VecDeque::from([PathBuf::from(".")]),
             busy: 0,
@@ -81,8 +83,24 @@ struct TreeCopy {
     /// The folder whose files are linked to where they are the same.
     model: Option<OwnedFd>,
     owner: Option<u32>,
+    /// Files with several names, by device and inode, and where the copy is.
+    copied: Mutex<HashMap<(u64, u64), Place>>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// A file below the folder that is made.
+struct Place {
+    folder: Arc<Path>,
+    name: CString,
+}
+
+/// One folder, in each of the trees.
+struct Folder {
+    relative: Arc<Path>,
+    from: OwnedFd,
+    to: OwnedFd,
+    model: Option<OwnedFd>,
 }
 
 struct State {
@@ -128,15 +146,14 @@ impl TreeCopy {
 
     /// Copies one folder's entries; returns the folders in it, made but still empty.
     fn folder(&self, relative: &Path) -> io::Result<Vec<PathBuf>> {
-        let how = || {
-            OpenHow::new()
-                .flags(OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
-                .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS)
-        };
-        let from = openat2(&self.from, relative, how())?;
-        let to = openat2(&self.to, relative, how())?;
         let model = self.model.as_ref();
-        let model = model.and_then(|model| openat2(model, relative, how()).ok());
+        let folder = Folder {
+            relative: Arc::from(relative),
+            from: open_below(&self.from, relative)?,
+            to: open_below(&self.to, relative)?,
+            model: model.and_then(|model| open_below(model, relative).ok()),
+        };
+        let Folder { from, to, .. } = &folder;
         let mut folders = Vec::new();
         for entry in Dir::from_fd(from.try_clone()?)?.iter() {
             let entry = entry?;
@@ -146,71 +163,112 @@ impl TreeCopy {
             }
             let kind = match entry.file_type() {
                 Some(kind) => kind,
-                None => kind_of(&fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?),
+                None => kind_of(&fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?),
             };
             match kind {
                 Type::Directory => {
-                    mkdirat(&to, name, Mode::S_IRWXU)?;
+                    mkdirat(to, name, Mode::S_IRWXU)?;
                     folders.push(relative.join(os_name(name)));
                 }
                 Type::File if self.link => {
-                    linkat(&from, name, &to, name, AtFlags::empty())?;
+                    linkat(from, name, to, name, AtFlags::empty())?;
                 }
-                Type::File => self.file(&from, &to, model.as_ref(), name)?,
-                Type::Symlink => self.link(&from, &to, name)?,
+                Type::File => self.file(&folder, name).map_err(|e| named(name, e))?,
+                Type::Symlink => self.link(from, to, name)?,
                 // An overlay's mark that a file of the layer below is gone.
                 Type::CharacterDevice => {
-                    let found = fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+                    let found = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
                     if found.st_rdev == 0 {
-                        mknodat(&to, name, SFlag::S_IFCHR, Mode::empty(), 0)?;
+                        mknodat(to, name, SFlag::S_IFCHR, Mode::empty(), 0)?;
                     }
                 }
                 // Sockets and pipes belong to processes, which are not copied.
                 _ => {}
             }
         }
-        copy_opaque(&from, &to)?;
-        let found = fstat(&from)?;
-        self.finish(&to, &found)?;
+        copy_opaque(from, to)?;
+        self.finish(to, &fstat(from)?)?;
         Ok(folders)
     }
 
-    fn file(
-        &self,
-        from: &OwnedFd,
-        to: &OwnedFd,
-        model: Option<&OwnedFd>,
-        name: &CStr,
-    ) -> io::Result<()> {
+    fn file(&self, folder: &Folder, name: &CStr) -> io::Result<()> {
         let read = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let mut source = match openat(from, name, read, Mode::empty()) {
+        let mut source = match openat(&folder.from, name, read, Mode::empty()) {
             Ok(file) => File::from(file),
             // It went away meanwhile, or became something else.
             Err(nix::Error::ENOENT | nix::Error::ELOOP) => return Ok(()),
-            Err(e) => return Err(named(name, e.into())),
+            Err(e) => return Err(e.into()),
         };
         let found = fstat(&source)?;
-        if let Some(model) = model
-            && file_equality::has_equal_file(model, name, &source, &found, self.owner_of_copies())
-                .map_err(|e| named(name, e))?
-        {
-            match linkat(model, name, to, name, AtFlags::empty()) {
-                Ok(()) => return Ok(()),
-                // A file can have so many names and no more, and some systems link none.
-                Err(nix::Error::EMLINK | nix::Error::EPERM | nix::Error::EXDEV) => {}
-                Err(e) => return Err(named(name, e.into())),
+        let has_other_names = found.st_nlink > 1;
+        if has_other_names && self.link_to_copy(&self.lock_copied(), folder, name, &found)? {
+            return Ok(());
+        }
+        let model = match &folder.model {
+            Some(model) if self.is_in(model, name, &source, &found)? => Some(model),
+            _ => None,
+        };
+        let mut copied = has_other_names.then(|| self.lock_copied());
+        if let Some(copied) = &mut copied {
+            // Another thread may have come to one of its names meanwhile.
+            if self.link_to_copy(copied, folder, name, &found)? {
+                return Ok(());
+            }
+            let place = Place {
+                folder: folder.relative.clone(),
+                name: name.to_owned(),
+            };
+            copied.insert((found.st_dev, found.st_ino), place);
+        }
+        if let Some(model) = model {
+            match link(model, name, &folder.to, name) {
+                Ok(true) => return Ok(()),
+                // Some file systems link nothing.
+                Ok(false) | Err(nix::Error::EPERM | nix::Error::EXDEV) => {}
+                Err(e) => return Err(e.into()),
             }
         }
-        source.rewind()?;
         let write = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-        let mut target = File::from(openat(to, name, write, Mode::S_IRUSR | Mode::S_IWUSR)?);
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        let mut target = File::from(openat(&folder.to, name, write, mode)?);
+        // It can be linked to from now on.
+        drop(copied);
+        source.rewind()?;
         let sparse = found.st_blocks.saturating_mul(512) < found.st_size;
-        let copied = match sparse {
-            true => copy_parts(&mut source, &mut target, found.st_size),
-            false => io::copy(&mut source, &mut target).map(drop),
-        };
-        copied.map_err(|e| named(name, e))?;
+        match sparse {
+            true => copy_parts(&mut source, &mut target, found.st_size)?,
+            false => io::copy(&mut source, &mut target).map(drop)?,
+        }
         self.finish(&target, &found)
+    }
+
+    fn lock_copied(&self) -> MutexGuard<'_, HashMap<(u64, u64), Place>> {
+        self.copied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another name of a file that was copied already becomes another name of the copy, if it can.
+    fn link_to_copy(
+        &self,
+        copied: &HashMap<(u64, u64), Place>,
+        folder: &Folder,
+        name: &CStr,
+        found: &FileStat,
+    ) -> io::Result<bool> {
+        let Some(copy) = copied.get(&(found.st_dev, found.st_ino)) else {
+            return Ok(false);
+        };
+        let place = open_below(&self.to, &copy.folder)?;
+        Ok(link(&place, &copy.name, &folder.to, name)?)
+    }
+
+    fn is_in(
+        &self,
+        model: &OwnedFd,
+        name: &CStr,
+        source: &File,
+        found: &FileStat,
+    ) -> io::Result<bool> {
+        file_equality::has_equal_file(model, name, source, found, self.owner_of_copies())
     }
 
     fn link(&self, from: &OwnedFd, to: &OwnedFd, name: &CStr) -> io::Result<()> {
@@ -254,6 +312,22 @@ impl TreeCopy {
         let (access, change) = times(like);
         futimens(target, &access, &change)?;
         Ok(())
+    }
+}
+
+fn open_below(top: &OwnedFd, relative: &Path) -> io::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(openat2(top, relative, how)?)
+}
+
+/// Gives a file another name; false where it has as many as it can have.
+fn link(from: &OwnedFd, name: &CStr, to: &OwnedFd, other: &CStr) -> nix::Result<bool> {
+    match linkat(from, name, to, other, AtFlags::empty()) {
+        Ok(()) => Ok(true),
+        Err(nix::Error::EMLINK) => Ok(false),
+        Err(e) => Err(e),
     }
 }
 

@@ -26,6 +26,7 @@ mod size;
 mod state_archive;
 mod state_store;
 mod store;
+mod tree_archive;
 
 use std::collections::HashMap;
 use std::ffi::OsString;

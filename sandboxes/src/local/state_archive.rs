@@ -11,6 +11,7 @@ use super::Inner;
 use super::copy::{Files, LENDING, copy_tree};
 use super::removal::remove_tree;
 use super::state_store::{Cache, State, about};
+use super::tree_archive::append_tree;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -32,9 +33,7 @@ pub fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
     archive.append_data(&mut header, DESCRIPTION, text.as_slice())?;
     for name in FOLDERS {
         let folder = found.folder.join(name);
-        archive
-            .append_dir_all(name, &folder)
-            .map_err(about("read", &folder))?;
+        append_tree(&mut archive, Path::new(name), &folder).map_err(about("read", &folder))?;
     }
     archive.into_inner()?.finish()?.flush()?;
     Ok(())

@@ -121,3 +121,67 @@ fn links_in_the_model_are_not_followed() {
     copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
     assert_eq!(fs::metadata(to.join("sub/file")).unwrap().nlink(), 1);
 }
+
+/// A copy takes no more room than its original, however many names a file has.
+#[test]
+fn a_file_with_several_names_is_copied_once() {
+    let place = tempfile::tempdir().unwrap();
+    let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
+    put(&from, "file", &long("a"), 0o640, 1000);
+    put(&from, "in-model", &long("b"), 0o644, 1000);
+    put(&model, "in-model", &long("b"), 0o644, 1000);
+    for number in 0..40 {
+        let folder = from.join(format!("sub{number}"));
+        fs::create_dir(&folder).unwrap();
+        for name in ["file", "in-model"] {
+            fs::hard_link(from.join(name), folder.join(name)).unwrap();
+        }
+    }
+    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+    let file = |path: &str| fs::symlink_metadata(to.join(path)).unwrap();
+    for number in 0..40 {
+        let copy = file(&format!("sub{number}/file"));
+        assert_eq!(copy.ino(), file("file").ino());
+        assert_eq!((copy.mode() & 0o777, copy.mtime()), (0o640, 1000));
+        assert_eq!(
+            file(&format!("sub{number}/in-model")).ino(),
+            file("in-model").ino()
+        );
+    }
+    assert_eq!(
+        fs::read(to.join("sub7/file")).unwrap(),
+        long("a").as_bytes()
+    );
+    assert_eq!(
+        own_bytes(&to, None).unwrap(),
+        own_bytes(&from, None).unwrap()
+    );
+}
+
+/// One file can have 65,000 names on ext4: then there are two copies, not one for each name.
+#[test]
+fn a_file_with_as_many_names_as_there_can_be_is_copied_twice_at_most() {
+    let place = tempfile::tempdir().unwrap();
+    let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
+    for folder in [&model, &from] {
+        put(folder, "file", "a", 0o644, 1000);
+        fs::create_dir(folder.join("sub")).unwrap();
+    }
+    let other = |folder: &Path, number: u32| folder.join(format!("sub/{number}"));
+    // The one in the model can take two more.
+    let most = (0..70_000)
+        .take_while(|number| fs::hard_link(model.join("file"), other(&model, *number)).is_ok())
+        .count() as u32;
+    for number in most.saturating_sub(2)..most {
+        fs::remove_file(other(&model, number)).unwrap();
+    }
+    for number in 0..10 {
+        fs::hard_link(from.join("file"), other(&from, number)).unwrap();
+    }
+    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+    let inodes: std::collections::BTreeSet<_> = (0..10)
+        .map(|number| fs::metadata(other(&to, number)).unwrap().ino())
+        .chain([fs::metadata(to.join("file")).unwrap().ino()])
+        .collect();
+    assert!(inodes.len() <= 2, "{} files", inodes.len());
+}

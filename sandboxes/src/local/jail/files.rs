@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::super::protocol::NOT_FOUND;
+use super::super::tree_archive::append_tree;
 use super::task_failure::TaskFailure;
 
 fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
@@ -85,7 +86,7 @@ pub fn pack(folder: &Path) -> Result<i32, TaskFailure> {
     let failed = failure("pack", folder);
     let mut archive = tar::Builder::new(io::BufWriter::with_capacity(1 << 18, io::stdout().lock()));
     archive.follow_symlinks(false);
-    archive.append_dir_all(".", folder).map_err(&failed)?;
+    append_tree(&mut archive, Path::new("."), folder).map_err(&failed)?;
     archive
         .into_inner()
         .and_then(|mut out| out.flush())

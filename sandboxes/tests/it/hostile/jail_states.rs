@@ -8,7 +8,7 @@ use testwright_sandboxes::local::Isolation;
 use testwright_sandboxes::sandbox::{Sandbox, output};
 use testwright_sandboxes::{Backend, Command, SandboxSource};
 
-use super::jail_users::{docker, local, python, say, spec};
+use super::jail_users::{docker, local, python, run_python, say, spec};
 
 /// A folder that only its owner may enter, with a key that only its owner may read.
 fn secret() -> (tempfile::TempDir, PathBuf) {
@@ -392,5 +392,52 @@ async fn crashes_reach_no_collector_of_the_host() {
             "(1, 1)"
         );
         sandbox.stop().await.unwrap();
+    }
+}
+
+/// A copy takes no more room than what it was made from.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_with_many_names_is_kept_once() {
+    const MANY_NAMES: &str = "import os, tempfile
+for folder in ('.', tempfile.gettempdir(), os.environ['HOME']):
+    with open(folder + '/file', 'wb') as f: f.write(os.urandom(4 << 20))
+    for n in range(50): os.link(folder + '/file', folder + '/%d' % n)
+print('made')";
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        let held = || {
+            let du = std::process::Command::new("du")
+                .args(["-sm"])
+                .arg(cache.path())
+                .output()
+                .unwrap();
+            let text = String::from_utf8(du.stdout).unwrap();
+            text.split_whitespace()
+                .next()
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+        };
+        let before = held();
+        let mut sandbox = backend.start(&spec(python())).await.unwrap();
+        for step in ["saved", "again"] {
+            if step == "saved" {
+                assert_eq!(run_python(&*sandbox, MANY_NAMES).await, "made");
+            }
+            let fork = sandbox.fork().await.unwrap();
+            sandbox.save(step).await.unwrap();
+            sandbox.stop().await.unwrap();
+            fork.stop().await.unwrap();
+            let start = SandboxSource::Saved(step.to_owned());
+            sandbox = backend.start(&spec(start)).await.unwrap();
+            let names = say(&*sandbox, "stat -c %h file").await;
+            assert_eq!(names, "51", "{force:?}");
+        }
+        sandbox.stop().await.unwrap();
+        let taken = held() - before;
+        assert!(taken < 100, "{force:?}: {taken} MiB");
     }
 }
