@@ -1,5 +1,4 @@
 //! Keeps the files that came of a run where every server finds them: those of its folder, and the log of its environment.
-//! What fails here costs the files and not the run, of which all that matters is in the database.
 
 use std::path::{Path, PathBuf};
 
@@ -33,30 +32,36 @@ pub struct RunFiles<'a> {
 }
 
 impl RunFiles<'_> {
-    pub async fn keep(&self, taken: &Attempt, folder: &Path, log: Option<&Path>) {
-        if let Err(error) = self.try_keep(taken, folder, log).await {
-            let (run, error) = (taken.id.as_str(), error.with_cause());
-            tracing::warn!(run, error, "files of a run were not kept");
-        }
-    }
-
-    async fn try_keep(&self, taken: &Attempt, folder: &Path, log: Option<&Path>) -> Result<()> {
+    /// Uploads all files of a run's folder, and the log of its environment if that exists.
+    ///
+    /// # Errors
+    /// A shortage if the artifact store or the database lacks room or does not answer; otherwise an infrastructure error.
+    pub async fn upload(&self, taken: &Attempt, folder: &Path, log: Option<&Path>) -> Result<()> {
         for (name, path) in files(folder)? {
-            self.keep_file(taken, name, &path).await?;
+            self.upload_content(taken, name, read(&path)?).await?;
         }
-        match log.filter(|log| log.is_file()) {
-            Some(log) => self.keep_file(taken, BUILD_LOG.to_owned(), log).await,
-            None => Ok(()),
+        let Some(log) = log.filter(|log| log.is_file()) else {
+            return Ok(());
+        };
+        // The log is shared: another run may rewrite or remove it meanwhile.
+        match read(log) {
+            Err(_) if !log.exists() => Ok(()),
+            content => {
+                let name = BUILD_LOG.to_owned();
+                self.upload_content(taken, name, content?).await
+            }
         }
     }
 
-    async fn keep_file(&self, taken: &Attempt, name: String, path: &Path) -> Result<()> {
-        // As a whole: another run may write the log anew meanwhile.
-        let content = plain_file::read(path, Links::Refuse, MAX_TRAJECTORY);
-        let content = content.map_err(|e| Error::io(format!("read {}", path.display()), &e))?;
+    async fn upload_content(&self, taken: &Attempt, name: String, content: Vec<u8>) -> Result<()> {
         let blob = self.artifacts.put(content).await?;
         self.store.put_artifact(taken, &artifact(name, &blob)).await
     }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    plain_file::read(path, Links::Refuse, MAX_TRAJECTORY)
+        .map_err(|error| Error::io(format!("read {}", path.display()), &error))
 }
 
 /// What is stored of a file whose content is in the artifact store.

@@ -1,14 +1,17 @@
 //! Works on what is queued; on runs each from the beginning, or from where its trajectory in the store ends.
 
+mod ending;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use testwright_sandboxes::Shortage;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
+
+use ending::{Ending, encode, status};
 
 use super::attempt;
 use super::comparison::CellRequest;
@@ -64,36 +67,6 @@ pub struct Worker {
 
 /// How long a worker with a ticket waits before it looks again for work that waits for its time.
 const DELAYED_POLL: Duration = Duration::from_secs(2);
-
-/// How an attempt ended.
-struct Ending {
-    status: RunStatus,
-    results: AttemptResults,
-    /// Of the build of its environment.
-    log: Option<PathBuf>,
-    /// What the machine ran out of, if that is the cause.
-    shortage: Option<Shortage>,
-}
-
-impl Ending {
-    /// To the queue; the store ends a run that is to end.
-    fn given_back() -> Self {
-        Ending {
-            status: RunStatus::Queued,
-            results: AttemptResults::default(),
-            log: None,
-            shortage: None,
-        }
-    }
-
-    /// What failed, if it ended as `infrastructure`.
-    fn failure(&self) -> Option<String> {
-        let is_failure = self.status == RunStatus::Infrastructure;
-        let record = self.results.record.as_deref().filter(|_| is_failure)?;
-        let record: Value = serde_json::from_str(record).unwrap_or_default();
-        Some(record["message"].as_str().unwrap_or_default().to_owned())
-    }
-}
 
 #[async_trait::async_trait]
 impl Consumer for Worker {
@@ -158,18 +131,17 @@ impl Worker {
         };
         let seen = match machine.check().await {
             Some(shortage) => Some(shortage),
-            None => self
-                .store
-                .check_write()
-                .await
-                .err()
-                .and_then(|error| error.kind.shortage()),
+            None => self.check_services().await,
         };
         let Some(shortage) = shortage.or(seen) else {
             return Ok(false);
         };
         machine.met(shortage);
-        let reason = format!("{shortage} ({message})");
+        let reason = match shortage {
+            // The message names the service: the database or the artifact store.
+            Shortage::Service => message.to_owned(),
+            _ => format!("{shortage} ({message})"),
+        };
         let returned = self
             .store
             .return_to_queue(taken, &reason, seen.is_some())
@@ -180,6 +152,15 @@ impl Worker {
                 .work_returned(taken.kind.name(), shortage);
         }
         Ok(returned)
+    }
+
+    /// Finds what the database or the artifact store lacks now.
+    async fn check_services(&self) -> Option<Shortage> {
+        if let Err(error) = self.store.check_write().await {
+            return error.kind.shortage();
+        }
+        let checked = self.artifacts.as_ref()?.check().await;
+        checked.err()?.kind.shortage()
     }
 
     fn is_well(&self) {
@@ -217,17 +198,17 @@ impl Worker {
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
         let ending = self.attempt(&run, taken, observer.clone()).await;
-        match ending.failure() {
-            Some(message) if self.returned(taken, ending.shortage, &message).await? => {
-                observer.ended(RunStatus::Queued);
-                self.tell(&taken.id);
-                return Err(Error::interrupted("end the run: it is given back"));
-            }
-            Some(_) => {}
-            None => self.is_well(),
-        }
-        if ending.status.has_ended() {
-            self.keep_files(taken, ending.log.as_deref()).await;
+        let ending = match ending.failure() {
+            Some(message) if self.returned(taken, ending.shortage, &message).await? => None,
+            _ => self.upload_files(taken, ending).await?,
+        };
+        let Some(ending) = ending else {
+            observer.ended(RunStatus::Queued);
+            self.tell(&taken.id);
+            return Err(Error::interrupted("end the run: it is given back"));
+        };
+        if ending.failure().is_none() {
+            self.is_well();
         }
         let ended = self
             .store
@@ -243,14 +224,34 @@ impl Worker {
         }
     }
 
-    async fn keep_files(&self, taken: &Attempt, log: Option<&Path>) {
-        if let Some(artifacts) = &self.artifacts {
-            let files = RunFiles {
-                store: &self.store,
-                artifacts,
-            };
-            files.keep(taken, &self.folder_of(taken), log).await;
+    /// Uploads the files of a run that has ended. If that fails, the run goes back to the queue (`None`) or ends as
+    /// `infrastructure`: no run has a result without its files.
+    async fn upload_files(&self, taken: &Attempt, ending: Ending) -> Result<Option<Ending>> {
+        let artifacts = self.artifacts.as_ref();
+        let Some(artifacts) = artifacts.filter(|_| ending.status.has_ended()) else {
+            return Ok(Some(ending));
+        };
+        let files = RunFiles {
+            store: &self.store,
+            artifacts,
+        };
+        let folder = self.folder_of(taken);
+        let uploaded = files.upload(taken, &folder, ending.log.as_deref()).await;
+        let Err(error) = uploaded else {
+            return Ok(Some(ending));
+        };
+        let (run, message) = (taken.id.as_str(), error.with_cause());
+        tracing::warn!(run, error = message, "files of a run were not kept");
+        if self
+            .returned(taken, error.kind.shortage(), &message)
+            .await?
+        {
+            return Ok(None);
         }
+        Ok(Some(match ending.failure() {
+            Some(_) => ending,
+            None => Ending::failed(error),
+        }))
     }
 
     /// Of an attempt alone: one that was taken for dead may still write.
@@ -291,16 +292,7 @@ impl Worker {
                 },
             },
             Err(error) if error.kind == Kind::Interrupted => Ending::given_back(),
-            Err(error) => Ending {
-                status: RunStatus::Infrastructure,
-                shortage: error.kind.shortage(),
-                log: error.log.clone(),
-                results: AttemptResults {
-                    // In place of a record, in its shape.
-                    record: encode(&Outcome::of_error(error)).ok(),
-                    ..AttemptResults::default()
-                },
-            },
+            Err(error) => Ending::failed(error),
         }
     }
 
@@ -480,21 +472,4 @@ async fn watch_for_end(
     let _ = stop.send(true);
     // The receivers are told before the sender goes.
     stop.closed().await;
-}
-
-fn status(outcome: &Outcome) -> RunStatus {
-    match outcome {
-        Outcome::Accepted { .. } => RunStatus::Accepted,
-        Outcome::Refused { .. } | Outcome::Withheld { .. } => RunStatus::Refused,
-        Outcome::Abstained { .. } | Outcome::OutOfBudget { .. } | Outcome::Nothing { .. } => {
-            RunStatus::Nothing
-        }
-        Outcome::ModelFailed { .. } | Outcome::Infrastructure { .. } => RunStatus::Infrastructure,
-        Outcome::Interrupted => RunStatus::Queued,
-    }
-}
-
-fn encode(value: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(value)
-        .map_err(|error| Error::infrastructure("encode the record").cause(error))
 }

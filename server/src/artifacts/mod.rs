@@ -12,6 +12,7 @@
 mod claims;
 mod environments;
 mod location;
+mod outage;
 mod s3_client;
 
 use std::path::Path as FilePath;
@@ -23,6 +24,7 @@ use object_store::buffered::BufWriter;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use sha2::{Digest as _, Sha256};
+use testwright_sandboxes::Shortage;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use claims::Claims;
@@ -139,7 +141,7 @@ impl Artifacts {
             tokio::io::copy(&mut content, &mut writer).await?;
             writer.shutdown().await
         };
-        written.await.map_err(|e| self.failed_by("write to", &e))?;
+        written.await.map_err(|e| self.failed("write to", &e))?;
         Ok(Blob { digest, bytes })
     }
 
@@ -165,17 +167,16 @@ impl Artifacts {
         while let Some(part) = content
             .try_next()
             .await
-            .map_err(|e| self.failed_by("read from", &e))?
+            .map_err(|e| self.failed("read from", &e))?
         {
             hash.update(&part);
             file.write_all(&part).await.map_err(unwritten)?;
         }
         file.flush().await.map_err(unwritten)?;
         if Digest::of(hash) != *digest {
-            return Err(self.failed_by(
-                "read from",
-                &format!("the file {} is damaged", digest.as_str()),
-            ));
+            let what = format!("read from the artifact store {}", self.address);
+            let cause = format!("the file {} is damaged", digest.as_str());
+            return Err(Error::infrastructure(what).cause(cause));
         }
         Ok(true)
     }
@@ -198,15 +199,25 @@ impl Artifacts {
         prefix.join("sha256").join(&digest[..2]).join(digest)
     }
 
-    fn failed(&self, what: &str, error: &object_store::Error) -> Error {
-        self.failed_by(what, error).hint(location::hint(error))
-    }
-
-    fn failed_by(&self, what: &str, cause: &dyn std::fmt::Display) -> Error {
-        let cause = cause.to_string();
+    fn failed(&self, what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
+        let what = format!("{what} the artifact store {}", self.address);
+        let cause = error.to_string();
         let words: Vec<&str> = cause.split_whitespace().collect();
-        Error::infrastructure(format!("{what} the artifact store {}", self.address))
-            .cause(words.join(" "))
+        let hint = error.downcast_ref().map(location::hint);
+        let (failed, hint) = match outage::find_shortage(error) {
+            Some(Shortage::Service) => (Error::unavailable(what), hint),
+            Some(Shortage::Disk) => {
+                let hint = "make room on the disk of the artifact store";
+                (Error::exhausted(Shortage::Disk, what), Some(hint))
+            }
+            Some(shortage) => (Error::exhausted(shortage, what), None),
+            None => (Error::infrastructure(what), hint),
+        };
+        let failed = failed.cause(words.join(" "));
+        match hint {
+            Some(hint) => failed.hint(hint),
+            None => failed,
+        }
     }
 }
 

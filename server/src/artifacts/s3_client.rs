@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::StatusCode;
 use http_body_util::BodyExt;
 use object_store::ClientOptions;
 use object_store::client::{
@@ -80,11 +81,29 @@ impl HttpService for S3Client {
             .headers(parts.headers)
             .body(body)
             .send();
-        let response: http::Response<reqwest::Body> = sent.await.map_err(failure)?.into();
+        let response = sent.await.map_err(failure)?;
+        let status = response.status();
+        if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            // The library's own error for a status has a private type. It retries this one as well.
+            let body = response.text().await.unwrap_or_default();
+            return Err(HttpError::new(
+                HttpErrorKind::Request,
+                ServiceFailure { status, body },
+            ));
+        }
+        let response: http::Response<reqwest::Body> = response.into();
         let (parts, body) = response.into_parts();
         let body = HttpResponseBody::new(body.map_err(failure));
         Ok(HttpResponse::from_parts(parts, body))
     }
+}
+
+/// The service cannot answer now.
+#[derive(Debug, thiserror::Error)]
+#[error("the service answers with {status}: {body}")]
+struct ServiceFailure {
+    status: StatusCode,
+    body: String,
 }
 
 /// Its kind decides whether it is tried again.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use testwright_config::error::Kind;
 
 fn store(folder: &tempfile::TempDir) -> Artifacts {
     Artifacts::in_folder(folder.path()).unwrap()
@@ -107,6 +108,72 @@ fn an_address_that_names_no_store_is_refused_with_what_may_be_written() {
         assert!(error.with_cause().contains(why), "{error:?}");
         assert!(error.hint.unwrap().contains("s3://BUCKET/PREFIX"));
     }
+}
+
+fn bucket(endpoint: &str) -> Artifacts {
+    let retry = object_store::RetryConfig {
+        max_retries: 0,
+        ..Default::default()
+    };
+    let store = object_store::aws::AmazonS3Builder::new()
+        .with_bucket_name("b")
+        .with_region("r")
+        .with_access_key_id("account")
+        .with_secret_access_key("secret")
+        .with_endpoint(endpoint)
+        .with_allow_http(true)
+        .with_retry(retry)
+        .with_http_connector(s3_client::S3Connector::new(None, endpoint))
+        .build();
+    Artifacts::new(
+        Arc::new(store.unwrap()),
+        Path::default(),
+        "s3://b".to_owned(),
+    )
+}
+
+/// Answers each request with a status.
+async fn service(status: &'static str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let answer =
+                format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 4\r\n\r\nwhy?");
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    endpoint
+}
+
+#[tokio::test]
+async fn service_that_cannot_answer_is_a_shortage() {
+    let unreachable = "http://127.0.0.1:1".to_owned();
+    for (endpoint, kind) in [
+        (unreachable, Kind::Unavailable),
+        (service("503 Slow Down").await, Kind::Unavailable),
+        (service("429 Too Many").await, Kind::Unavailable),
+        (service("403 Forbidden").await, Kind::Infrastructure),
+        (service("400 Bad Request").await, Kind::Infrastructure),
+    ] {
+        let error = bucket(&endpoint).put(b"abc".to_vec()).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{endpoint}: {error:?}");
+        assert!(error.hint.unwrap().contains("AWS_"));
+    }
+}
+
+#[test]
+fn full_disk_is_found_behind_other_errors() {
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let generic = object_store::Error::Generic {
+        store: "LocalFileSystem",
+        source: Box::new(full),
+    };
+    let wrapped = std::io::Error::other(generic);
+    assert_eq!(outage::find_shortage(&wrapped), Some(Shortage::Disk));
+    let other = std::io::Error::other("no permission");
+    assert_eq!(outage::find_shortage(&other), None);
 }
 
 #[test]

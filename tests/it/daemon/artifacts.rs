@@ -119,7 +119,7 @@ pub fn files(client: &Client, run: &str) -> BTreeMap<String, String> {
     files
 }
 
-fn assert_whole(client: &Client, run: &str) {
+pub fn assert_whole(client: &Client, run: &str) {
     let files = files(client, run);
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
     let wanted = [
@@ -175,6 +175,26 @@ fn files_of_a_run_are_kept_and_go_with_it() {
         assert_whole(&second.client, &new);
         assert_eq!(second.terminate(), Some(0));
     }
+}
+
+#[test]
+fn run_without_its_files_fails_and_can_be_retried() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place, &databases::embedded(), None);
+    // No folder can be created in place of a file.
+    let obstacle = place.path("data/artifacts/sha256");
+    std::fs::write(&obstacle, "").unwrap();
+    let run = daemon.run(&issue());
+    daemon.wait_for(&run, "infrastructure");
+    let address = format!("/v1/runs/{run}");
+    let shown = daemon.client.get(&address);
+    assert!(shown.body.contains("artifact store"), "{shown:?}");
+    std::fs::remove_file(&obstacle).unwrap();
+    let retry = format!("{address}/retry");
+    let retried = daemon.client.send("POST", &retry, &[], "");
+    assert_eq!(retried.status, 202, "{retried:?}");
+    daemon.wait_for(&run, "accepted");
+    assert_whole(&daemon.client, &run);
 }
 
 #[test]

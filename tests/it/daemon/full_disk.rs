@@ -10,7 +10,7 @@ use testwright_sandboxes::Shortage;
 use testwright_server::queue::Queue;
 use testwright_server::store::Store;
 
-use super::{Daemon, databases, issue, stored_run, wait_until};
+use super::{Daemon, artifacts, databases, issue, stored_run, wait_until};
 use crate::program::Place;
 
 /// Far below the time that SQLite waits for a lock, and far above what a statement takes.
@@ -281,4 +281,29 @@ fn a_run_on_a_machine_without_room_waits_in_the_queue() {
     wait_until("it is ready", || {
         daemon.client.get("/v1/ready").status == 200
     });
+}
+
+#[test]
+fn run_waits_while_its_files_find_no_room() {
+    let Some(disk) = SmallDisk::mount(128) else {
+        return;
+    };
+    let place = Place::new();
+    let store = format!("file://{}", disk.path().join("artifacts").display());
+    let words = ["--workers", "1", "--artifacts", &store];
+    let daemon = Daemon::start_with(&place, &databases::embedded(), None, "data", &words);
+    // The environment takes its room in the store before the disk is full.
+    let first = daemon.run(&issue());
+    daemon.wait_for(&first, "accepted");
+    disk.fill();
+    let run = daemon.run(&issue());
+    let shown = || daemon.client.get(&format!("/v1/runs/{run}")).json();
+    wait_until("it is returned", || shown()["returns"] == 1);
+    assert_eq!(shown()["status"], "queued");
+    let reason = shown()["return_reason"].as_str().unwrap().to_owned();
+    assert!(reason.starts_with("the disk is full"), "{reason}");
+    assert!(reason.contains("artifact store"), "{reason}");
+    disk.free();
+    daemon.wait_for(&run, "accepted");
+    artifacts::assert_whole(&daemon.client, &run);
 }
