@@ -336,14 +336,14 @@ fn write(
         return Err(too_large(total));
     }
 
-    let mut child = git
-        .command()
+    let mut command = git.command();
+    command
         .args(["cat-file", "--batch", "--buffer"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(process::not_started)?;
+        .stderr(Stdio::piped());
+    let mut program = process::Program::start(command)?;
+    let child = &mut program.child;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(SandboxError::new(
@@ -385,7 +385,7 @@ fn write(
         // The program ends with its output, so that the threads end too.
         drop(objects);
         if written.is_err() {
-            process::end(&mut child)?;
+            program.end();
         }
         let message = message.join().unwrap_or_default();
         written.map_err(|error: SandboxError| match message.trim() {
@@ -394,7 +394,7 @@ fn write(
         })
     });
     message?;
-    child.wait()?;
+    drop(program);
     builder.into_inner()?.flush()?;
     aside.as_file().sync_data()?;
     make_readable(aside.as_file())?;

@@ -1,6 +1,8 @@
-//! Runs git on foreign input: its memory, its output, its time and what it writes are bounded.
+//! Runs git on foreign input: its memory, its output, its time and what it writes are bounded. It ends with all that it
+//! started (`git fetch` is several programs).
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -40,8 +42,6 @@ impl Default for Bounds {
 const MESSAGES: u64 = 64 << 10;
 /// How often a folder is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long output is waited for once the program has been ended.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// Prepares a program of the host that reads foreign input. It and what it starts get no more memory than
 /// [`limits::MEMORY`] each: a shell sets the limit before it becomes the program.
@@ -56,6 +56,55 @@ pub(super) fn limited(program: &str) -> Command {
     shell
 }
 
+/// A program with all that it starts: none of them outlives this.
+pub(super) struct Program {
+    pub child: Child,
+    has_ended: bool,
+}
+
+impl Program {
+    pub fn start(mut command: Command) -> Result<Program> {
+        // Its number is then that of all of them.
+        let child = command.process_group(0).spawn().map_err(not_started)?;
+        Ok(Program {
+            child,
+            has_ended: false,
+        })
+    }
+
+    /// Waits for it, though not beyond `time` since `began`; `None` then. Did it succeed?
+    pub fn wait(&mut self, began: Instant, time: Duration) -> Result<Option<bool>> {
+        let mut pause = Duration::from_micros(100);
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                self.has_ended = true;
+                return Ok(Some(status.success()));
+            }
+            if began.elapsed() > time {
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LOOK);
+        }
+    }
+
+    pub fn end(&mut self) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        // SAFETY: plain numbers. The process was not waited for, so that nobody else has its number.
+        unsafe { libc::killpg(self.child.id().cast_signed(), libc::SIGKILL) };
+        // It was killed, and nobody waited for it before.
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// Runs it to its end. Error of kind `Input` where it goes beyond its bounds.
 pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result<GitOutput> {
     command
@@ -66,14 +115,14 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(not_started)?;
-    if let Some(mut stdin) = child.stdin.take() {
+    let mut program = Program::start(command)?;
+    if let Some(mut stdin) = program.child.stdin.take() {
         let input = input.to_vec();
         // A program that does not read to the end says why on stderr.
         std::thread::spawn(move || stdin.write_all(&input));
     }
-    let stdout = read(child.stdout.take(), bounds.output.saturating_add(1));
-    let stderr = read(child.stderr.take(), MESSAGES);
+    let stdout = read(program.child.stdout.take(), bounds.output.saturating_add(1));
+    let stderr = read(program.child.stderr.take(), MESSAGES);
     let began = Instant::now();
     let (mut out, mut messages) = (None, None);
     let wait = if bounds.folder.is_some() {
@@ -97,13 +146,16 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
             break;
         }
     }
-    if let Some(what) = exceeded {
-        end(&mut child)?;
-        // What it started may hold the pipes open; nobody waits for that.
-        let _ = stdout.recv_timeout(GRACE);
+    // One that closed its output may go on nevertheless.
+    let ok = match exceeded {
+        None => program.wait(began, bounds.time)?,
+        Some(_) => None,
+    };
+    let Some(ok) = ok else {
+        drop(program);
+        let what = exceeded.unwrap_or_else(|| too_long(bounds.time));
         return Err(SandboxError::new(ErrorKind::Input, what));
-    }
-    let ok = child.wait()?.success();
+    };
     Ok(GitOutput {
         ok,
         stdout: out.unwrap_or_default(),
@@ -114,7 +166,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
 }
 
 /// The error for a git that could not be started.
-pub(super) fn not_started(error: std::io::Error) -> SandboxError {
+fn not_started(error: std::io::Error) -> SandboxError {
     if error.kind() == std::io::ErrorKind::NotFound {
         return SandboxError::new(
             ErrorKind::Unavailable,
@@ -125,11 +177,8 @@ pub(super) fn not_started(error: std::io::Error) -> SandboxError {
     SandboxError::of_spawn("start git", &error)
 }
 
-pub(super) fn end(child: &mut Child) -> Result<()> {
-    // It may have ended by itself.
-    let _ = child.kill();
-    child.wait()?;
-    Ok(())
+fn too_long(time: Duration) -> String {
+    format!("it took longer than {} s", time.as_secs())
 }
 
 fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String> {
@@ -138,7 +187,7 @@ fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String
         return Some(format!("it has no end: more than {most} of output"));
     }
     if began.elapsed() > bounds.time {
-        return Some(format!("it took longer than {} s", bounds.time.as_secs()));
+        return Some(too_long(bounds.time));
     }
     match &bounds.folder {
         Some((folder, most)) if size(folder, *most) > *most => {
@@ -195,4 +244,55 @@ fn read(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
         let _ = sender.send(bytes);
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = programs::program("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    /// Is a process there, and has not ended?
+    fn is_alive(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[test]
+    fn what_a_program_started_ends_with_it() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("pid");
+        let script = format!("sleep 1000 & echo $! > '{}'; yes", file.display());
+        let bounds = Bounds {
+            output: 1000,
+            ..Bounds::default()
+        };
+        let refused = run(shell(&script), b"", &bounds).err().unwrap();
+        assert!(refused.to_string().contains("no end"), "{refused}");
+        let pid = std::fs::read_to_string(file).unwrap();
+        for _ in 0..100 {
+            if !is_alive(pid.trim()) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        panic!("process {pid} goes on");
+    }
+
+    #[test]
+    fn one_that_closes_its_output_is_not_waited_for_without_end() {
+        let bounds = Bounds {
+            time: Duration::from_millis(300),
+            ..Bounds::default()
+        };
+        let closed = shell("exec >&- 2>&-; sleep 1000");
+        let refused = run(closed, b"", &bounds).err().unwrap();
+        assert!(refused.to_string().contains("longer"), "{refused}");
+    }
 }
