@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::{Case, CaseOptions, CaseOutcome, Place, Verification};
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::owner_shares::SandboxRoom;
 use super::place::SandboxPlace;
 use super::service_tool::{CallError, ServiceCall};
 use crate::fields::{check_name, check_path};
@@ -124,11 +124,12 @@ pub async fn open_place(
     call: &ServiceCall<'_>,
     repository: Option<&str>,
     commit: Option<&str>,
-) -> Result<(Place, OwnedSemaphorePermit), CallError> {
+) -> Result<(Place, SandboxRoom), CallError> {
     let api = &call.parts.api;
     let place = SandboxPlace::of(api, repository, commit, None).await?;
+    let owner = call.caller().owner;
     let opened = async {
-        let room = call.parts.sessions.room().await?;
+        let room = call.parts.sessions.room(&owner).await?;
         let place = place.of_cases(api, &call.progress).await?;
         Ok::<_, Error>((place, room))
     };

@@ -106,8 +106,9 @@ impl ServiceTool for CheckTest {
             args.issue.as_deref(),
         )
         .await?;
+        let owner = call.caller().owner;
         let _room = tokio::select! {
-            room = parts.sessions.room() => room?,
+            room = parts.sessions.room(&owner) => room?,
             () = call.cancelled() => return Err(CallError::cancelled()),
         };
         let (source, session) = tokio::select! {

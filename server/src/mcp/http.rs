@@ -10,13 +10,16 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
 
 use super::message::{self, Unreadable};
+use super::owner_shares::{MAX_CLIENTS_OF_OWNER, OwnerClient, OwnerClients};
 use super::session_end::{SessionEnd, SessionEnder};
-use super::{McpClient, McpParts};
+use super::{McpClient, McpParts, OpenSessions};
 use crate::authentication::Caller;
 use crate::fields::MAX_REQUEST_BYTES;
 use crate::state::ApiState;
@@ -39,10 +42,13 @@ pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
     let mut connections = LocalSessionManager::default();
     connections.session_config.keep_alive = Some(KEEP_ALIVE);
     let connections = Arc::new(connections);
+    let sandboxes = parts.sessions.clone();
     let client = move || McpClient::of_http(parts.clone());
     let service = StreamableHttpService::new(client, connections.clone(), config);
     let sessions = Arc::new(HttpSessions {
         connections,
+        sandboxes,
+        clients: OwnerClients::default(),
         open: Mutex::default(),
     });
     Router::new()
@@ -53,11 +59,15 @@ pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
 /// The sessions of all clients, each with the owner of the token that began it.
 struct HttpSessions {
     connections: Arc<LocalSessionManager>,
+    sandboxes: Arc<OpenSessions>,
+    clients: OwnerClients,
     open: Mutex<HashMap<String, HttpSession>>,
 }
 
 struct HttpSession {
     owner: String,
+    /// Dropped with the session.
+    _client: OwnerClient,
     running: Arc<RunningIds>,
     /// Dropped when the session ends.
     end: SessionEnder,
@@ -68,17 +78,35 @@ impl HttpSessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn add(&self, id: &str, owner: String) {
+    /// Admits a client that begins a session.
+    ///
+    /// # Errors
+    /// Why there is no room for it.
+    async fn admit(&self, owner: &str) -> Result<OwnerClient, String> {
         // Sessions also end by themselves.
         let connections = self.connections.sessions.read().await;
-        let mut open = self.lock();
-        open.retain(|id, _| connections.contains_key(id.as_str()));
+        self.lock()
+            .retain(|id, _| connections.contains_key(id.as_str()));
+        drop(connections);
+        if self.sandboxes.has_all_clients() {
+            return Err("there are too many sessions: try again later".to_owned());
+        }
+        self.clients.admit(owner).ok_or_else(|| {
+            format!(
+                "your tokens have {MAX_CLIENTS_OF_OWNER} sessions already, the maximum for one owner: end a session, or try \
+                 again later"
+            )
+        })
+    }
+
+    fn add(&self, id: &str, owner: String, client: OwnerClient) {
         let session = HttpSession {
             owner,
+            _client: client,
             running: Arc::default(),
             end: SessionEnder::default(),
         };
-        open.insert(id.to_owned(), session);
+        self.lock().insert(id.to_owned(), session);
     }
 
     /// Its end and its running requests; `None` if there is no such session, or it is another owner's.
@@ -143,11 +171,19 @@ async fn check(
         request.extensions_mut().insert(end);
         running = Some(ids);
     }
+    let mut message_id = None;
     if request.method() == Method::POST && is_json(request.headers()) {
-        request = match checked_message(request, running).await {
-            Ok(request) => request,
+        (request, message_id) = match checked_message(request, running).await {
+            Ok(checked) => checked,
             Err(response) => return response,
         };
+    }
+    let mut new_client = None;
+    if id.is_none() && request.method() == Method::POST {
+        match sessions.admit(&owner).await {
+            Ok(client) => new_client = Some(client),
+            Err(why) => return busy(message_id, &why),
+        }
     }
     let is_end = request.method() == Method::DELETE;
     let mut response = next.run(request).await;
@@ -159,8 +195,8 @@ async fn check(
         }
         Some(_) => {}
         None => {
-            if let Some(id) = session_id(response.headers()) {
-                sessions.add(&id, owner).await;
+            if let (Some(id), Some(client)) = (session_id(response.headers()), new_client) {
+                sessions.add(&id, owner, client);
             }
         }
     }
@@ -180,11 +216,11 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// The request, with its message as it was read here.
+/// Returns the request, with its message as it was read here, and the ID of the message.
 async fn checked_message(
     request: Request,
     running: Option<Arc<RunningIds>>,
-) -> Result<Request, Response> {
+) -> Result<(Request, Option<RequestId>), Response> {
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_REQUEST_BYTES).await else {
         return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
@@ -196,11 +232,21 @@ async fn checked_message(
         };
         parts.extensions.insert(running);
     }
+    let id = match read.message {
+        ClientJsonRpcMessage::Request(message) => Some(message.id),
+        _ => None,
+    };
     parts.headers.remove(header::CONTENT_LENGTH);
-    Ok(Request::from_parts(
-        parts,
-        Body::from(read.json.to_string()),
-    ))
+    let body = Body::from(read.json.to_string());
+    Ok((Request::from_parts(parts, body), id))
+}
+
+/// The answer to a client for which there is no room, as clients of MCP show it.
+fn busy(id: Option<RequestId>, why: &str) -> Response {
+    let error = ErrorData::internal_error(why.to_owned(), None);
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    (status, [(header::RETRY_AFTER, "60")], axum::Json(answer)).into_response()
 }
 
 fn refused(unreadable: &Unreadable) -> Response {

@@ -9,6 +9,7 @@ mod cov;
 mod http;
 mod message;
 mod open_sessions;
+mod owner_shares;
 mod place;
 mod progress;
 mod raw_tools;

@@ -1,17 +1,18 @@
-//! The sessions that clients have open: at most so many, and each ends when it is not used.
+//! The sessions that clients have open. Their number is limited, and each ends when it is not used.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
+use super::owner_shares::{NoRoom, SandboxRoom, SandboxRooms};
 use super::raw_tools::RawTools;
 use crate::store::{RunId, now};
 use testwright_config::error::{Error, Result};
 
 /// Connections over HTTP.
-const MOST_CLIENTS: u32 = 256;
+const MAX_CLIENTS: u32 = 256;
 
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
@@ -23,7 +24,7 @@ pub struct SessionLimits {
 
 pub struct OpenSessions {
     limits: SessionLimits,
-    sandboxes: Arc<Semaphore>,
+    sandboxes: SandboxRooms,
     open: Mutex<Vec<Arc<OpenSession>>>,
     clients: AtomicU32,
 }
@@ -38,7 +39,7 @@ pub struct OpenSession {
     /// Told when it has ended.
     gone: Notify,
     /// Given back when the sandbox is gone.
-    room: Mutex<Option<OwnedSemaphorePermit>>,
+    room: Mutex<Option<SandboxRoom>>,
 }
 
 /// The session that a client has open, if it has one.
@@ -72,7 +73,7 @@ impl OpenSessions {
     pub fn new(limits: SessionLimits) -> Self {
         OpenSessions {
             limits,
-            sandboxes: Arc::new(Semaphore::new(limits.sandboxes)),
+            sandboxes: SandboxRooms::new(limits.sandboxes),
             open: Mutex::default(),
             clients: AtomicU32::new(0),
         }
@@ -83,7 +84,7 @@ impl OpenSessions {
         let admitted = self
             .clients
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-                (n < MOST_CLIENTS).then_some(n + 1)
+                (n < MAX_CLIENTS).then_some(n + 1)
             });
         admitted.is_ok()
     }
@@ -92,20 +93,30 @@ impl OpenSessions {
         self.clients.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Room for one more sandbox, waited for.
-    pub async fn room(&self) -> Result<OwnedSemaphorePermit> {
-        let room = self.sandboxes.clone().acquire_owned().await;
+    /// Returns `true` if there are as many clients as there may be.
+    pub fn has_all_clients(&self) -> bool {
+        self.clients.load(Ordering::Relaxed) >= MAX_CLIENTS
+    }
+
+    /// Waits for room for one more sandbox.
+    pub async fn room(&self, owner: &str) -> Result<SandboxRoom> {
+        let room = self.sandboxes.acquire(owner).await;
         room.map_err(|error| Error::infrastructure("start a sandbox").cause(error))
     }
 
-    /// Room for one more sandbox, where there is some now.
-    pub fn room_now(&self) -> Result<OwnedSemaphorePermit> {
-        self.sandboxes.clone().try_acquire_owned().map_err(|_| {
+    /// Takes room for one more sandbox if there is some now.
+    pub fn room_now(&self, owner: &str) -> Result<SandboxRoom> {
+        self.sandboxes.try_acquire(owner).map_err(|no_room| {
+            let cause = match no_room {
+                NoRoom::Owner(max) => {
+                    format!("your tokens have {max} sandboxes already, the maximum for one owner")
+                }
+                NoRoom::All(max) => {
+                    format!("there are {max} sandboxes already, and no more at one time")
+                }
+            };
             Error::usage("open a session")
-                .cause(format!(
-                    "there are {} sandboxes already, and no more at one time",
-                    self.limits.sandboxes
-                ))
+                .cause(cause)
                 .hint("close a session, or try again later")
         })
     }
@@ -114,7 +125,7 @@ impl OpenSessions {
     pub fn add(
         self: &Arc<Self>,
         tools: RawTools,
-        room: OwnedSemaphorePermit,
+        room: SandboxRoom,
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Arc<OpenSession> {
         let session = Arc::new(OpenSession {

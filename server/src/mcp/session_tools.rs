@@ -82,7 +82,7 @@ impl ServiceTool for OpenSession {
             args.issue.as_deref(),
         )
         .await?;
-        let room = parts.sessions.room_now()?;
+        let room = parts.sessions.room_now(&call.caller().owner)?;
         let (source, session) = tokio::select! {
             started = place.start(&parts.api, &call.progress) => started?,
             () = call.cancelled() => return Err(CallError::cancelled()),

@@ -17,6 +17,41 @@ fn send(client: &Client, method: &str, token: &str, session: Option<&str>, body:
     client.send(method, "/mcp", &headers, body)
 }
 
+fn hello() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}})
+    .to_string()
+}
+
+#[test]
+fn one_owner_leaves_sessions_to_others() {
+    let place = Place::new();
+    let database = &databases::embedded();
+    let words = ["--workers", "0", "--require-tokens"];
+    let daemon = Daemon::start_with(&place, database, None, "data", &words);
+    let create =
+        |name: &str, owner: &str| tokens::create(&place, database, &[name, "--owner", owner]);
+    let (alice, bob) = (create("one", "alice"), create("two", "bob"));
+    let begin = |token: &str| send(&daemon.client, "POST", token, None, &hello());
+    let begun: Vec<Reply> = (0..64).map(|_| begin(&alice)).collect();
+    assert!(begun.iter().all(|reply| reply.status == 200));
+    let refused = begin(&alice);
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.header("retry-after").is_some());
+    let answer = refused.json();
+    assert_eq!(
+        (&answer["jsonrpc"], &answer["id"]),
+        (&json!("2.0"), &json!(1))
+    );
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("64 sessions"), "{message}");
+    assert_eq!(begin(&bob).status, 200);
+    let session = begun[0].header("mcp-session-id");
+    let ended = send(&daemon.client, "DELETE", &alice, session, "");
+    assert_eq!(ended.status, 204, "{ended:?}");
+    assert_eq!(begin(&alice).status, 200);
+}
+
 #[test]
 fn sessions_of_others_do_not_exist() {
     let place = Place::new();
@@ -31,9 +66,7 @@ fn sessions_of_others_do_not_exist() {
         create("two", "alice"),
         create("three", "bob"),
     );
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}})
-    .to_string();
+    let hello = hello();
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}).to_string();
     let begun = send(client, "POST", &alice, None, &hello);
     let session = begun.header("mcp-session-id").unwrap();

@@ -1,0 +1,189 @@
+//! Limits what one owner of tokens takes at a time, so that other owners find room. A server that asks for no tokens has one
+//! owner, who may take all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
+
+use crate::owners::LOCAL;
+
+/// Connections over HTTP of one owner: a quarter of all.
+pub const MAX_CLIENTS_OF_OWNER: usize = 64;
+/// With two, a client that has a session open can still check a test.
+const MIN_SANDBOXES_OF_OWNER: usize = 2;
+
+/// Why there is no sandbox now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoRoom {
+    /// The owner has this many.
+    Owner(usize),
+    /// All owners together have this many.
+    All(usize),
+}
+
+/// Hands out sandboxes: up to a number in all, and up to half of them to one owner.
+pub struct SandboxRooms {
+    max: usize,
+    max_of_owner: usize,
+    all: Arc<Semaphore>,
+    owners: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// Room for a sandbox, until it is dropped.
+#[derive(Debug)]
+pub struct SandboxRoom {
+    _of_owner: Option<OwnedSemaphorePermit>,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl SandboxRooms {
+    pub fn new(max: usize) -> Self {
+        SandboxRooms {
+            max,
+            max_of_owner: max.div_ceil(2).max(MIN_SANDBOXES_OF_OWNER),
+            all: Arc::new(Semaphore::new(max)),
+            owners: Mutex::default(),
+        }
+    }
+
+    /// Waits for room.
+    ///
+    /// # Errors
+    /// The server is about to end.
+    pub async fn acquire(&self, owner: &str) -> Result<SandboxRoom, AcquireError> {
+        let of_owner = match self.semaphore_of(owner) {
+            Some(semaphore) => Some(semaphore.acquire_owned().await?),
+            None => None,
+        };
+        Ok(SandboxRoom {
+            _of_owner: of_owner,
+            _of_all: self.all.clone().acquire_owned().await?,
+        })
+    }
+
+    pub fn try_acquire(&self, owner: &str) -> Result<SandboxRoom, NoRoom> {
+        let of_owner = self
+            .semaphore_of(owner)
+            .map(Semaphore::try_acquire_owned)
+            .transpose()
+            .map_err(|_: TryAcquireError| NoRoom::Owner(self.max_of_owner))?;
+        let of_all = self.all.clone().try_acquire_owned();
+        Ok(SandboxRoom {
+            _of_owner: of_owner,
+            _of_all: of_all.map_err(|_| NoRoom::All(self.max))?,
+        })
+    }
+
+    /// Ends all waiting.
+    pub fn close(&self) {
+        self.all.close();
+        for semaphore in lock(&self.owners).values().filter_map(Weak::upgrade) {
+            semaphore.close();
+        }
+    }
+
+    /// Returns `None` for an owner without a limit.
+    fn semaphore_of(&self, owner: &str) -> Option<Arc<Semaphore>> {
+        if owner == LOCAL {
+            return None;
+        }
+        let mut owners = lock(&self.owners);
+        if let Some(semaphore) = owners.get(owner).and_then(Weak::upgrade) {
+            return Some(semaphore);
+        }
+        // Permits keep their semaphore: one that is gone has none out.
+        owners.retain(|_, semaphore| semaphore.strong_count() > 0);
+        let semaphore = Arc::new(Semaphore::new(self.max_of_owner));
+        owners.insert(owner.to_owned(), Arc::downgrade(&semaphore));
+        Some(semaphore)
+    }
+}
+
+/// Counts the clients of each owner.
+#[derive(Debug, Clone, Default)]
+pub struct OwnerClients(Arc<Mutex<HashMap<String, usize>>>);
+
+/// One client of an owner, until it is dropped.
+#[derive(Debug)]
+pub struct OwnerClient {
+    owner: String,
+    all: OwnerClients,
+}
+
+impl OwnerClients {
+    /// Returns `None` if the owner has too many.
+    pub fn admit(&self, owner: &str) -> Option<OwnerClient> {
+        let mut clients = lock(&self.0);
+        let count = clients.get(owner).copied().unwrap_or_default();
+        if owner != LOCAL && count >= MAX_CLIENTS_OF_OWNER {
+            return None;
+        }
+        clients.insert(owner.to_owned(), count + 1);
+        Some(OwnerClient {
+            owner: owner.to_owned(),
+            all: self.clone(),
+        })
+    }
+}
+
+impl Drop for OwnerClient {
+    fn drop(&mut self) {
+        let mut clients = lock(&self.all.0);
+        match clients.get_mut(&self.owner) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(clients.remove(&self.owner)),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn owner_takes_at_most_half_of_all_sandboxes() {
+        let rooms = SandboxRooms::new(4);
+        let taken: Vec<_> = (0..2)
+            .map(|_| rooms.try_acquire("alice").unwrap())
+            .collect();
+        assert_eq!(rooms.try_acquire("alice").unwrap_err(), NoRoom::Owner(2));
+        // One who waits for a room of the share takes none from others.
+        let short = Duration::from_millis(50);
+        let waiting = tokio::time::timeout(short, rooms.acquire("alice"));
+        assert!(waiting.await.is_err());
+        let _of_bob = [rooms.try_acquire("bob"), rooms.try_acquire("bob")].map(Result::unwrap);
+        assert_eq!(rooms.try_acquire("carol").unwrap_err(), NoRoom::All(4));
+        drop(taken);
+        assert!(rooms.acquire("alice").await.is_ok());
+        assert!(rooms.try_acquire("carol").is_ok());
+    }
+
+    #[test]
+    fn only_owner_of_a_server_takes_all_sandboxes() {
+        let rooms = SandboxRooms::new(4);
+        let _taken: Vec<_> = (0..4).map(|_| rooms.try_acquire(LOCAL).unwrap()).collect();
+        assert_eq!(rooms.try_acquire(LOCAL).unwrap_err(), NoRoom::All(4));
+    }
+
+    #[test]
+    fn owner_has_at_most_a_quarter_of_all_clients() {
+        let clients = OwnerClients::default();
+        let admit = |owner: &str| clients.admit(owner);
+        let mut of_alice: Vec<_> = (0..MAX_CLIENTS_OF_OWNER).map(|_| admit("alice")).collect();
+        assert!(of_alice.iter().all(Option::is_some));
+        assert!(admit("alice").is_none());
+        assert!(admit("bob").is_some());
+        of_alice.pop();
+        assert!(admit("alice").is_some());
+        drop(of_alice);
+        assert!(lock(&clients.0).is_empty());
+    }
+}
