@@ -6,10 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 
@@ -36,6 +38,8 @@ pub struct DiskWatch {
     folders: Vec<PathBuf>,
     max: DiskUsage,
     supervisor: Pid,
+    /// While tools run, the process that the supervisor started first is the toolbox.
+    has_toolbox: bool,
     /// Usage of the whole file system when the sandbox began, and when it was last measured.
     at_start: DiskUsage,
     everybody: DiskUsage,
@@ -71,6 +75,7 @@ impl DiskWatch {
                 ..DiskUsage::default()
             },
             supervisor,
+            has_toolbox: !setup.building,
             at_start: everybody,
             everybody,
             own: DiskUsage::default(),
@@ -100,7 +105,8 @@ impl DiskWatch {
         self.room = left.bytes.saturating_sub(moved.bytes) / 4;
         let is_full = now.free < RESERVE && moved.bytes > 0;
         let may_be_beyond = moved.bytes > left.bytes || moved.files > left.files;
-        let much = moved.bytes > left.bytes / 8 || moved.files > left.files / 8;
+        let much =
+            moved.bytes > left.bytes / 8 || moved.files > left.files / 8 || !now.counts_files;
         let since = self.measured.elapsed();
         // Measuring should take at most a twentieth of the time, or a fiftieth without a reason.
         let is_due = (may_be_beyond && since > self.cost)
@@ -135,7 +141,7 @@ impl DiskWatch {
     }
 
     fn count(&self) -> DiskUsage {
-        let mut sum = deleted();
+        let mut sum = deleted(self.supervisor, self.has_toolbox);
         for folder in &self.folders {
             let found = disk_usage(folder);
             sum.bytes += found.bytes;
@@ -176,6 +182,8 @@ fn full(own: DiskUsage, free: u64) -> Option<String> {
 
 struct FileSystem {
     used: DiskUsage,
+    /// Some (btrfs) have no number of files to tell.
+    counts_files: bool,
     /// Bytes that this user may still write.
     free: u64,
 }
@@ -190,43 +198,53 @@ impl FileSystem {
                 files: found.files().saturating_sub(found.files_free()),
                 is_hidden: false,
             },
+            counts_files: found.files() > 0,
             free: bytes(found.blocks_available()),
         })
     }
 }
 
-/// Files without a name that a process still has open or mapped.
-fn deleted() -> DiskUsage {
+/// Files without a name that a process still has open or mapped. Of one that is only mapped nobody tells how large it
+/// is, so more may be hidden than what is mapped of it.
+///
+/// The supervisor and, where there is one, the toolbox show their descriptors to nobody.
+fn deleted(supervisor: Pid, mut has_toolbox: bool) -> DiskUsage {
     let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
-    for pid in descendants(Pid::this()) {
-        let process = processes::folder(pid);
-        let mut add = |inode: u64, bytes: u64| {
-            if seen.insert(inode) {
-                sum.bytes += bytes;
-                sum.files += 1;
-            }
+    let processes = descendants(Pid::this());
+    for pid in &processes {
+        let process = processes::folder(*pid);
+        let Ok(entries) = fs::read_dir(process.join("fd")) else {
+            let is_ours = *pid == supervisor
+                || (processes::parent(*pid) == Some(supervisor) && mem::take(&mut has_toolbox));
+            sum.is_hidden |= !is_ours && processes::has_memory(&process);
+            continue;
         };
-        let mut is_hidden = false;
-        let entries = fs::read_dir(process.join("fd")).into_iter().flatten();
         for entry in entries.flatten() {
-            let name = fs::read_link(entry.path()).unwrap_or_default();
-            let name = name.to_string_lossy();
-            if name.starts_with("socket:") {
-                is_hidden |= has_descriptors(&process.join("fdinfo").join(entry.file_name()));
-            } else if let Ok(found) = fs::metadata(entry.path())
+            let (path, info) = (entry.path(), process.join("fdinfo").join(entry.file_name()));
+            let name = fs::read_link(&path).unwrap_or_default();
+            if name.to_string_lossy().starts_with("socket:") {
+                sum.is_hidden |= has_descriptors(&info);
+            } else if let Ok(found) = fs::metadata(&path)
                 && found.is_file()
                 && found.nlink() == 0
-                && !in_memory(&name)
+                && statfs(&path).is_ok_and(|of| of.filesystem_type() != TMPFS_MAGIC)
+                && seen.insert(found.ino())
             {
-                add(found.ino(), found.blocks() * 512);
+                sum.bytes += found.blocks() * 512;
+                sum.files += 1;
             }
         }
-        for mapping in mappings(pid) {
-            if mapping.name.ends_with(" (deleted)") && !in_memory(&mapping.name) {
-                add(mapping.inode, mapping.bytes);
-            }
+    }
+    for mapping in processes.into_iter().flat_map(mappings) {
+        // By the inode alone: some kernels tell another device for a file of an overlay.
+        if mapping.name.ends_with(" (deleted)")
+            && !in_memory(&mapping.name)
+            && seen.insert(mapping.inode)
+        {
+            sum.bytes += mapping.bytes;
+            sum.files += 1;
+            sum.is_hidden = true;
         }
-        sum.is_hidden |= is_hidden;
     }
     sum
 }

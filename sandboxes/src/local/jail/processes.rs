@@ -1,7 +1,8 @@
 //! The processes of a sandbox as the keeper sees them.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -10,7 +11,7 @@ use nix::unistd::Pid;
 pub fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = vec![root];
     let mut next = 0;
-    if !std::path::Path::new("/proc/thread-self/children").exists() {
+    if !Path::new("/proc/thread-self/children").exists() {
         return by_parents(root);
     }
     while let Some(parent) = found.get(next).copied() {
@@ -40,9 +41,9 @@ fn by_parents(root: Pid) -> Vec<Pid> {
             .to_str()
             .and_then(|name| name.parse::<i32>().ok());
         if let Some(pid) = pid
-            && let Some(parent) = parent(pid)
+            && let Some(parent) = parent(Pid::from_raw(pid))
         {
-            pairs.push((pid, parent));
+            pairs.push((pid, parent.as_raw()));
         }
     }
     let mut found = vec![root.as_raw()];
@@ -59,11 +60,11 @@ fn by_parents(root: Pid) -> Vec<Pid> {
     found.into_iter().skip(1).map(Pid::from_raw).collect()
 }
 
-fn parent(pid: i32) -> Option<i32> {
+pub fn parent(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, so count from the last one.
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+    Some(Pid::from_raw(rest.split_whitespace().nth(1)?.parse().ok()?))
 }
 
 /// A mapping of a process that stands for a file (or for memory that is shared like one).
@@ -77,35 +78,51 @@ pub struct Mapping {
 /// has ended, since those are gone there.
 pub fn folder(pid: Pid) -> PathBuf {
     let whole = PathBuf::from(format!("/proc/{pid}"));
-    let has_memory = |folder: &PathBuf| {
-        fs::read_to_string(folder.join("status")).is_ok_and(|text| text.contains("\nVmSize:"))
-    };
     if has_memory(&whole) {
         return whole;
     }
     let threads = fs::read_dir(whole.join("task")).into_iter().flatten();
     let mut threads = threads.flatten().map(|entry| entry.path());
-    threads.find(has_memory).unwrap_or(whole)
+    threads.find(|thread| has_memory(thread)).unwrap_or(whole)
 }
 
-/// Keeps all that descend from a process from running, until the guard is dropped.
+/// Has it not ended? What has ended holds nothing any more.
+pub fn has_memory(folder: &Path) -> bool {
+    fs::read_to_string(folder.join("status")).is_ok_and(|text| text.contains("\nVmSize:"))
+}
+
+/// Keeps a process and all that descend from it from running, until the guard is dropped. What is stopped already stays
+/// so.
 pub fn freeze(root: Pid) -> Frozen {
     let mut frozen = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut stop = |pid: Pid| {
+        if seen.insert(pid) && !is_stopped(pid) && kill(pid, Signal::SIGSTOP).is_ok() {
+            frozen.push(pid);
+            return true;
+        }
+        false
+    };
+    // It stops others itself when it is asked to, and would do so meanwhile.
+    stop(root);
     // Until it is stopped, a process can start others.
     for _ in 0..MAX_ROUNDS {
-        let new: Vec<_> = descendants(root)
-            .into_iter()
-            .filter(|pid| !frozen.contains(pid))
-            .collect();
-        if new.is_empty() {
+        let new = descendants(root).into_iter().filter(|pid| stop(*pid));
+        if new.count() == 0 {
             break;
         }
-        for pid in &new {
-            let _ = kill(*pid, Signal::SIGSTOP);
-        }
-        frozen.extend(new);
     }
     Frozen(frozen)
+}
+
+/// Was it stopped by a signal, or will be as soon as it runs?
+fn is_stopped(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    let is_stopped = field("State:").is_some_and(|state| state.trim_start().starts_with('T'));
+    let pending = field("ShdPnd:").and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let stop = 1 << (Signal::SIGSTOP as u64 - 1);
+    is_stopped || pending.is_some_and(|mask| mask & stop != 0)
 }
 
 const MAX_ROUNDS: usize = 20;
@@ -128,8 +145,7 @@ pub fn mappings(pid: Pid) -> Vec<Mapping> {
         .filter_map(|line| {
             let mut fields = line.splitn(6, ' ');
             let (start, end) = fields.next()?.split_once('-')?;
-            let mut fields = fields.skip(2);
-            let inode = fields.nth(1)?.parse().ok()?;
+            let inode = fields.nth(3)?.parse().ok()?;
             let number = |text| u64::from_str_radix(text, 16).ok();
             (inode != 0).then_some(Mapping {
                 inode,

@@ -36,6 +36,9 @@ pub fn filters(options: FilterOptions) -> Result<Vec<(Rules, SeccompAction)>, Ba
     let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
     let own_files = Rule::new(vec![masked(0, thread | files, thread)?])?;
     unsupported.insert(libc::SYS_clone, vec![own_files]);
+    let unshare = u64::from(libc::CLOSE_RANGE_UNSHARE);
+    let own_files = Rule::new(vec![masked(2, unshare, unshare)?])?;
+    unsupported.insert(libc::SYS_close_range, vec![own_files]);
     let mut filters = Vec::new();
     if !options.memory_is_counted {
         // A pipe that is given one small page keeps the huge page around it.

@@ -179,6 +179,38 @@ def hold():
 threading.Thread(target=hold).start()
 ctypes.CDLL(None).syscall(60, 0)";
 
+/// One page of each file is mapped, and nothing else is left of it.
+const ONLY_MAPPED: &str = "import mmap, os, time
+keep = []
+for n in range(400):
+    f = open('f', 'w+b'); os.unlink('f'); f.write(b'x' * (4 << 20)); f.flush()
+    keep.append(mmap.mmap(f.fileno(), 4096)); f.close()
+    for fd in range(3, 100):
+        try: os.close(fd)
+        except OSError: pass
+    time.sleep(0.01)
+time.sleep(20); print('had')";
+
+const OF_A_THREAD_THAT_CLOSED_A_RANGE: &str = "import ctypes, os, threading, time
+libc = ctypes.CDLL(None)
+def hold():
+    libc.syscall(436, 1000, 1001, 2)
+    keep = []
+    for n in range(400):
+        f = open('f', 'wb'); os.unlink('f'); f.write(b'x' * (4 << 20)); f.flush(); keep.append(f)
+        time.sleep(0.01)
+    time.sleep(20); print('had')
+thread = threading.Thread(target=hold); thread.start(); thread.join()";
+
+const UNDUMPABLE: &str = "import ctypes, os, time
+if os.fork(): os.wait(); print('had'); os._exit(0)
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+keep = []
+for n in range(400):
+    f = open('f', 'wb'); os.unlink('f'); f.write(b'x' * (4 << 20)); f.flush(); keep.append(f)
+    time.sleep(0.01)
+time.sleep(20)";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn disk_space_that_is_hidden_is_counted() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
@@ -190,10 +222,15 @@ async fn disk_space_that_is_hidden_is_counted() {
             Isolation::Namespaces => Some(IN_FLIGHT),
             _ => None,
         };
-        for script in [HIDDEN_FOLDER, CLOSED_FOLDERS, OF_A_THREAD]
-            .into_iter()
-            .chain(in_flight)
-        {
+        let scripts = [
+            HIDDEN_FOLDER,
+            CLOSED_FOLDERS,
+            OF_A_THREAD,
+            OF_A_THREAD_THAT_CLOSED_A_RANGE,
+            ONLY_MAPPED,
+            UNDUMPABLE,
+        ];
+        for script in scripts.into_iter().chain(in_flight) {
             ended_by(&*backend, python(), script, "200 MiB").await;
         }
     }
