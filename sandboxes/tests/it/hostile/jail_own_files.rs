@@ -16,7 +16,7 @@ fn open_to_all(path: &Path) {
 
 /// `OUTSIDE` can be seen, `READABLE` read; neither may be changed.
 const CHANGE_OUTSIDE: &str = r##"
-import ctypes, fcntl, os, shutil, struct, subprocess, threading
+import ctypes, errno, fcntl, os, shutil, struct, subprocess, threading
 libc = ctypes.CDLL(None, use_errno=True)
 outside, readable = OUTSIDE, READABLE
 def attempt(name, what):
@@ -42,6 +42,9 @@ for path in [outside, readable, "link", "folder/" + name, up, "/proc/self/root" 
     attempt("chown " + path, lambda: os.chown(path, os.getuid(), os.getgid()))
     attempt("truncate " + path, lambda: os.truncate(path, 0))
     attempt("attribute " + path, lambda: os.setxattr(path, "user.x", b"1"))
+    for call_of_attributes in (os.listxattr, lambda path: os.getxattr(path, "user.x")):
+        try: print("attributes of", path, call_of_attributes(path))
+        except OSError as e: assert e.errno == errno.ENOTSUP, (path, e)
     if path != "link": attempt("hard link " + path, lambda: os.link(path, "own/linked"))
 for path in [outside, readable]:
     attempt("lchown " + path, lambda: os.lchown(path, os.getuid(), os.getgid()))
