@@ -102,9 +102,12 @@ const PROMISES: [Row; 8] = [
     },
     Row {
         what: "disk",
-        holds: |_| true,
-        yes: "monitored, bytes and files: a container that takes more is ended",
-        no: (No, ""),
+        holds: |_| false,
+        yes: "",
+        no: (
+            Partly,
+            "monitored: a container that takes more is ended. Open files that were deleted are not counted, and files only where the engine's own can be seen; bytes are",
+        ),
     },
     Row {
         what: "user",

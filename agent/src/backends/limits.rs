@@ -42,11 +42,11 @@ fn memory(local: &LocalSecurity) -> (Holds, &'static str) {
         ),
         (Namespaces, false) => (
             Partly,
-            "monitored, since no control group can be made here: processes, sockets and System V objects",
+            "monitored, since no control group can be made here: processes, sockets and System V objects, but not shared memory of which most was unmapped",
         ),
         (Landlock, false) => (
             Partly,
-            "monitored, since no control group can be made here: processes, and sockets by their number",
+            "monitored, since no control group can be made here: processes, and sockets by their number, but not shared memory of which most was unmapped, nor Landlock's own rules",
         ),
     }
 }

@@ -74,7 +74,9 @@ impl Work {
             let now = of_everybody();
             let moved = match (now, then) {
                 (Some(now), Some(then)) => {
-                    now.0.saturating_sub(then.0) > self.most.saturating_sub(own.0) / 8
+                    // Some file systems (btrfs) have no number of files to tell.
+                    now.1 == 0
+                        || now.0.saturating_sub(then.0) > self.most.saturating_sub(own.0) / 8
                         || now.1.saturating_sub(then.1) > self.most_files.saturating_sub(own.1) / 8
                 }
                 _ => false,
@@ -137,18 +139,27 @@ impl Work {
     async fn measure(&self, changes: Option<&Path>) -> Option<DiskUsage> {
         if let Some(folder) = changes {
             let folder = folder.to_owned();
-            return tokio::task::spawn_blocking(move || count(&folder))
-                .await
-                .ok();
+            let counted = tokio::task::spawn_blocking(move || count(&folder)).await;
+            let (counted, is_hidden) = counted.ok()?;
+            if !is_hidden {
+                return Some(counted);
+            }
+            // A closed folder, and this process is not the engine's user.
+            let bytes = self.size().await.unwrap_or_default();
+            return Some((counted.0.max(bytes), counted.1));
         }
+        Some((self.size().await?, 0))
+    }
+
+    /// Bytes, as the engine counts them.
+    async fn size(&self) -> Option<u64> {
         let options = InspectContainerOptions { size: true };
         let found = self
             .engine
             .patient()
             .inspect_container(&self.container, Some(options))
             .await;
-        let bytes = found.ok()?.size_rw?;
-        Some((u64::try_from(bytes).ok()?, 0))
+        u64::try_from(found.ok()?.size_rw?).ok()
     }
 
     async fn end(&self, why: String) {
@@ -182,13 +193,14 @@ fn file_system(_: &Path) -> Option<DiskUsage> {
     None
 }
 
+/// And whether there is more, which could not be looked at.
 #[cfg(target_os = "linux")]
-fn count(folder: &Path) -> DiskUsage {
+fn count(folder: &Path) -> (DiskUsage, bool) {
     let found = crate::local::disk_usage(folder);
-    (found.bytes, found.files)
+    ((found.bytes, found.files), found.is_hidden)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn count(_: &Path) -> DiskUsage {
-    (0, 0)
+fn count(_: &Path) -> (DiskUsage, bool) {
+    ((0, 0), true)
 }

@@ -1,6 +1,6 @@
 //! Watches the memory of a sandbox where no control group counts it: all that its processes hold together, also what
-//! they share and have let go of, and what the kernel holds for them. Beyond the limit the greediest process is killed, as the kernel would; where that does
-//! not help, the sandbox is ended.
+//! they share and have let go of, and what the kernel holds for them. Beyond the limit the greediest process is killed,
+//! as the kernel would; where that does not help, the sandbox is ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,7 +29,9 @@ pub struct MemoryWatch {
 /// Bytes of a process.
 #[derive(Default, Clone, Copy)]
 struct MemoryUse {
+    /// Page tables included.
     resident: u64,
+    page_tables: u64,
     address_space: u64,
     descriptors: u64,
 }
@@ -71,7 +73,10 @@ impl MemoryWatch {
         }
         let private: u64 = held
             .iter()
-            .map(|(pid, held)| own_share(*pid).unwrap_or(held.resident))
+            .map(|(pid, held)| match own_share(*pid) {
+                Some(share) => share + held.page_tables,
+                None => held.resident,
+            })
             .sum();
         let by_processes = private.max(private_without_shared(&held) + shared(&held));
         if by_kernel + by_processes <= self.limit {
@@ -116,8 +121,10 @@ fn memory_use(pid: Pid) -> MemoryUse {
     let folder = folder(pid);
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
     let field = |name| kilobytes(&status, name).unwrap_or(0);
+    let page_tables = field("VmPTE:");
     MemoryUse {
-        resident: field("RssAnon:") + field("RssShmem:") + field("VmSwap:"),
+        resident: field("RssAnon:") + field("RssShmem:") + field("VmSwap:") + page_tables,
+        page_tables,
         address_space: field("VmSize:"),
         descriptors: descriptors(&folder),
     }
@@ -158,8 +165,10 @@ fn sockets(held: &[(Pid, MemoryUse)]) -> u64 {
 fn private_without_shared(held: &[(Pid, MemoryUse)]) -> u64 {
     let of = |pid: Pid, held: &MemoryUse| {
         let text = fs::read_to_string(folder(pid).join("smaps_rollup")).ok();
-        text.and_then(|text| kilobytes(&text, "Pss_Anon:"))
-            .unwrap_or(held.resident)
+        match text.and_then(|text| kilobytes(&text, "Pss_Anon:")) {
+            Some(anonymous) => anonymous + held.page_tables,
+            None => held.resident,
+        }
     };
     held.iter().map(|(pid, held)| of(*pid, held)).sum()
 }
