@@ -57,7 +57,8 @@ impl Unreadable {
         Self::request(Some(id), "another request has this ID: use each ID once")
     }
 
-    /// The answer to it.
+    /// Returns the answer to it. An unknown ID is `null`, as JSON-RPC 2.0 demands; the official Python SDK accepts that, and rejects
+    /// an answer without an ID.
     pub fn answer(&self) -> Value {
         json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error })
     }
