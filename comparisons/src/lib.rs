@@ -3,7 +3,7 @@
 //! - [`compare`]: runs approaches on a dataset and reports on them.
 //! - [`grading`]: grades predictions with the harness.
 //! - [`clover`]: asks models CLOVER's problems and grades the answers.
-//! - [`inspect`]: shows the runs of a comparison in a terminal.
+//! - [`inspect`]: a run or a comparison as text.
 //! - [`record_file`]: an append-only file of JSON records that several processes write.
 
 pub mod compare;

@@ -88,7 +88,7 @@ enum Command {
     Runs(runs::Args),
     /// Make, list and revoke the tokens that a daemon takes
     Tokens(tokens::Args),
-    /// Look through a run or a comparison in the terminal
+    /// Print a run or a comparison: prompts, replies, tool calls, patches, costs
     Inspect(inspect::Args),
     /// Say what is there and what is missing, with hints
     Doctor(doctor::Args),

@@ -125,7 +125,7 @@ fn patches_are_kept_where_a_test_that_fails_on_the_old_code_passes() {
 }
 
 #[test]
-fn inspect_prints_a_run_where_there_is_no_terminal() {
+fn inspect_prints_a_run() {
     let place = Place::new();
     let model = place.recording(&[says("I would rather not.")]);
     let words = ["--approach", "zero-shot", "--model", &model];

@@ -96,7 +96,7 @@ fn files_are_read_through_one_module() {
     let unbounded = "use std::fs;\nlet text = fs::read_to_string(path)?;\n";
     let tested = "//! X.\n#[cfg(test)]\nmod tests {\nstd::fs::read(path)\n}\n";
     let broken = [
-        Source::new("comparisons/src/inspect/mod.rs", unbounded),
+        Source::new("comparisons/src/inspect.rs", unbounded),
         Source::new("evals/src/records.rs", "let file = File::open(path)?;\n"),
         Source::new("agent/src/job.rs", "let file = RecordFile::open(path)?;\n"),
         Source::new("agent/src/session/mod.rs", tested),
@@ -106,7 +106,7 @@ fn files_are_read_through_one_module() {
     assert_eq!(
         raw_reads(&broken),
         [
-            "comparisons/src/inspect/mod.rs:2 let text = fs::read_to_string(path)?;",
+            "comparisons/src/inspect.rs:2 let text = fs::read_to_string(path)?;",
             "evals/src/records.rs:1 let file = File::open(path)?;",
         ]
     );

@@ -1,9 +1,7 @@
-//! A run or a comparison, to look through: lists of items, of which some open another list.
-
-mod view;
+//! A run or a comparison as text, to look through.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
@@ -15,88 +13,69 @@ use testwright_agent::agent::TokenShares;
 use testwright_agent::trajectory::{Event, Events, TrajectoryError, entries_of};
 use testwright_config::error::{Error, Result};
 
-pub use view::{Key, View};
-
-/// A list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
-    pub title: String,
-    pub items: Vec<Item>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Item {
-    /// In one line.
-    pub title: String,
-    pub text: String,
-    /// Folder of a run.
-    pub opens: Option<PathBuf>,
-}
-
-impl Item {
-    fn new(title: impl Into<String>, text: impl Into<String>) -> Self {
-        Item {
-            title: title.into(),
-            text: text.into(),
-            opens: None,
-        }
+/// All of a run, or a part for each run of a comparison, by the folder.
+pub fn text(folder: &Path) -> Result<String> {
+    match Plan::read(folder)? {
+        Some(plan) => comparison(folder, &plan),
+        None => run(folder),
     }
 }
 
-/// Of the folder of a run or of a comparison.
-pub fn open(folder: &Path) -> Result<Page> {
-    if let Some(plan) = Plan::read(folder)? {
-        return comparison(folder, &plan);
-    }
-    run(folder)
+fn part(title: &str, text: &str) -> String {
+    format!("\n== {title}\n{}\n", text.trim_end())
 }
 
-fn run(folder: &Path) -> Result<Page> {
+fn run(folder: &Path) -> Result<String> {
     let wrong = |error: TrajectoryError| {
         Error::usage(error.to_string()).hint("inspect takes the folder of a run or of a comparison")
     };
     let (mut first, mut outcome) = (None, None);
-    let (mut costs, mut shown) = (CostCounter::default(), Vec::new());
+    let (mut costs, mut shown) = (CostCounter::default(), String::new());
     for (number, event) in Events::open(folder).map_err(wrong)?.enumerate() {
         let event = event.map_err(wrong)?;
         costs.add(&event);
-        let entries = entries_of(&event).into_iter();
-        shown.extend(entries.map(|entry| Item::new(entry.title, entry.text)));
+        for entry in entries_of(&event) {
+            shown.push_str(&part(&entry.title, &entry.text));
+        }
         match event {
             Event::Started(started) if number == 0 => first = Some(started),
             Event::Ended { outcome: last } => outcome = Some(last),
             _ => {}
         }
     }
-    let mut items = Vec::new();
-    items.push(match outcome {
+    let mut text = match &first {
+        Some(s) => format!("{} by {} with {}\n", s.issue.title, s.approach, s.model),
+        None => format!("{}\n", folder.display()),
+    };
+    text.push_str(&match outcome {
         Some(outcome) => {
             let patch = outcome.written_patch().unwrap_or_default();
-            Item::new("Outcome", format!("{}\n\n{patch}", outcome.summary()))
+            part("Outcome", &format!("{}\n\n{patch}", outcome.summary()))
         }
-        None => Item::new("Outcome", "The run has not ended."),
+        None => part("Outcome", "The run has not ended."),
     });
     let (cost, stages) = costs.finish();
-    items.push(Item::new("Cost", cost_text(&cost, &stages)));
+    text.push_str(&part("Cost", &cost_text(&cost, &stages)));
     if let Some(shares) = token_shares(folder) {
-        items.push(Item::new("Tokens", tokens_text(&shares)));
+        text.push_str(&part("Tokens", &tokens_text(&shares)));
     }
     if let Some(started) = &first {
-        items.push(Item::new("Issue", started.issue.text()));
+        text.push_str(&part("Issue", &started.issue.text()));
     }
-    items.extend(shown);
-    Ok(Page {
-        title: match first {
-            Some(s) => format!("{} by {} with {}", s.issue.title, s.approach, s.model),
-            None => folder.display().to_string(),
-        },
-        items,
-    })
+    text.push_str(&shown);
+    Ok(text)
 }
 
-fn comparison(folder: &Path, plan: &Plan) -> Result<Page> {
+fn comparison(folder: &Path, plan: &Plan) -> Result<String> {
     let data = Data::read(folder)?;
-    let mut items = vec![Item::new("Report", Report::of(&data).table())];
+    let mut text = format!(
+        "{}: {} instances, {} systems, {} samples\n",
+        plan.dataset,
+        plan.instances.len(),
+        plan.systems.len(),
+        plan.samples
+    );
+    text.push_str(&part("Report", &Report::of(&data).table()));
     for (at, instance) in data.plan.instances.iter().enumerate() {
         for system in &data.systems {
             for (sample, run) in system.runs[at].iter().enumerate() {
@@ -108,25 +87,18 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<Page> {
                     Judgement::NotJudged(why) => ("?", why.as_str()),
                 };
                 let set = system.system.prediction_set(sample as u32 + 1);
-                let cost = cost_text(&run.cost, &run.stages);
-                items.push(Item {
-                    title: format!("{sign} {}  {set}", instance.id),
-                    text: format!("{}\n{reason}\n\n{cost}", run.outcome),
-                    opens: Some(folder.join(&run.folder)),
-                });
+                text.push_str(&part(
+                    &format!("{sign} {}  {set}", instance.id),
+                    &format!(
+                        "{}\n{reason}\nall of it: testwright inspect '{}'",
+                        run.outcome,
+                        folder.join(&run.folder).display()
+                    ),
+                ));
             }
         }
     }
-    Ok(Page {
-        title: format!(
-            "{}: {} instances, {} systems, {} samples",
-            plan.dataset,
-            plan.instances.len(),
-            plan.systems.len(),
-            plan.samples
-        ),
-        items,
-    })
+    Ok(text)
 }
 
 /// What the tokens of a run were spent on, where that is known.
@@ -177,19 +149,6 @@ fn cost_text(cost: &RunCost, stages: &BTreeMap<String, StageCost>) -> String {
             "{name:<18} {:>6} {:>10} {:>9.1} {:>9.1}\n",
             stage.model_calls, stage.tokens, stage.model_seconds, stage.tool_seconds
         ));
-    }
-    text
-}
-
-/// All of a run, or a line for each run of a comparison.
-pub fn plain(page: &Page) -> String {
-    let mut text = format!("{}\n", page.title);
-    for item in &page.items {
-        text.push_str(&format!("\n== {}\n", item.title));
-        if item.opens.is_none() {
-            text.push_str(item.text.trim_end());
-            text.push('\n');
-        }
     }
     text
 }
