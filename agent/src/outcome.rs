@@ -5,6 +5,9 @@ use testwright_sandboxes::Shortage;
 
 use crate::gate::Evidence;
 
+/// What a step gives, or how the run ends with it: `?` ends the run.
+pub type Flow<T = ()> = std::result::Result<T, Outcome>;
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {

@@ -9,7 +9,7 @@ use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 use super::earlier_calls::EarlierCalls;
 use super::failures::prompt;
 use super::submission_policy::OnSubmit;
-use super::{Outcome, Run};
+use super::{Flow, Outcome, Run};
 use testwright_models::Message;
 
 /// How an agent works: what differs between approaches.
@@ -58,7 +58,7 @@ pub trait Hook: Send {
         &mut self,
         _run: &mut Run,
         _call: &testwright_models::ToolCall,
-    ) -> Result<Option<String>, Outcome> {
+    ) -> Flow<Option<String>> {
         Ok(None)
     }
 
@@ -71,11 +71,7 @@ pub struct NoHook;
 
 impl Hook for NoHook {}
 
-async fn steps(
-    run: &mut Run,
-    config: &LoopConfig,
-    hook: &mut dyn Hook,
-) -> Result<Outcome, Outcome> {
+async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<Outcome> {
     let specs: Vec<ToolSpec> = config.tools.iter().map(|tool| tool.spec()).collect();
     let mut silent = 0;
     let mut warned = false;
@@ -149,7 +145,7 @@ fn last_words(content: &str) -> String {
 }
 
 /// A rendered prompt as a user message.
-pub(crate) fn user(text: Result<String, RenderError>) -> Result<Message, Outcome> {
+pub(crate) fn user(text: Result<String, RenderError>) -> Flow<Message> {
     Ok(Message::User {
         content: prompt(text)?,
     })

@@ -11,7 +11,7 @@ use testwright_tools::tool::Tool;
 use testwright_tools::tools::TryFix;
 
 use super::fix_trials::{RecordedTrial, last_forms};
-use super::{Limits, Outcome, Run};
+use super::{Flow, Limits, Outcome, Run};
 use crate::gate::{Evidence, FixTrial, ReviewVerdict};
 use crate::session::Contents;
 use crate::trajectory::Event;
@@ -65,7 +65,7 @@ impl Drafts {
     }
 
     /// Begins the next draft: the workspace is the old code again, and the conversation is empty.
-    pub async fn begin(&mut self, run: &mut Run) -> Result<(), Outcome> {
+    pub async fn begin(&mut self, run: &mut Run) -> Flow {
         self.begun += 1;
         if self.begun > 1 {
             run.forget_conversation();
@@ -78,7 +78,7 @@ impl Drafts {
     }
 
     /// Takes how the draft ended; what ends the whole run comes back as an error.
-    pub async fn end(&mut self, run: &mut Run, outcome: Outcome) -> Result<(), Outcome> {
+    pub async fn end(&mut self, run: &mut Run, outcome: Outcome) -> Flow {
         run.budget.limits = self.limits.clone();
         if !outcome.is_final() {
             return Err(outcome);
@@ -121,7 +121,7 @@ impl Drafts {
     }
 
     /// Do two accepted drafts pass with each other's fixes? A further one could not say much against them.
-    pub async fn agree(&mut self, run: &mut Run) -> Result<bool, Outcome> {
+    pub async fn agree(&mut self, run: &mut Run) -> Flow<bool> {
         if self.accepted.len() < 2 || self.begun >= self.planned {
             return Ok(false);
         }
@@ -138,7 +138,7 @@ impl Drafts {
     }
 
     /// The accepted draft on which most candidate fixes and most other drafts agree.
-    pub async fn choose(mut self, run: &mut Run) -> Result<Outcome, Outcome> {
+    pub async fn choose(mut self, run: &mut Run) -> Flow<Outcome> {
         self.try_all_fixes(run).await?;
         let matrix: Vec<Vec<bool>> = (self.accepted.iter())
             .map(|draft| self.fixes.iter().map(|fix| draft.is_cured(fix)).collect())
@@ -180,7 +180,7 @@ impl Drafts {
         Ok(Outcome::Accepted { patch, evidence })
     }
 
-    async fn try_all_fixes(&mut self, run: &mut Run) -> Result<(), Outcome> {
+    async fn try_all_fixes(&mut self, run: &mut Run) -> Flow {
         for at in 0..self.accepted.len() {
             self.try_fixes(run, at).await?;
         }
@@ -188,7 +188,7 @@ impl Drafts {
     }
 
     /// Tries on an accepted draft the candidate fixes that were not tried on it.
-    async fn try_fixes(&mut self, run: &mut Run, at: usize) -> Result<(), Outcome> {
+    async fn try_fixes(&mut self, run: &mut Run, at: usize) -> Flow {
         let draft = &mut self.accepted[at];
         let missing =
             |fix: &&CandidateFix| draft.trial(fix).is_none() && !draft.tried.contains(&fix.patch);
@@ -278,8 +278,8 @@ impl Run {
         self.submission = None;
     }
 
-    fn draft_ended(&mut self, number: u32, outcome: &Outcome) -> Result<(), Outcome> {
-        if self.replay.draft_ended() || self.replay.has_live_tools() {
+    fn draft_ended(&mut self, number: u32, outcome: &Outcome) -> Flow {
+        if self.replay.draft_ended() {
             return Ok(());
         }
         let (limit, reason) = match outcome {

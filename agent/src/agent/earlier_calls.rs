@@ -6,7 +6,7 @@ use testwright_tools::outcomes::report::Outcome as TestOutcome;
 use testwright_tools::tool::{AnyTool, Effect, Route, Tool};
 use testwright_tools::tools::RunPytest;
 
-use super::Outcome;
+use super::Flow;
 use super::failures::prompt;
 use super::fix_trials::RecordedTrial;
 use super::run_counts::RunCounts;
@@ -25,7 +25,7 @@ pub(super) struct EarlierCalls {
 
 impl EarlierCalls {
     /// The answer to a call that is not to be carried out.
-    pub fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Result<Option<String>, Outcome> {
+    pub fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Flow<Option<String>> {
         let is_of_tests = tool.runs_code() && (tool.route() != Route::Sandbox || takes_tests(tool));
         let is_abstention = call.arguments.value()["reproducible"] == false;
         if self.is_edit_refused && is_of_tests && !is_abstention {

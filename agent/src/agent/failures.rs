@@ -4,7 +4,7 @@ use testwright_agent_prompts::RenderError;
 use testwright_sandboxes::SandboxError;
 use testwright_tools::tool::AnyTool;
 
-use super::Outcome;
+use super::{Flow, Outcome};
 use crate::trajectory::TrajectoryError;
 use testwright_models::ModelError;
 
@@ -17,7 +17,7 @@ pub(crate) fn infrastructure(error: SandboxError) -> Outcome {
 }
 
 /// A prompt, or what kept it from being rendered.
-pub(crate) fn prompt(text: Result<String, RenderError>) -> Result<String, Outcome> {
+pub(crate) fn prompt(text: Result<String, RenderError>) -> Flow<String> {
     text.map_err(|error| Outcome::Infrastructure {
         message: error.to_string(),
         hint: None,

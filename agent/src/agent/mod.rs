@@ -2,7 +2,7 @@
 //! ends. [`run_loop`] is the loop itself; [`Run`] is what a step needs.
 //!
 //! Invariants: budgets are checked before they are spent; messages are append-only; every step is on disk
-//! before the next begins; the way a run ended is data ([`Outcome`]). A run that goes on after a crash plays its
+//! before the next begins; the way a run ended is data ([`Outcome`]), and ends it by `?` ([`Flow`]). A run that goes on after a crash plays its
 //! recorded events through the same code, so no state has to be saved apart from the trajectory.
 
 mod agent_loop;
@@ -25,7 +25,7 @@ mod token_shares;
 mod trial_runs;
 mod whole_issue;
 
-pub use crate::outcome::{Limit, Outcome};
+pub use crate::outcome::{Flow, Limit, Outcome};
 pub use agent_loop::{Hook, LOOP_PROMPTS, LoopConfig, NoHook, run_loop};
 pub use budget::{Budget, Limits, RunUsage};
 pub use drafts::Drafts;

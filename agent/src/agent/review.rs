@@ -23,7 +23,7 @@ use testwright_tools::tools::submission::{Change, Submission};
 use self::printed::printed_errors;
 use super::failures::{infrastructure, prompt};
 use super::fix_trials::places;
-use super::{Outcome, Run};
+use super::{Flow, Run};
 use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
 use crate::trajectory::Purpose;
 use testwright_models::Message;
@@ -50,7 +50,7 @@ impl Run {
         &mut self,
         reviewed: &Reviewed<'_>,
         deadline: Duration,
-    ) -> Result<Option<Review>, Outcome> {
+    ) -> Flow<Option<Review>> {
         let context = self.review_context(reviewed, deadline).await?;
         let text = prompt(self.review_prompt(reviewed, &context).render())?;
         let reply = self
@@ -70,11 +70,7 @@ impl Run {
         }
     }
 
-    async fn review_context(
-        &self,
-        reviewed: &Reviewed<'_>,
-        deadline: Duration,
-    ) -> Result<Excerpts, Outcome> {
+    async fn review_context(&self, reviewed: &Reviewed<'_>, deadline: Duration) -> Flow<Excerpts> {
         let tests = reviewed.submission.contributed.iter();
         let tests = tests.filter(|test| test.change != Change::Deleted);
         // What cures the tests is where the fault lies, rather than where an exception arises.

@@ -27,7 +27,7 @@ use super::submission_policy::SubmissionPolicy;
 use super::whole_issue::whole_issue;
 use crate::gate::Evidence;
 use crate::issues::{Issue, WHOLE};
-use crate::outcome::Outcome;
+use crate::outcome::{Flow, Outcome};
 use crate::session::{Contents, Session};
 use crate::trajectory::{Answer, Event, FileState, RunFolder};
 use testwright_models::{Message, Model, ToolCall, ToolResult};
@@ -139,12 +139,12 @@ impl Run {
     }
 
     /// What the toolbox says of the workspace.
-    pub async fn describe(&self) -> Result<String, Outcome> {
+    pub async fn describe(&self) -> Flow<String> {
         self.session.describe().await.map_err(infrastructure)
     }
 
     /// Adds a system or user message to the conversation.
-    pub fn say(&mut self, message: Message) -> Result<(), Outcome> {
+    pub fn say(&mut self, message: Message) -> Flow {
         // A resumed run makes the same messages again; they are on disk already.
         if self.replay.is_over() {
             self.record(&Event::Message {
@@ -156,11 +156,7 @@ impl Run {
     }
 
     /// Carries out one tool call, or takes its recorded answer, and appends the answer to the conversation.
-    pub async fn call(
-        &mut self,
-        call: &ToolCall,
-        allowed: &[&dyn AnyTool],
-    ) -> Result<Answer, Outcome> {
+    pub async fn call(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
         let answer = if self.replay.has_live_tools() {
             let now = self.carry_out(call, allowed).await?;
             self.compare(call, now)
@@ -209,7 +205,7 @@ impl Run {
     }
 
     /// Answers a call that is not carried out, with the reason.
-    pub fn decline(&mut self, call: &ToolCall, text: String) -> Result<(), Outcome> {
+    pub fn decline(&mut self, call: &ToolCall, text: String) -> Flow {
         let result = ToolResult {
             id: call.id.clone(),
             content: text,
@@ -237,11 +233,7 @@ impl Run {
         self.messages.push(Message::Tool(result));
     }
 
-    async fn carry_out(
-        &mut self,
-        call: &ToolCall,
-        allowed: &[&dyn AnyTool],
-    ) -> Result<Answer, Outcome> {
+    async fn carry_out(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
         self.acquire_processor().await;
         let answer = self.carry_out_here(call, allowed).await;
         self.processor.release();
@@ -253,11 +245,7 @@ impl Run {
         self.budget.leave_out(waited);
     }
 
-    async fn carry_out_here(
-        &mut self,
-        call: &ToolCall,
-        allowed: &[&dyn AnyTool],
-    ) -> Result<Answer, Outcome> {
+    async fn carry_out_here(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
         self.catch_up().await?;
         let arguments = call.arguments.value();
         let view = StepView {
@@ -307,11 +295,9 @@ impl Run {
             data,
             seconds,
         };
-        if !self.replay.has_live_tools() {
-            self.record(&Event::Answer(answer.clone()))?;
-            if !refused && tool.is_some_and(|tool| tool.effect() == Effect::Writes) {
-                self.record_state().await?;
-            }
+        self.record(&Event::Answer(answer.clone()))?;
+        if !refused && tool.is_some_and(|tool| tool.effect() == Effect::Writes) {
+            self.record_state().await?;
         }
         self.progress.ended(&StepView {
             step: self.budget.spent.steps,
@@ -332,7 +318,7 @@ impl Run {
     }
 
     /// Before the first new call of a resumed run: puts the workspace into the recorded state.
-    async fn catch_up(&mut self) -> Result<(), Outcome> {
+    async fn catch_up(&mut self) -> Flow {
         if self.caught_up || !self.replay.is_over() {
             return Ok(());
         }
@@ -346,7 +332,7 @@ impl Run {
     }
 
     /// The files that differ from the base commit, as far as they are kept in records.
-    pub(super) async fn workspace(&mut self) -> Result<Contents, Outcome> {
+    pub(super) async fn workspace(&mut self) -> Flow<Contents> {
         if self.replay.has_live_tools() {
             let (now, _) = self.session.changes().await.map_err(infrastructure)?;
             return Ok(now);
@@ -357,7 +343,10 @@ impl Run {
         })
     }
 
-    async fn record_state(&mut self) -> Result<(), Outcome> {
+    async fn record_state(&mut self) -> Flow {
+        if self.replay.has_live_tools() {
+            return Ok(());
+        }
         let (now, left_out) = self.session.changes().await.map_err(infrastructure)?;
         let changed = now
             .iter()
@@ -384,7 +373,11 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn record(&mut self, event: &Event) -> Result<(), Outcome> {
+    /// Writes an event down; nothing in a replay, whose record is complete.
+    pub(super) fn record(&mut self, event: &Event) -> Flow {
+        if self.replay.has_live_tools() {
+            return Ok(());
+        }
         self.folder.append(event).map_err(trajectory_failed)
     }
 

@@ -15,7 +15,7 @@ use testwright_tools::tools::submission::{Change, Submission};
 use super::failures::{infrastructure, prompt};
 use super::review::{Reviewed, doubt};
 use super::submission_policy::OnSubmit;
-use super::{Outcome, Run};
+use super::{Flow, Outcome, Run};
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::trajectory::Answer;
 use testwright_models::{Message, ToolCall};
@@ -55,11 +55,7 @@ pub(super) struct AbstentionRecord {
 type Facts = (String, bool, Value);
 
 impl Run {
-    pub(super) async fn submit(
-        &mut self,
-        arguments: &Value,
-        deadline: Duration,
-    ) -> Result<Facts, Outcome> {
+    pub(super) async fn submit(&mut self, arguments: &Value, deadline: Duration) -> Flow<Facts> {
         if self.session.has_wanted_lines() {
             return self.submit_for_coverage(arguments, deadline).await;
         }
@@ -144,7 +140,7 @@ impl Run {
     }
 
     /// The model says that the issue cannot fail here. It has to have tried, and to say why.
-    fn abstain(&mut self, reason: Option<&str>) -> Result<Facts, Outcome> {
+    fn abstain(&mut self, reason: Option<&str>) -> Flow<Facts> {
         let Some(reason) = reason else {
             return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
         };

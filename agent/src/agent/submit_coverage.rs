@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::failures::infrastructure;
-use super::{Outcome, Run};
+use super::{Flow, Run};
 use crate::gate::{self, CoverageCheck, CoverageVerdict, Evidence};
 use crate::trajectory::Answer;
 
@@ -22,7 +22,7 @@ impl Run {
         &mut self,
         arguments: &Value,
         deadline: Duration,
-    ) -> Result<(String, bool, Value), Outcome> {
+    ) -> Flow<(String, bool, Value)> {
         let check = gate::check_coverage(&self.session, &self.source, arguments, deadline).await;
         let record = match check.map_err(infrastructure)? {
             CoverageCheck::Refused(text) => return Ok((text, true, Value::Null)),

@@ -8,7 +8,7 @@ use testwright_tools::tools::TryFix;
 
 use super::failures::infrastructure;
 use super::fix_trials::{RecordedTrial, add_origin, digest, last_forms};
-use super::{Outcome, Run};
+use super::{Flow, Run};
 use crate::gate::{FixTrial, TestEvidence};
 
 /// Candidate fixes that are tried once more when tests are submitted.
@@ -20,7 +20,7 @@ impl Run {
         tool: &str,
         mut arguments: Value,
         deadline: Duration,
-    ) -> Result<(String, bool, Value), Outcome> {
+    ) -> Flow<(String, bool, Value)> {
         let edits = self.whole_fix(&arguments);
         if let Some(arguments) = arguments.as_object_mut()
             && !edits.is_empty()
@@ -73,7 +73,7 @@ impl Run {
         &mut self,
         failing: &[TestEvidence],
         deadline: Duration,
-    ) -> Result<Vec<FixTrial>, Outcome> {
+    ) -> Flow<Vec<FixTrial>> {
         let now = digest(&self.state);
         let mut found = Vec::new();
         for recorded in last_forms(&self.trials)

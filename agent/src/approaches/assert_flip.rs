@@ -11,7 +11,7 @@ use testwright_sandboxes::repository::Tree;
 use super::given::{GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS, OTHER_PATCH};
 use super::stages::{Draft, judge, retrieve, system_and_user, write};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run, prompt};
 use crate::formats::function_blocks;
 use testwright_models::Message;
 
@@ -80,7 +80,7 @@ impl Approach for AssertFlip {
     }
 }
 
-async fn attempts(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
+async fn attempts(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     let options = &context.options;
     let tree = run.tree()?;
     let task = retrieve(run, &tree, context, true)?;
@@ -133,7 +133,7 @@ async fn attempts(run: &mut Run, context: &ApproachContext) -> Result<Outcome, O
     }
 }
 
-fn user(text: &(impl Prompt + Sync)) -> Result<Message, Outcome> {
+fn user(text: &(impl Prompt + Sync)) -> Flow<Message> {
     let content = prompt(text.render())?;
     Ok(Message::User { content })
 }
@@ -143,7 +143,7 @@ async fn passing(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
-) -> Result<Result<Draft, Unusable>, Outcome> {
+) -> Flow<Result<Draft, Unusable>> {
     let mut asked = messages.clone();
     let mut unusable = Unusable::default();
     for _ in 0..=REFINEMENTS {
@@ -196,11 +196,7 @@ struct Unusable {
 type Failing = (Draft, String);
 
 /// A passing test with its assertions turned round.
-async fn flip(
-    run: &mut Run,
-    tree: &Tree,
-    passing: Draft,
-) -> Result<Result<Failing, Unusable>, Outcome> {
+async fn flip(run: &mut Run, tree: &Tree, passing: Draft) -> Flow<Result<Failing, Unusable>> {
     let question = AssertFlipFlip {
         issue: run.issue.folded_text(),
         reply: passing.reply.trim().to_owned(),
@@ -235,7 +231,7 @@ async fn failing(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
-) -> Result<Result<Failing, Unusable>, Outcome> {
+) -> Flow<Result<Failing, Unusable>> {
     let draft = match write(run, tree, messages, Some(0.0), function_blocks::read).await? {
         Ok(draft) => draft,
         Err(why) => {
@@ -258,7 +254,7 @@ async fn failing(
 }
 
 /// Why the validator is not content with how a test fails.
-async fn doubts(run: &mut Run, draft: &Draft, failure: String) -> Result<Option<String>, Outcome> {
+async fn doubts(run: &mut Run, draft: &Draft, failure: String) -> Flow<Option<String>> {
     let question = AssertFlipValidate {
         issue: run.issue.folded_text(),
         reply: draft.reply.trim().to_owned(),

@@ -10,7 +10,7 @@ use testwright_tools::tools::TryFix;
 use super::given::lines::{self, Stub};
 use super::testwright::COVERED;
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
+use crate::agent::{Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
 use testwright_models::Message;
 
 pub(super) struct Cover;
@@ -54,7 +54,7 @@ impl Approach for Cover {
     }
 }
 
-async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> {
+async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {
     let tree = run.tree()?;
     let ranges = lines::resolve(&tree, &context.given.lines).map_err(Outcome::of_error)?;
     let blocks = lines::numbered(&tree, &ranges).map_err(Outcome::of_error)?;

@@ -8,7 +8,7 @@ use testwright_agent_prompts::{EOtterRewrite, LibroJudge, Prompt};
 use super::otter::{OtterConfig, PROMPTS, drafts};
 use super::stages::{Draft, judge};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{FailureKind, Outcome, Run, prompt};
+use crate::agent::{FailureKind, Flow, Outcome, Run, prompt};
 use testwright_models::Message;
 
 const REWRITE: ApproachOption = ApproachOption {
@@ -77,7 +77,7 @@ fn view(tests: bool, focal: bool) -> OtterConfig {
     }
 }
 
-async fn stages(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     let views = match context.options.is_on(&MASKS) {
         true => vec![
             view(true, true),
@@ -144,7 +144,7 @@ fn best(failing: &[FailingDraft]) -> Option<usize> {
     (0..failing.len()).min_by_key(|at| (!failing[*at].is_of_issue, failing[*at].kind))
 }
 
-async fn rewrite(run: &mut Run) -> Result<String, Outcome> {
+async fn rewrite(run: &mut Run) -> Flow<String> {
     let question = EOtterRewrite {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),

@@ -8,7 +8,7 @@ use testwright_agent_prompts::{LibroJudge, Prompt, ZeroShotPlusSystem, ZeroShotT
 use super::given;
 use super::stages::{Draft, SAMPLE_TEMPERATURE, SAMPLES, judge, retrieve, system_and_user, write};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::{OldFiles, function_blocks};
 
 pub(super) struct Libro;
@@ -51,7 +51,7 @@ struct FailingSample {
     is_of_issue: bool,
 }
 
-async fn stages(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     let tree = run.tree()?;
     let task = retrieve(run, &tree, context, true)?;
     let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use testwright_agent_prompts::{Prompt, Task};
 use testwright_tools::tool::AnyTool;
 
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Outcome, Run};
 use given::Given;
 use stages::CODE_TOKENS;
 use testwright_config::settings::Effort;
@@ -139,11 +139,7 @@ pub fn find(name: &str) -> Option<&'static dyn Approach> {
 }
 
 /// How every agent begins: who it is, and the task.
-async fn begin(
-    run: &mut Run,
-    system: &(impl Prompt + Sync),
-    notes: &[String],
-) -> Result<(), Outcome> {
+async fn begin(run: &mut Run, system: &(impl Prompt + Sync), notes: &[String]) -> Flow {
     begin_with(run, system, notes, None).await
 }
 
@@ -153,7 +149,7 @@ async fn begin_with(
     system: &(impl Prompt + Sync),
     notes: &[String],
     advice: Option<String>,
-) -> Result<(), Outcome> {
+) -> Flow {
     let system = crate::agent::prompt(system.render())?;
     let workspace = run.describe().await?;
     let task = crate::agent::prompt(

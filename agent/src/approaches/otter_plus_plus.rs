@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use super::otter::{OtterConfig, PROMPTS, drafts};
 use super::stages::Draft;
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{FailureKind, Outcome, Run};
+use crate::agent::{FailureKind, Flow, Outcome, Run};
 
 /// T1 is Otter; the others skip the planner and see both localizations, tests, focal code, and neither.
 fn views() -> [OtterConfig; 5] {
@@ -52,7 +52,7 @@ impl Approach for OtterPlusPlus {
     }
 }
 
-async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run) -> Flow<Outcome> {
     let mut failing: Vec<(Draft, FailureKind)> = Vec::new();
     for draft in drafts(run, &views()).await? {
         run.put_files(&draft.proposed.files).await?;

@@ -10,7 +10,7 @@ use testwright_tools::tools::{CreateFile, EditLines, Shell, Submit};
 
 use super::swe_agent::{TOOLS, run_with_shell};
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Hook, Outcome, Run, prompt};
+use crate::agent::{Flow, Hook, Outcome, Run, prompt};
 use crate::trajectory::Answer;
 use testwright_models::ToolCall;
 
@@ -58,7 +58,7 @@ struct Reminder {
 
 #[async_trait]
 impl Hook for Reminder {
-    async fn before(&mut self, _: &mut Run, call: &ToolCall) -> Result<Option<String>, Outcome> {
+    async fn before(&mut self, _: &mut Run, call: &ToolCall) -> Flow<Option<String>> {
         self.command = call
             .arguments
             .value()

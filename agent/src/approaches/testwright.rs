@@ -15,8 +15,8 @@ use testwright_tools::tools::{
 
 use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with};
 use crate::agent::{
-    Drafts, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, infrastructure, prompt,
-    run_loop,
+    Drafts, Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, infrastructure,
+    prompt, run_loop,
 };
 use crate::retrieval::{Index, functions};
 use testwright_config::settings::Effort;
@@ -148,7 +148,7 @@ enum View {
 }
 
 impl View {
-    fn advice(self, run: &mut Run) -> Result<Option<String>, Outcome> {
+    fn advice(self, run: &mut Run) -> Flow<Option<String>> {
         match self {
             View::Issue => Ok(None),
             View::PassingTest => prompt(PassingFirst {}.render()).map(Some),
@@ -163,12 +163,7 @@ impl View {
 
 impl Testwright {
     /// One draft.
-    async fn write(
-        &self,
-        run: &mut Run,
-        context: &ApproachContext,
-        view: View,
-    ) -> Result<Outcome, Outcome> {
+    async fn write(&self, run: &mut Run, context: &ApproachContext, view: View) -> Flow<Outcome> {
         let system = TestwrightSystem {
             max_steps: context.max_steps,
         };
@@ -191,7 +186,7 @@ impl Testwright {
         run: &mut Run,
         context: &ApproachContext,
         views: &[View],
-    ) -> Result<Outcome, Outcome> {
+    ) -> Flow<Outcome> {
         let planned = u32::try_from(views.len()).unwrap_or(u32::MAX);
         let mut drafts = Drafts::new(run, planned);
         // The system message is the same for all, for the providers' caches.

@@ -6,7 +6,7 @@ use testwright_agent_prompts::{Prompt, ZeroShotSystem, ZeroShotTask};
 use super::given;
 use super::stages::{ReplyFormat, retrieve, system_and_user, write_and_hand_in};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::unified_diff;
 
 pub(super) struct ZeroShot;
@@ -59,7 +59,7 @@ pub(super) async fn in_one_call(
     run: &mut Run,
     context: &ApproachContext,
     call: &OneCall<impl Prompt + Sync>,
-) -> Result<Outcome, Outcome> {
+) -> Flow<Outcome> {
     let tree = run.tree()?;
     let task = retrieve(run, &tree, context, call.are_numbered)?;
     let messages = system_and_user(&call.system, &task)?;

@@ -5,7 +5,7 @@ use testwright_agent_prompts::{Prompt, ZeroShotFileSystem, ZeroShotTask};
 
 use super::stages::{system_and_user, write_and_hand_in};
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::{FormatError, OldFiles, ProposedFiles, code_block};
 
 /// Name of the new file.
@@ -37,7 +37,7 @@ impl Approach for ZeroShotFile {
     }
 }
 
-async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
+async fn in_one_file(run: &mut Run) -> Flow<Outcome> {
     let tree = run.tree()?;
     let task = ZeroShotTask {
         repository: run.source.name.clone(),

@@ -148,12 +148,12 @@ mod tests {
             memory: true,
             processes: true,
         };
-        let lacking = |engine| {
+        let lacking = |engine: &EngineSecurity| -> Vec<&str> {
             let promises = promises(engine).into_iter();
             promises
                 .filter(|p| p.holds != Yes)
                 .map(|p| p.what)
-                .collect::<Vec<_>>()
+                .collect()
         };
         assert_eq!(lacking(&all), ["disk"]);
         let weak = [

@@ -6,7 +6,7 @@ use testwright_tools::tool::ToolSpec;
 
 use super::super::failures::{infrastructure, model_failed};
 use super::super::progress::StepView;
-use super::super::{Limit, Outcome, compaction};
+use super::super::{Flow, Limit, Outcome, compaction};
 use super::{Run, first_line};
 use crate::trajectory::{Event, NoReplyCause, Purpose};
 use testwright_models::cassette::digest;
@@ -14,11 +14,7 @@ use testwright_models::{Message, ModelError, Reply, Request};
 
 impl Run {
     /// One step's model call: asks for the next reply of the conversation and appends it.
-    pub async fn next_reply(
-        &mut self,
-        tools: &[ToolSpec],
-        parallel_calls: bool,
-    ) -> Result<Reply, Outcome> {
+    pub async fn next_reply(&mut self, tools: &[ToolSpec], parallel_calls: bool) -> Flow<Reply> {
         // One cuts half, so several may follow each other.
         while let Some(until) = self.replay.compacted() {
             compaction::cut(&mut self.messages, until);
@@ -72,13 +68,13 @@ impl Run {
         self.budget.completion_tokens(messages, self.max_tokens)
     }
 
-    fn no_reply(&mut self, purpose: Purpose, why: NoReplyCause) -> Result<(), Outcome> {
+    fn no_reply(&mut self, purpose: Purpose, why: NoReplyCause) -> Flow {
         self.record(&Event::NoReply { purpose, why })
     }
 
     /// Other limits follow from what is on record, time does not.
-    fn call_not_made(&mut self, purpose: Purpose, limit: Limit) -> Result<(), Outcome> {
-        if limit != Limit::Minutes || self.replay.has_live_tools() {
+    fn call_not_made(&mut self, purpose: Purpose, limit: Limit) -> Flow {
+        if limit != Limit::Minutes {
             return Ok(());
         }
         self.no_reply(purpose, NoReplyCause::TimeUp { begun: false })
@@ -89,7 +85,7 @@ impl Run {
         &mut self,
         purpose: Purpose,
         messages: Vec<Message>,
-    ) -> Result<Option<Reply>, Outcome> {
+    ) -> Flow<Option<Reply>> {
         if self.replay.is_over()
             && let Some(limit) = self.budget.side_call(&messages)
         {
@@ -118,7 +114,7 @@ impl Run {
         &mut self,
         messages: Vec<Message>,
         temperature: Option<f64>,
-    ) -> Result<Reply, Outcome> {
+    ) -> Flow<Reply> {
         if self.replay.is_over()
             && let Some(limit) = self.budget.next_call(&messages)
         {

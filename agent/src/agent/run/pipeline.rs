@@ -13,7 +13,7 @@ use testwright_tools::tools::{RunPytest, Submit, TryFix};
 use super::super::failures::infrastructure;
 use super::super::run_counts::{FailureKind, RunCounts};
 use super::super::submission_policy::OnSubmit;
-use super::{Outcome, Run};
+use super::{Flow, Outcome, Run};
 use crate::session::Contents;
 use crate::trajectory::{Answer, Event};
 use testwright_models::ToolCall;
@@ -33,15 +33,15 @@ pub struct ChangedTests {
 
 impl Run {
     /// The files of the old code.
-    pub fn tree(&self) -> Result<Tree, Outcome> {
+    pub fn tree(&self) -> Flow<Tree> {
         Tree::open(&self.source.archive).map_err(infrastructure)
     }
 
     /// Writes down what a stage came to.
-    pub fn stage(&mut self, stage: &str, result: impl Into<String>) -> Result<(), Outcome> {
+    pub fn stage(&mut self, stage: &str, result: impl Into<String>) -> Flow {
         let result = result.into();
         self.progress.stage(stage, &result);
-        if self.replay.has_stage() || self.replay.has_live_tools() {
+        if self.replay.has_stage() {
             return Ok(());
         }
         self.record(&Event::Stage {
@@ -51,10 +51,7 @@ impl Run {
     }
 
     /// Brings the workspace into this state: the files by path, `None` for one that goes.
-    pub async fn put_files(
-        &mut self,
-        files: &BTreeMap<String, Option<String>>,
-    ) -> Result<(), Outcome> {
+    pub async fn put_files(&mut self, files: &BTreeMap<String, Option<String>>) -> Flow {
         let encoded = |text: &Option<String>| text.as_ref().map(|text| STANDARD.encode(text));
         let contents: Contents = files
             .iter()
@@ -63,12 +60,8 @@ impl Run {
         self.put_contents(&contents).await
     }
 
-    pub(in crate::agent) async fn put_contents(
-        &mut self,
-        contents: &Contents,
-    ) -> Result<(), Outcome> {
-        let is_live = self.replay.has_live_tools();
-        if !is_live && !self.replay.is_over() {
+    pub(in crate::agent) async fn put_contents(&mut self, contents: &Contents) -> Flow {
+        if !self.replay.has_live_tools() && !self.replay.is_over() {
             return Ok(());
         }
         self.catch_up().await?;
@@ -76,14 +69,11 @@ impl Run {
             .restore(contents)
             .await
             .map_err(infrastructure)?;
-        match is_live {
-            true => Ok(()),
-            false => self.record_state().await,
-        }
+        self.record_state().await
     }
 
     /// Runs the tests that the workspace adds or changes.
-    pub async fn run_changed_tests(&mut self) -> Result<ChangedTests, Outcome> {
+    pub async fn run_changed_tests(&mut self) -> Flow<ChangedTests> {
         let answer = self.stage_call(RunPytest::NAME, json!({})).await?;
         let counts = RunCounts::read(&answer.data);
         // Hints on tools are for agents.
@@ -102,7 +92,7 @@ impl Run {
     }
 
     /// Hands in what is in the workspace; the gate decides, for the record.
-    pub async fn hand_in(&mut self) -> Result<Outcome, Outcome> {
+    pub async fn hand_in(&mut self) -> Flow<Outcome> {
         let answer = self.stage_call(Submit::NAME, json!({})).await?;
         let refused = || Outcome::Nothing {
             reason: answer.result.content.clone(),
@@ -116,7 +106,7 @@ impl Run {
         &mut self,
         tool: &str,
         arguments: Value,
-    ) -> Result<Answer, Outcome> {
+    ) -> Flow<Answer> {
         let number: u32 = self.budget.spent.tool_calls.values().sum();
         let call = ToolCall {
             id: format!("stage-{}", number + 1),

@@ -11,7 +11,7 @@ use testwright_agent_prompts::{
 
 use super::stages::{system_and_user, write};
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run, prompt};
 use crate::formats::snippets;
 use crate::retrieval::tokens;
 use testwright_models::Message;
@@ -104,7 +104,7 @@ impl CodeBudget {
     }
 }
 
-fn user(text: &(impl Prompt + Sync)) -> Result<Message, Outcome> {
+fn user(text: &(impl Prompt + Sync)) -> Flow<Message> {
     let content = prompt(text.render())?;
     Ok(Message::User { content })
 }
@@ -116,7 +116,7 @@ fn assistant(content: String) -> Message {
     }
 }
 
-async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
     let tree = run.tree()?;
     let code = CodeSearch::of(&tree)?;
     let task = AutoCodeRoverTask {

@@ -7,7 +7,7 @@ use regex::Regex;
 use testwright_sandboxes::repository::Tree;
 use testwright_tools::python::{Definition, Module, flatten};
 
-use crate::agent::{Outcome, infrastructure};
+use crate::agent::{Flow, infrastructure};
 use crate::retrieval::Index;
 
 /// Results that are shown whole; of the others, the places.
@@ -95,7 +95,7 @@ struct Hit<'f> {
 }
 
 impl CodeSearch {
-    pub fn of(tree: &Tree) -> Result<Self, Outcome> {
+    pub fn of(tree: &Tree) -> Flow<Self> {
         let index = Index::of(tree).map_err(infrastructure)?;
         let files = index.files().iter().map(|file| SearchedFile {
             outline: Module::parse(file.text.clone()).outline(),

@@ -10,7 +10,7 @@ use super::localize::named;
 use super::plan::{Action, WriteMode};
 use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Run};
 use crate::approaches::stages::Draft;
 use crate::formats::{FormatError, ProposedFiles, code_block};
 
@@ -21,7 +21,7 @@ pub async fn generate(
     reads: &[FunctionName],
     target: &Action,
     config: OtterConfig,
-) -> Result<Option<Draft>, Outcome> {
+) -> Flow<Option<Draft>> {
     let path = &target.name.path;
     let original = match target.mode {
         WriteMode::Modify => repository.source(&target.name).map(|code| code.text),

@@ -4,7 +4,7 @@ use testwright_agent_prompts::{CodeFile, OtterFiles, OtterFunctions};
 
 use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Run};
 
 /// Files, and functions, that are named.
 const MOST: usize = 10;
@@ -21,7 +21,7 @@ pub async fn localize(
     run: &mut Run,
     repository: &Repository,
     config: OtterConfig,
-) -> Result<Localized, Outcome> {
+) -> Flow<Localized> {
     let mut localized = Localized::default();
     if config.tests {
         let (files, functions) = of_kind(run, repository, true).await?;
@@ -37,7 +37,7 @@ async fn of_kind(
     run: &mut Run,
     repository: &Repository,
     tests: bool,
-) -> Result<(Vec<String>, Vec<FunctionName>), Outcome> {
+) -> Flow<(Vec<String>, Vec<FunctionName>)> {
     let known = if tests {
         &repository.tests
     } else {

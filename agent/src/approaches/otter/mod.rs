@@ -14,7 +14,7 @@ use testwright_agent_prompts::{
 
 use super::stages::Draft;
 use super::{Approach, ApproachContext, ApproachOption, Options, Workflow};
-use crate::agent::{Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run, prompt};
 use testwright_models::Message;
 
 use localize::Localized;
@@ -131,7 +131,7 @@ impl Default for OtterConfig {
     }
 }
 
-async fn stages(run: &mut Run, config: OtterConfig) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run, config: OtterConfig) -> Flow<Outcome> {
     match drafts(run, &[config]).await?.first() {
         Some(draft) => draft.hand_in(run).await,
         None => Ok(Outcome::Nothing {
@@ -141,7 +141,7 @@ async fn stages(run: &mut Run, config: OtterConfig) -> Result<Outcome, Outcome> 
 }
 
 /// A draft for each configuration that leads to one. What any of them needs is localized once.
-pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Result<Vec<Draft>, Outcome> {
+pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Flow<Vec<Draft>> {
     let repository = Repository::of(run)?;
     let whole = OtterConfig {
         tests: configs.iter().any(|config| config.tests),
@@ -162,7 +162,7 @@ async fn draft(
     repository: &Repository,
     localized: &Localized,
     config: OtterConfig,
-) -> Result<Option<Draft>, Outcome> {
+) -> Flow<Option<Draft>> {
     let plan = match config.planner {
         true => plan::plan(run, repository, localized, config).await?,
         false => Plan::of(localized, config),
@@ -173,7 +173,7 @@ async fn draft(
 }
 
 /// A prompt of its own, answered greedily.
-async fn ask(run: &mut Run, question: &(impl Prompt + Sync)) -> Result<String, Outcome> {
+async fn ask(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<String> {
     let messages = vec![Message::User {
         content: prompt(question.render())?,
     }];

@@ -5,7 +5,7 @@ use testwright_agent_prompts::{CodeFile, OtterPlan, OtterReflect};
 use super::localize::{Localized, named};
 use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Run};
 use crate::approaches::zero_shot_file::new_path;
 
 /// Times that it reflects.
@@ -82,7 +82,7 @@ pub async fn plan(
     repository: &Repository,
     localized: &Localized,
     config: OtterConfig,
-) -> Result<Plan, Outcome> {
+) -> Flow<Plan> {
     let question = OtterPlan {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use testwright_agent_prompts::CodeFile;
 use testwright_tools::python::{Module, flatten};
 
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Run};
 use crate::formats::OldFiles;
 use crate::retrieval::{Index, tokens};
 
@@ -54,7 +54,7 @@ fn is_test_file(path: &str, text: &str) -> bool {
 
 impl Repository {
     /// The most relevant files first, where not all can be listed.
-    pub fn of(run: &Run) -> Result<Repository, Outcome> {
+    pub fn of(run: &Run) -> Flow<Repository> {
         let tree = run.tree()?;
         let index = Index::of(&tree).map_err(crate::agent::infrastructure)?;
         let (mut tests, mut sources) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use testwright_agent_prompts::Prompt;
 
-use crate::agent::{Outcome, Run, prompt};
+use crate::agent::{Flow, Run, prompt};
 use testwright_models::Message;
 
 /// What a judge says.
@@ -13,7 +13,7 @@ pub struct Judgement {
     pub text: String,
 }
 
-pub async fn judge(run: &mut Run, question: &(impl Prompt + Sync)) -> Result<Judgement, Outcome> {
+pub async fn judge(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<Judgement> {
     let messages = vec![Message::User {
         content: prompt(question.render())?,
     }];

@@ -5,7 +5,7 @@ use testwright_sandboxes::repository::Tree;
 
 use super::super::ApproachContext;
 use super::super::given::{self, GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS};
-use crate::agent::{Outcome, Run, infrastructure};
+use crate::agent::{Flow, Outcome, Run, infrastructure};
 use crate::retrieval::{self, Index, RetrievedFile, tokens};
 
 /// Tokens of code that a prompt may hold (SWT-bench §5.1).
@@ -19,7 +19,7 @@ pub fn retrieve(
     tree: &Tree,
     context: &ApproachContext,
     are_numbered: bool,
-) -> Result<ZeroShotTask, Outcome> {
+) -> Flow<ZeroShotTask> {
     let (given, options) = (&context.given, &context.options);
     let is_there = (!given::takes_patch(options) || given.code_patch.is_some())
         && (!given::takes_tests(options) || !given.test_files.is_empty());
@@ -113,7 +113,7 @@ fn shown_test_files(
     paths: &[String],
     budget: usize,
     are_numbered: bool,
-) -> Result<Vec<TestFile>, Outcome> {
+) -> Flow<Vec<TestFile>> {
     let mut left = budget;
     let mut files = Vec::new();
     for path in paths {
@@ -132,7 +132,7 @@ fn shown_test_files(
     Ok(files)
 }
 
-fn changed_files(tree: &Tree, patch: &str) -> Result<Vec<String>, Outcome> {
+fn changed_files(tree: &Tree, patch: &str) -> Flow<Vec<String>> {
     let changed = given::changed_files(tree, patch).map_err(infrastructure)?;
     changed.map_err(|why| Outcome::Infrastructure {
         message: format!("the code patch does not apply to the old code: {why}"),
@@ -141,7 +141,7 @@ fn changed_files(tree: &Tree, patch: &str) -> Result<Vec<String>, Outcome> {
     })
 }
 
-fn read(tree: &Tree, paths: Vec<String>) -> Result<Vec<RetrievedFile>, Outcome> {
+fn read(tree: &Tree, paths: Vec<String>) -> Flow<Vec<RetrievedFile>> {
     let mut files = Vec::new();
     for path in paths {
         if let Some(text) = tree.text(&path).map_err(infrastructure)? {

@@ -3,7 +3,7 @@
 use testwright_agent_prompts::Prompt;
 use testwright_sandboxes::repository::Tree;
 
-use crate::agent::{Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run, prompt};
 use crate::formats::{FormatError, OldFiles, ProposedFiles};
 use testwright_models::Message;
 
@@ -23,7 +23,7 @@ pub struct Draft {
 
 impl Draft {
     /// Puts its files into the workspace, and hands them in.
-    pub async fn hand_in(&self, run: &mut Run) -> Result<Outcome, Outcome> {
+    pub async fn hand_in(&self, run: &mut Run) -> Flow<Outcome> {
         run.put_files(&self.proposed.files).await?;
         run.hand_in().await
     }
@@ -43,7 +43,7 @@ pub async fn write(
     messages: Vec<Message>,
     temperature: Option<f64>,
     format: ReplyFormat,
-) -> Result<Result<Draft, UnusableReply>, Outcome> {
+) -> Flow<Result<Draft, UnusableReply>> {
     let reply = run.prompt_reply(messages, temperature).await?.content;
     let read = format(&reply, tree);
     let result = match &read {
@@ -71,7 +71,7 @@ pub async fn write_and_hand_in(
     messages: Vec<Message>,
     temperature: f64,
     format: ReplyFormat,
-) -> Result<Outcome, Outcome> {
+) -> Flow<Outcome> {
     match write(run, tree, messages, Some(temperature), format).await? {
         Ok(draft) => draft.hand_in(run).await,
         Err(why) => Ok(Outcome::Nothing {
@@ -84,7 +84,7 @@ pub async fn write_and_hand_in(
 pub fn system_and_user(
     system: &(impl Prompt + Sync),
     user: &(impl Prompt + Sync),
-) -> Result<Vec<Message>, Outcome> {
+) -> Flow<Vec<Message>> {
     Ok(vec![
         Message::System {
             content: prompt(system.render())?,
