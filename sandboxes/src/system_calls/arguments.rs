@@ -27,8 +27,14 @@ pub enum Refused {
     AnyBit(&'static [u32]),
 }
 
-/// TIOCSTI and TIOCLINUX put characters into a terminal's input.
-const TERMINAL_INPUT: &[u32] = &[0x5412, 0x541c];
+/// TIOCSTI and TIOCLINUX put characters into a terminal's input. FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE take
+/// disk space as `fallocate` does.
+const TERMINAL_INPUT_AND_DISK_SPACE: &[u32] =
+    &[0x5412, 0x541c, 0x4030_5828, 0x4030_582a, 0x4030_5839];
+
+/// FALLOC_FL_PUNCH_HOLE with FALLOC_FL_KEEP_SIZE, which takes no space. Other modes take more at once than a watch can count;
+/// glibc then writes to each block, which takes time.
+const PUNCHING_HOLES: &[u32] = &[3];
 
 /// POSIX_FADV_DONTNEED. Sandboxes share the files of an environment, and with them what the kernel has of these in memory:
 /// one that could evict pages could tell the next one something. As a hint it may be ignored.
@@ -63,7 +69,8 @@ macro_rules! by_argument {
 by_argument! {
     SYS_clone[0] Refused::AnyBit(&NEW_NAMESPACES) => EPERM,
     SYS_fadvise64[3] Refused::Values(EVICTING_ADVICE_FOR_FILES) => 0,
-    SYS_ioctl[1] Refused::Values(TERMINAL_INPUT) => EPERM,
+    SYS_fallocate[1] Refused::AllBut(PUNCHING_HOLES) => EOPNOTSUPP,
+    SYS_ioctl[1] Refused::Values(TERMINAL_INPUT_AND_DISK_SPACE) => EPERM,
     SYS_madvise[2] Refused::Values(EVICTING_ADVICE_FOR_MEMORY) => 0,
     SYS_personality[0] Refused::AllBut(&PERSONALITIES) => EPERM,
     SYS_preadv2[5] Refused::AnyBit(NO_WAIT) => EOPNOTSUPP,

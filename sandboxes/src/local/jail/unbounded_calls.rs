@@ -7,10 +7,6 @@ use seccompiler::{
 
 use super::filter_options::{FilterOptions, Rules};
 
-/// A mode of `fallocate` that takes no space.
-const PUNCH_HOLE: u64 = 2;
-/// `FS_IOC_RESVSP`, `FS_IOC_RESVSP64` and `FS_IOC_ZERO_RANGE`: the same as `fallocate`, for any file system.
-const RESERVE: [u64; 3] = [0x4030_5828, 0x4030_582a, 0x4030_5839];
 /// Options of `SOL_SOCKET` that change the size of buffers: `SO_SNDBUF`, `SO_RCVBUF`, and `…FORCE`.
 const BUFFER_SIZES: [i32; 4] = [
     libc::SO_SNDBUF,
@@ -27,11 +23,6 @@ pub fn filters(options: FilterOptions) -> Result<Vec<(Rules, SeccompAction)>, Ba
     let masked =
         |index, mask, value| Condition::new(index, Length::Dword, Op::MaskedEq(mask), value);
     let mut unsupported = Rules::new();
-    // glibc then writes to each block, which takes time.
-    let allocates = Rule::new(vec![masked(1, PUNCH_HOLE, 0)?])?;
-    unsupported.insert(libc::SYS_fallocate, vec![allocates]);
-    let reserve = RESERVE.iter().map(|call| Rule::new(vec![is(1, *call)?]));
-    unsupported.insert(libc::SYS_ioctl, reserve.collect::<Result<_, _>>()?);
     // A thread with descriptors of its own: those of its process alone are looked through.
     let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
     let own_files = Rule::new(vec![masked(0, thread | files, thread)?])?;
