@@ -43,7 +43,10 @@ impl Harnesses {
             out: self.folder.join("graded"),
             shared: shared_environments(&self.settings)?,
         };
-        let (harness, _) = setup::harness(&self.settings, args).await?;
+        let (harness, notes) = setup::harness(&self.settings, args).await?;
+        for note in notes {
+            tracing::warn!("{note}");
+        }
         let harness = Arc::new(harness);
         made.insert(key, harness.clone());
         Ok(harness)

@@ -27,7 +27,7 @@ pub trait Progress: Send + Sync {
     fn note(&self, text: &str);
 }
 
-/// Tells nothing.
+/// Tells the log what the user should know, and nothing else.
 pub struct Silent;
 
 impl Progress for Silent {
@@ -35,5 +35,7 @@ impl Progress for Silent {
     fn begins(&self, _: &StepView<'_>) {}
     fn ended(&self, _: &StepView<'_>) {}
     fn stage(&self, _: &str, _: &str) {}
-    fn note(&self, _: &str) {}
+    fn note(&self, text: &str) {
+        tracing::warn!("{text}");
+    }
 }
