@@ -71,10 +71,13 @@ const PROMISES: [Row; 8] = [
     Row {
         what: "files",
         holds: |local| match local.isolation {
-            Namespaces => (Yes, "the host's files are absent, or read-only"),
+            Namespaces => (
+                Yes,
+                "the host's files are absent, but for the system's programs, read-only",
+            ),
             Landlock => (
                 Partly,
-                "the host's files cannot be opened, listed or changed, but code sees which paths exist",
+                "but for the system's programs, the host's files cannot be opened, listed or changed; code sees which paths exist",
             ),
             Isolation::None => (No, "all that you can read and write"),
         },
