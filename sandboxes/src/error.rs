@@ -112,7 +112,7 @@ impl Shortage {
             Shortage::Memory => "free memory, or run fewer things at once",
             Shortage::Processes => "raise the limit of processes (`ulimit -u`, TasksMax=)",
             Shortage::Disk => "make room on the disk",
-            Shortage::Service => "check that the database is running",
+            Shortage::Service => "check that the database and the artifact store are running",
         }
     }
 }
@@ -124,7 +124,7 @@ impl std::fmt::Display for Shortage {
             Shortage::Memory => "the machine is out of memory",
             Shortage::Processes => "the machine can start no more processes",
             Shortage::Disk => "the disk is full",
-            Shortage::Service => "the database does not answer",
+            Shortage::Service => "the database or the artifact store does not answer",
         })
     }
 }
