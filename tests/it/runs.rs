@@ -71,6 +71,21 @@ fn the_example_ends_in_an_accepted_test_without_a_key() {
     assert_exit_code(&applied, 0);
 }
 
+#[test]
+fn reduced_isolation_is_told_by_a_run_and_by_doctor() {
+    if !Boundary::all().contains(&Boundary::Landlock) {
+        return;
+    }
+    let place = Place::within(Boundary::Landlock);
+    let run = place.run_example(&[]).output().unwrap();
+    let doctor = place.testwright().arg("doctor").output().unwrap();
+    for output in [run, doctor] {
+        let shown = [output.stdout, output.stderr].concat();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(shown.contains("reduced isolation: Landlock"), "{shown}");
+    }
+}
+
 /// Where code has another path in each sandbox too: the package must be found there.
 #[test]
 fn the_example_ends_in_an_accepted_test_within_every_boundary() {

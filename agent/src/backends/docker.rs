@@ -106,7 +106,7 @@ const PROMISES: [Row; 8] = [
         yes: "",
         no: (
             Partly,
-            "monitored: a container that takes more is ended. Open files that were deleted are not counted, and files only where the engine's own can be seen; bytes are",
+            "monitored: a container that takes more is ended. Not counted: open files that were deleted, and the number of files where the engine's folder cannot be seen",
         ),
     },
     Row {
