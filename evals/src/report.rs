@@ -8,7 +8,6 @@ mod details;
 mod markdown;
 mod metric;
 mod page;
-mod plots;
 mod prediction_sets;
 mod run_metadata;
 #[cfg(test)]

@@ -183,8 +183,16 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// The names of [`Seconds::parts`].
-    pub const PARTS: [&str; 7] = ["build", "golden", "base", "old", "new", "waiting", "other"];
+    /// Column titles for [`Seconds::parts`].
+    pub const PARTS: [&str; 7] = [
+        "Build",
+        "Golden tests",
+        "Base",
+        "Old code",
+        "New code",
+        "Waiting",
+        "Other",
+    ];
 
     /// All but the total.
     pub fn parts(self) -> [f64; 7] {

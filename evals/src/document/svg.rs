@@ -45,38 +45,6 @@ impl Svg {
         ));
     }
 
-    /// `size`: width and height.
-    pub fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), about: &str) {
-        let ((x, y), (width, height), about) = (at, size, escape(about));
-        self.put(format_args!(
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
-             <title>{about}</title></rect>"
-        ));
-    }
-
-    /// A bar of which so much shows, 0 to 1.
-    pub fn faint_bar(
-        &mut self,
-        class: &str,
-        at: (f64, f64),
-        size: (f64, f64),
-        strength: f64,
-        about: &str,
-    ) {
-        let ((x, y), (width, height), about) = (at, size, escape(about));
-        self.put(format_args!(
-            "<rect class=\"{class}\" fill-opacity=\"{strength:.2}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
-             height=\"{height:.1}\"><title>{about}</title></rect>"
-        ));
-    }
-
-    pub fn path(&mut self, class: &str, d: &str, about: &str) {
-        let about = escape(about);
-        self.put(format_args!(
-            "<path class=\"{class}\" d=\"{d}\"><title>{about}</title></path>"
-        ));
-    }
-
     pub fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
         let ((x, y), text) = (at, escape(text));
         let anchor = match anchor {
@@ -96,20 +64,6 @@ impl Svg {
             "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{description}\">{body}</svg>"
         )
     }
-}
-
-/// A text that may be longer than there is room, cut in the middle: ids differ at both ends.
-pub fn cut(text: &str, most: usize) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    if chars.len() <= most {
-        return text.to_owned();
-    }
-    let half = (most - 1) / 2;
-    let (head, tail) = (&chars[..half], &chars[chars.len() - half..]);
-    head.iter()
-        .chain(['…'].iter())
-        .chain(tail)
-        .collect::<String>()
 }
 
 fn escape(text: &str) -> String {
@@ -147,11 +101,5 @@ mod tests {
             svg.contains("aria-label=\"&quot; onload=&quot;x\""),
             "{svg}"
         );
-    }
-
-    #[test]
-    fn long_names_keep_both_ends() {
-        assert_eq!(cut("abcdefghij", 5), "ab…ij");
-        assert_eq!(cut("äöü", 3), "äöü");
     }
 }

@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 
 use super::metric::{Metric, counts};
-use super::plots::plots;
 use super::prediction_sets::PredictionSet;
 use super::sections::{Labels, facts, sections};
 use super::{Report, ReportError};
@@ -95,8 +94,7 @@ pub(super) fn page(report: &Report, sets: &[PredictionSet]) -> Result<String, Re
         sections: sections(report, &labels)
             .into_iter()
             .map(|section| {
-                let plots = plots(section.id, report, &labels.long);
-                html::section_view(section, plots, &["rates", "classes", "comparison"])
+                html::section_view(section, Vec::new(), &["rates", "classes", "comparison"])
             })
             .collect(),
         repositories,

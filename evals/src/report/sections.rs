@@ -1,8 +1,6 @@
-//! The report as titles, remarks and tables: what `report.md` prints and what stands beside the plots of `report.html`.
+//! The report as titles, remarks and tables: what `report.md` and `report.html` show.
 
 mod tables;
-
-pub(super) use tables::names;
 
 use super::{Report, RunMetadata};
 use crate::document::format::{bytes, seconds};

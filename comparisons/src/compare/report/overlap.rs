@@ -1,4 +1,4 @@
-//! Which systems solve the same instances: what an UpSet plot shows.
+//! Which systems solve the same instances.
 
 use std::collections::BTreeMap;
 

@@ -11,6 +11,7 @@ use crate::document::format::{
 use crate::document::{Cell, Section, Table};
 use crate::report::details::{Details, Group, VerdictAgreement};
 use crate::report::{Metric, Report, Summary};
+use crate::result::Seconds;
 
 type Line = (&'static str, fn(&Summary) -> String);
 
@@ -269,7 +270,7 @@ fn groups(
     for group in names(report, of) {
         let figures = report.details.values().map(|d| {
             let found = of(d).iter().find(|g| g.name == group);
-            found.map_or(NONE.into(), |g| short_rate(&g.fail_to_pass).into())
+            found.map_or(NONE.into(), |g| rate(&g.fail_to_pass).into())
         });
         table.row([group.into()].into_iter().chain(figures));
     }
@@ -277,7 +278,7 @@ fn groups(
 }
 
 /// Names of the groups of all sets, in their order.
-pub(in crate::report) fn names(report: &Report, of: fn(&Details) -> &[Group]) -> Vec<&str> {
+fn names(report: &Report, of: fn(&Details) -> &[Group]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for group in report.details.values().flat_map(of) {
         if !names.contains(&group.name.as_str()) {
@@ -372,7 +373,8 @@ pub(super) fn time(report: &Report, labels: &Labels) -> Section {
     let mut slowest = Table::new("Slowest instances")
         .words("Instance")
         .words("Prediction set")
-        .figures(&["Total", "Build", "Old code", "New code", "Base"]);
+        .figures(&["Total"])
+        .figures(&Seconds::PARTS);
     let labels = labels.long.iter().zip(&labels.short);
     for ((label, short), details) in labels.zip(report.details.values()) {
         table.row([
@@ -385,7 +387,7 @@ pub(super) fn time(report: &Report, labels: &Labels) -> Section {
         ]);
         for slow in &details.time.slowest {
             let s = &slow.seconds;
-            let figures = [s.total, s.build, s.old, s.new, s.base];
+            let figures = [s.total].into_iter().chain(s.parts());
             let figures = figures.map(|s| seconds(s).into());
             let words = [slow.instance_id.as_str().into(), short.as_str().into()];
             slowest.row(words.into_iter().chain(figures));
