@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use testwright_evals::document::html::{self, STYLE};
+use testwright_evals::document::html::{self, Page, STYLE};
 use testwright_evals::foreign_text;
 
 use testwright_agent::agent::Outcome;
@@ -17,10 +17,7 @@ pub const FILE: &str = "trajectory.html";
 const TEMPLATE: &str = include_str!("trajectory.html");
 
 #[derive(Serialize)]
-struct Page<'e> {
-    title: &'e str,
-    style: String,
-    style_hash: String,
+struct Trajectory<'e> {
     outcome: String,
     patch: Option<&'e str>,
     entries: Vec<EntryView>,
@@ -28,14 +25,19 @@ struct Page<'e> {
 
 pub fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> Result<()> {
     let path = folder.join(FILE);
-    let style = format!("{STYLE}{}", entry_view::STYLE);
     let page = Page {
         title: name,
-        style_hash: html::hash(&style),
-        style,
-        outcome: outcome.summary(),
-        patch: outcome.written_patch(),
-        entries: entries(events).into_iter().map(EntryView::of).collect(),
+        style: format!("{STYLE}{}", entry_view::STYLE).into(),
+        script: None,
+        facts: &[],
+        systems_label: "",
+        systems: Vec::new(),
+        sections: Vec::new(),
+        own: Trajectory {
+            outcome: outcome.summary(),
+            patch: outcome.written_patch(),
+            entries: entries(events).into_iter().map(EntryView::of).collect(),
+        },
     };
     let text = |text: &str| foreign_text::lines(&entry_view::cut(text));
     let page = html::render_with(FILE, TEMPLATE, &page, text)

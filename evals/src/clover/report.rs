@@ -165,13 +165,7 @@ impl Report {
     }
 
     pub fn markdown(&self, whole: &str) -> String {
-        let text = markdown(TITLE, &[], &self.sections(), whole);
-        let facts: String = self
-            .facts
-            .iter()
-            .map(|(name, value)| format!("- {name}: {value}\n"))
-            .collect();
-        text.replacen("\n\n", &format!("\n\n{facts}"), 1)
+        markdown(TITLE, &self.facts, &self.sections(), whole)
     }
 
     /// Names of the systems, in the order of their letters.

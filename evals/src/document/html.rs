@@ -1,6 +1,7 @@
 //! Documents as pages: one file that needs no other, in light and dark. Whatever comes from data is escaped, and the page's
 //! policy lets no other script run than its own.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 
 use base64::Engine as _;
@@ -9,9 +10,12 @@ use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::format::letter;
 use super::{Cell, Column, LONGEST, Plot, Section, Table};
 use crate::foreign_text;
 
+/// The layout of reports: templates extend it as `base.html`.
+pub const LAYOUT: &str = include_str!("page.html");
 /// The style of all pages.
 pub const STYLE: &str = include_str!("page.css");
 
@@ -39,11 +43,61 @@ pub struct Link {
     pub href: Option<String>,
 }
 
-/// A page from its template; texts are cut and stand in one line.
-pub fn render(name: &str, template: &str, page: &impl Serialize) -> Result<String, String> {
-    render_with(name, template, page, |text| {
-        foreign_text::excerpt(text, LONGEST)
-    })
+/// A page in the layout of `page.html`, whose template may extend that with its own fields.
+#[derive(Serialize)]
+pub struct Page<'p, T> {
+    pub title: &'p str,
+    /// [`STYLE`], and what the page adds to it.
+    pub style: Cow<'static, str>,
+    pub script: Option<&'static str>,
+    pub facts: &'p [(String, String)],
+    /// What the systems are called for screen readers.
+    pub systems_label: &'static str,
+    pub systems: Vec<SystemView>,
+    pub sections: Vec<SectionView>,
+    /// Fields for the page's own template. `rows` is the table of all instances.
+    #[serde(flatten)]
+    pub own: T,
+}
+
+/// A compared system or prediction set, as a card.
+#[derive(Serialize)]
+pub struct SystemView {
+    pub letter: String,
+    pub class: String,
+    pub name: String,
+    pub figure: Option<String>,
+    pub about: Option<String>,
+}
+
+impl SystemView {
+    /// Returns a card without figures; `at` is the position that gives it its letter and colour.
+    pub fn new(at: usize, name: &str) -> Self {
+        SystemView {
+            letter: letter(at),
+            class: class(at),
+            name: name.to_owned(),
+            figure: None,
+            about: None,
+        }
+    }
+}
+
+/// Returns the class that gives a system its colour.
+pub fn class(at: usize) -> String {
+    format!("s{}", at % 6)
+}
+
+impl<T: Serialize> Page<'_, T> {
+    /// Renders the page; texts are cut and put on one line.
+    ///
+    /// # Errors
+    /// The template does not fit the page.
+    pub fn render(&self, template: &str) -> Result<String, String> {
+        render_with("page.html", template, self, |text| {
+            foreign_text::excerpt(text, LONGEST)
+        })
+    }
 }
 
 /// A page from its template; `shown` makes a text fit to be shown, and it is escaped after that.
@@ -62,8 +116,10 @@ pub fn render_with(
         }
         _ => minijinja::escape_formatter(out, state, value),
     });
+    environment.add_filter("hash", |text: &str| hash(text));
     environment
-        .render_named_str(name, template, Value::from(Serde(page)))
+        .add_template("base.html", LAYOUT)
+        .and_then(|()| environment.render_named_str(name, template, Value::from(Serde(page))))
         .map_err(|e| format!("{e:#}"))
 }
 

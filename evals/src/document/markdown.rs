@@ -9,13 +9,13 @@ const ROWS: usize = 25;
 /// `whole` is the file that has what is cut here.
 pub fn markdown(
     title: &str,
-    facts: &[(&'static str, String)],
+    facts: &[(impl AsRef<str>, String)],
     sections: &[Section],
     whole: &str,
 ) -> String {
     let mut text = format!("# {}\n\n", escape(title));
     for (name, value) in facts {
-        text += &format!("- {name}: {}\n", escape(value));
+        text += &format!("- {}: {}\n", escape(name.as_ref()), escape(value));
     }
     for section in sections {
         text += &format!("\n## {}\n", section.title);

@@ -11,34 +11,17 @@ use super::sections::{Labels, facts, sections};
 use super::{Report, ReportError};
 use crate::document::Column;
 use crate::document::format::{NONE, letter, old_class, percent, short_rate};
-use crate::document::html::{self, STYLE};
+use crate::document::html::{self, Page, STYLE, SystemView};
 use crate::result::InstanceResult;
 
 const TEMPLATE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 
 #[derive(Serialize)]
-struct Page {
-    title: String,
-    style: &'static str,
-    style_hash: String,
-    script: &'static str,
-    script_hash: String,
-    facts: Vec<(&'static str, String)>,
-    sets: Vec<SetView>,
-    sections: Vec<html::SectionView>,
+struct InstanceTable {
     repositories: Vec<String>,
     columns: Vec<Column>,
     rows: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct SetView {
-    letter: String,
-    class: String,
-    name: String,
-    figure: String,
-    about: String,
 }
 
 #[derive(Serialize)]
@@ -84,24 +67,25 @@ pub(super) fn page(report: &Report, sets: &[PredictionSet]) -> Result<String, Re
     repositories.sort_unstable();
     repositories.dedup();
     let page = Page {
-        title: title(sets),
-        style: STYLE,
-        style_hash: html::hash(STYLE),
-        script: SCRIPT,
-        script_hash: html::hash(SCRIPT),
-        facts: facts(&report.run),
-        sets: cards(report),
+        title: &title(sets),
+        style: STYLE.into(),
+        script: Some(SCRIPT),
+        facts: &facts(&report.run),
+        systems_label: "Prediction sets",
+        systems: cards(report),
         sections: sections(report, &labels)
             .into_iter()
             .map(|section| {
                 html::section_view(section, Vec::new(), &["rates", "classes", "comparison"])
             })
             .collect(),
-        repositories,
-        columns: columns(),
-        rows: rows(sets),
+        own: InstanceTable {
+            repositories,
+            columns: columns(),
+            rows: rows(sets),
+        },
     };
-    html::render("page.html", TEMPLATE, &page).map_err(ReportError::Render)
+    page.render(TEMPLATE).map_err(ReportError::Render)
 }
 
 fn title(sets: &[PredictionSet]) -> String {
@@ -117,24 +101,18 @@ fn title(sets: &[PredictionSet]) -> String {
     )
 }
 
-fn class(set: usize) -> String {
-    format!("s{}", set % 6)
-}
-
-fn cards(report: &Report) -> Vec<SetView> {
+fn cards(report: &Report) -> Vec<SystemView> {
     let summaries = report.summary.iter().enumerate();
     summaries
-        .map(|(at, (name, summary))| SetView {
-            letter: letter(at),
-            class: class(at),
-            name: name.clone(),
-            figure: percent(summary.fail_to_pass.rate),
-            about: format!(
+        .map(|(at, (name, summary))| SystemView {
+            figure: Some(percent(summary.fail_to_pass.rate)),
+            about: Some(format!(
                 "strict F→P, {} of {} graded; SWT-bench success {}",
                 summary.fail_to_pass.numerator,
                 summary.graded,
                 short_rate(&summary.success)
-            ),
+            )),
+            ..SystemView::new(at, name)
         })
         .collect()
 }
@@ -185,7 +163,7 @@ fn row(set: usize, graded: &InstanceResult) -> Row {
     Row {
         id: graded.instance_id.clone(),
         letter: letter(set),
-        class: class(set),
+        class: html::class(set),
         repo: graded.repo.clone(),
         tokens: graded.issue_tokens,
         old_class: old_class(graded.old_class),

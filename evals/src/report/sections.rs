@@ -47,7 +47,7 @@ fn remarks(remarks: &[String]) -> Table {
 }
 
 /// What the report is about, by name.
-pub(super) fn facts(run: &RunMetadata) -> Vec<(&'static str, String)> {
+pub(super) fn facts(run: &RunMetadata) -> Vec<(String, String)> {
     let some = [
         ("Dataset", run.dataset.clone()),
         ("Instances", run.instances.map(|n| n.to_string())),
@@ -59,6 +59,6 @@ pub(super) fn facts(run: &RunMetadata) -> Vec<(&'static str, String)> {
         ("Disk used", run.disk_bytes.map(bytes)),
     ];
     some.into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect()
 }

@@ -89,7 +89,7 @@ pub fn write(folder: &Path) -> Result<Report> {
     put("report.md", markdown.as_bytes())?;
     put("report.csv", &csv::systems(&report).map_err(failed)?)?;
     put("runs.csv", &csv::runs(&data).map_err(failed)?)?;
-    let page = page::page(&report, &data, sections).map_err(failed)?;
+    let page = page::page(&report, &data, &facts, sections).map_err(failed)?;
     put("report.html", page.as_bytes())?;
     Ok(report)
 }

@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 use testwright_evals::document::Section;
-use testwright_evals::document::format::{letter, percent, short_rate};
-use testwright_evals::document::html::{self, STYLE, SectionView};
+use testwright_evals::document::format::{percent, short_rate};
+use testwright_evals::document::html::{self, Page, STYLE, SystemView};
 use testwright_evals::statistics::Rate;
 
 use super::data::{Data, Judgement, ScoredRun};
 use super::plots::plots;
-use super::sections::facts;
 use super::{Report, TITLE};
 use crate::compare::trajectory_page;
 
@@ -17,25 +16,8 @@ const SCRIPT: &str = include_str!("report.js");
 const OWN_STYLE: &str = include_str!("report.css");
 
 #[derive(Serialize)]
-struct Page {
-    title: &'static str,
-    style: String,
-    style_hash: String,
-    script: &'static str,
-    script_hash: String,
-    facts: Vec<(&'static str, String)>,
-    systems: Vec<SystemView>,
-    sections: Vec<SectionView>,
+struct InstanceTable {
     rows: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct SystemView {
-    letter: String,
-    class: String,
-    name: String,
-    figure: String,
-    about: String,
 }
 
 /// An instance.
@@ -65,8 +47,12 @@ fn submitted(precision: &Rate) -> String {
     }
 }
 
-pub fn page(report: &Report, data: &Data, sections: Vec<Section>) -> Result<String, String> {
-    let style = format!("{STYLE}{OWN_STYLE}");
+pub fn page(
+    report: &Report,
+    data: &Data,
+    facts: &[(String, String)],
+    sections: Vec<Section>,
+) -> Result<String, String> {
     let systems = report.systems.iter().enumerate().map(|(at, s)| {
         let bound = match s.system.oracle_samples {
             Some(samples) => format!("an upper bound: the best of {samples} samples; "),
@@ -77,26 +63,23 @@ pub fn page(report: &Report, data: &Data, sections: Vec<Section>) -> Result<Stri
             given => format!("given beyond the issue: {}; ", given.join(", ")),
         };
         SystemView {
-            letter: letter(at),
-            class: format!("s{}", at % 6),
-            name: s.name.clone(),
-            figure: percent(s.fail_to_pass.value),
-            about: format!(
+            figure: Some(percent(s.fail_to_pass.value)),
+            about: Some(format!(
                 "{bound}{given}strict F→P of {} instances; {}; {:.1} model calls and {:.0} tokens a run",
                 s.fail_to_pass.instances,
                 submitted(&s.precision),
                 s.cost.model_calls,
                 s.cost.tokens
-            ),
+            )),
+            ..SystemView::new(at, &s.name)
         }
     });
     let page = Page {
         title: TITLE,
-        style_hash: html::hash(&style),
-        style,
-        script: SCRIPT,
-        script_hash: html::hash(SCRIPT),
-        facts: facts(report),
+        style: format!("{STYLE}{OWN_STYLE}").into(),
+        script: Some(SCRIPT),
+        facts,
+        systems_label: "Systems",
         systems: systems.collect(),
         sections: sections
             .into_iter()
@@ -105,9 +88,9 @@ pub fn page(report: &Report, data: &Data, sections: Vec<Section>) -> Result<Stri
                 html::section_view(section, plots, &["rates", "ablations", "cost"])
             })
             .collect(),
-        rows: rows(data),
+        own: InstanceTable { rows: rows(data) },
     };
-    html::render("report.html", TEMPLATE, &page)
+    page.render(TEMPLATE)
 }
 
 fn rows(data: &Data) -> Vec<Row> {

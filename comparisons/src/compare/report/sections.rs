@@ -13,7 +13,7 @@ use super::{Group, Pair, Report, Score, SystemSummary, confidence};
 use crate::compare::trajectory_page;
 
 /// What the report is about, by name.
-pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
+pub fn facts(report: &Report) -> Vec<(String, String)> {
     let plan = &report.plan;
     let limits = &plan.limits;
     let mut each = format!("{} model calls, {} minutes", limits.steps, limits.minutes);
@@ -45,7 +45,8 @@ pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(dollars) = dollars.filter(|dollars| *dollars > 0.0) {
         facts.push(("Dollars", format!("{dollars:.2}")));
     }
-    facts
+    let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+    facts.into_iter().map(owned).collect()
 }
 
 pub fn sections(report: &Report) -> Vec<Section> {

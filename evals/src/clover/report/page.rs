@@ -2,45 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::{Report, Row, TITLE, tables};
 use crate::clover::problem::{Budget, Task};
 use crate::document::format::{letter, percent};
-use crate::document::html::{self, STYLE, SectionView};
+use crate::document::html::{self, LAYOUT, Page, STYLE, SystemView};
 use crate::document::svg::{Anchor, Svg};
 use crate::document::{Plot, WIDTH};
 
-const TEMPLATE: &str = include_str!("page.html");
 /// Height of a plot, and what is left of and below it.
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 40.0;
 const BELOW: f64 = 28.0;
 
-#[derive(Serialize)]
-struct Page<'r> {
-    title: &'static str,
-    style: &'static str,
-    style_hash: String,
-    facts: &'r [(String, String)],
-    systems: Vec<SystemView>,
-    sections: Vec<SectionView>,
-}
-
-#[derive(Serialize)]
-struct SystemView {
-    letter: String,
-    class: String,
-    name: String,
-}
-
 pub fn page(report: &Report) -> Result<String, String> {
     let names = names(report);
-    let systems = names.iter().enumerate().map(|(at, name)| SystemView {
-        letter: letter(at),
-        class: format!("s{}", at % 6),
-        name: name.clone(),
-    });
+    let systems = names.iter().enumerate();
     let sections = report.sections().into_iter().map(|section| {
         let task = match section.id {
             "assertions" => Some(Task::Assertion),
@@ -60,13 +36,17 @@ pub fn page(report: &Report) -> Result<String, String> {
     });
     let page = Page {
         title: TITLE,
-        style: STYLE,
-        style_hash: html::hash(STYLE),
+        style: STYLE.into(),
+        script: None,
         facts: &report.facts,
-        systems: systems.collect(),
+        systems_label: "Systems",
+        systems: systems
+            .map(|(at, name)| SystemView::new(at, name))
+            .collect(),
         sections: sections.collect(),
+        own: (),
     };
-    html::render("page.html", TEMPLATE, &page)
+    page.render(LAYOUT)
 }
 
 /// Systems with the forms of their answers.
