@@ -239,6 +239,43 @@ impl Job {
         })
     }
 
+    /// Returns the event with which this part of the trajectory starts.
+    fn first_event(&self, source: &Source) -> Event {
+        let at = jiff::Timestamp::now().to_string();
+        if self.recorded.is_some() {
+            return Event::Resumed { at };
+        }
+        let settings = RecordedSettings::new(&self.settings, &self.place, &self.given);
+        let tools = self.approach.approach.tools();
+        Event::Started(Box::new(Started {
+            format: FORMAT,
+            at,
+            testwright: env!("CARGO_PKG_VERSION").to_owned(),
+            approach: self.approach.name(),
+            model: self.model.to_string(),
+            issue: self.issue.clone(),
+            repository: source.name.clone(),
+            commit: source.commit.clone(),
+            digest: source.digest.clone(),
+            settings: serde_json::to_value(settings).unwrap_or_default(),
+            tools: tools.iter().map(|tool| tool.spec()).collect(),
+        }))
+    }
+
+    /// Opens the run's folder and writes the event to it; also returns the events that were recorded before.
+    fn open_folder(&mut self, first: &Event) -> Result<(RunFolder, Vec<Event>)> {
+        let (mut folder, events) = match self.recorded.take() {
+            Some(run) => (run.folder, run.events),
+            None if self.settings.run.out.is_some() => (RunFolder::create(&self.out)?, Vec::new()),
+            None => (RunFolder::create_unnamed(&self.out)?, Vec::new()),
+        };
+        if let Some(sink) = self.sink.take() {
+            folder.keep_in(sink);
+        }
+        folder.append(first)?;
+        Ok((folder, events))
+    }
+
     /// From a sandbox of the old code to the results on disk.
     pub async fn work_in(
         mut self,
@@ -253,54 +290,13 @@ impl Job {
             processor,
         } = workplace;
         self.forget_newer_comments(&source, progress.as_ref());
-        let first = if self.recorded.is_none() {
-            Event::Started(Box::new(Started {
-                format: FORMAT,
-                at: jiff::Timestamp::now().to_string(),
-                testwright: env!("CARGO_PKG_VERSION").to_owned(),
-                approach: self.approach.name(),
-                model: self.model.to_string(),
-                issue: self.issue.clone(),
-                repository: source.name.clone(),
-                commit: source.commit.clone(),
-                digest: source.digest.clone(),
-                settings: serde_json::to_value(RecordedSettings::new(
-                    &self.settings,
-                    &self.place,
-                    &self.given,
-                ))
-                .unwrap_or_default(),
-                tools: self
-                    .approach
-                    .approach
-                    .tools()
-                    .iter()
-                    .map(|tool| tool.spec())
-                    .collect(),
-            }))
-        } else {
-            Event::Resumed {
-                at: jiff::Timestamp::now().to_string(),
-            }
-        };
-        let (folder, events) = match self.recorded {
-            Some(run) => (Ok(run.folder), run.events),
-            None if self.settings.run.out.is_some() => (RunFolder::create(&self.out), Vec::new()),
-            None => (RunFolder::create_unnamed(&self.out), Vec::new()),
-        };
-        let sink = self.sink.take();
-        let begun = folder.and_then(|mut folder| {
-            if let Some(sink) = sink {
-                folder.keep_in(sink);
-            }
-            folder.append(&first).map(|()| folder)
-        });
-        // Nothing is left running where the folder cannot be written.
-        let folder = match begun {
-            Ok(folder) => folder,
+        let first = self.first_event(&source);
+        // The sandbox must not outlive a run whose folder cannot be written.
+        let (folder, events) = match self.open_folder(&first) {
+            Ok(opened) => opened,
             Err(error) => {
                 session.close().await?;
-                return Err(error.into());
+                return Err(error);
             }
         };
         let facts = serde_json::to_value(session.info()).unwrap_or_default();

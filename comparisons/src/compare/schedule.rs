@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use testwright_evals::harness::Harness;
 use testwright_evals::{Dataset, Instance};
 use testwright_sandboxes::environment::Environment;
@@ -16,8 +16,10 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
 use super::given::Inputs;
+use super::run_record::RunKey;
 use super::runs::{RemoteRuns, RunContext};
-use super::{Cell, Plan, RunRecord, RunStatus, SPENDING, runs_file};
+use super::runs_file::{self, RunsFile};
+use super::{Cell, Plan, RunRecord, RunStatus, SPENDING};
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::setup;
 use testwright_config::error::{Error, Kind, Result};
@@ -100,6 +102,7 @@ impl Summary {
 const OUTAGE: u32 = 3;
 
 /// What is known while runs go on.
+#[derive(Default)]
 struct State {
     interrupted: AtomicBool,
     /// Failures of models in a row, by name.
@@ -110,140 +113,67 @@ struct State {
 
 type Code = std::result::Result<(Source, Environment), Outcome>;
 
+/// What the runs of a schedule share.
+struct Shared<'s> {
+    context: RunContext<'s>,
+    file: RunsFile,
+    state: Arc<State>,
+    /// The runs of a recording that is replayed.
+    recorded: BTreeMap<RunKey, RunRecord>,
+    /// The old code by instance, made ready once.
+    code: BTreeMap<&'s str, OnceCell<Code>>,
+    listener: StepListener,
+}
+
 impl Schedule<'_> {
     pub async fn work(&self, listener: StepListener) -> Result<Summary> {
-        let file = runs_file::open(self.folder)?;
-        let ceiling = self.ceiling()?;
-        let context = RunContext {
-            settings: self.settings,
-            harness: self.harness,
-            folder: self.folder,
-            ceiling: ceiling.clone(),
-            processors: Arc::new(Semaphore::new(self.workers.max(1))),
-            recording: self.recording,
-            inputs: self.inputs,
-        };
         let mut instances: Vec<&Instance> = self.dataset.instances.iter().collect();
         instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));
-        let cells = self
-            .plan
-            .cells(instances.iter().map(|i| i.instance_id.as_str()));
-        let state = Arc::new(State {
-            interrupted: AtomicBool::new(false),
-            failures: Mutex::default(),
-            not_made: AtomicU32::new(0),
-            why: Mutex::default(),
-        });
-        let watched = state.clone();
-        // Ends with this.
-        let mut watch = JoinSet::new();
-        watch.spawn(async move {
-            setup::interrupted().await;
-            watched.interrupted.store(true, Ordering::SeqCst);
-        });
-        let recorded = match self.recording {
-            Some(folder) => runs_file::stored(folder)?,
-            None => BTreeMap::new(),
+        let ids = || instances.iter().map(|i| i.instance_id.as_str());
+        let cells = self.plan.cells(ids());
+        let file = runs_file::open(self.folder)?;
+        let ceiling = self.ceiling()?;
+        let state = Arc::new(State::default());
+        // Dropping the set ends the task.
+        let watch = state.watch_for_interrupt();
+        let shared = Shared {
+            context: RunContext {
+                settings: self.settings,
+                harness: self.harness,
+                folder: self.folder,
+                ceiling: ceiling.clone(),
+                processors: Arc::new(Semaphore::new(self.workers.max(1))),
+                recording: self.recording,
+                inputs: self.inputs,
+            },
+            file,
+            state,
+            recorded: match self.recording {
+                Some(folder) => runs_file::stored(folder)?,
+                None => BTreeMap::new(),
+            },
+            code: ids().map(|id| (id, OnceCell::new())).collect(),
+            listener,
         };
-        let code: BTreeMap<&str, OnceCell<Code>> = instances
-            .iter()
-            .map(|i| (i.instance_id.as_str(), OnceCell::new()))
-            .collect();
-        let runs = cells.iter().map(|cell| {
-            let (file, context, state, listener) = (&file, &context, &state, &listener);
-            let (code, recorded) = (&code, &recorded);
-            async move {
-                if let Some(run) = file
-                    .get(&cell.key())
-                    .filter(|r| r.status != RunStatus::Infrastructure)
-                {
-                    listener(&Step::Ended {
-                        run: &run,
-                        fresh: false,
-                    });
-                    return Ok(());
-                }
-                let recorded = recorded.get(&cell.key());
-                if let Some(failed) = recorded.filter(|r| r.status == RunStatus::Infrastructure) {
-                    return file.add(failed.clone());
-                }
-                if !self.may_begin(cell, state, context.ceiling.as_deref()) {
-                    return Ok(());
-                }
-                let (Some(instance), Some(code)) = (
-                    self.dataset.get(&cell.instance),
-                    code.get(cell.instance.as_str()),
-                ) else {
-                    return Ok(());
-                };
-                let made = match self.remote {
-                    Some(remote) => {
-                        listener(&Step::Working {
-                            cell,
-                            what: "elsewhere",
-                        });
-                        tokio::select! {
-                            run = context.run_remotely(cell, instance, remote) => failed_run(cell, run),
-                            () = setup::interrupted() => {
-                                state.interrupted.store(true, Ordering::SeqCst);
-                                return Ok(());
-                            }
-                        }
-                    }
-                    None => {
-                        let code = code
-                            .get_or_init(|| self.code(context, instance, listener))
-                            .await;
-                        self.one(context, cell, instance, code, listener).await
-                    }
-                };
-                let (mut run, outcome) = match made {
-                    // It was ended where it was made.
-                    Err(error) if error.kind == Kind::Interrupted => {
-                        state.interrupted.store(true, Ordering::SeqCst);
-                        return Ok(());
-                    }
-                    made => made?,
-                };
-                state.note(&run.model, &outcome);
-                if outcome == Outcome::Interrupted {
-                    return Ok(());
-                }
-                if let Some(recorded) = recorded {
-                    run.take_seconds(recorded);
-                }
-                listener(&Step::Ended {
-                    run: &run,
-                    fresh: true,
-                });
-                file.add(run)
-            }
-        });
-        let mut ended = futures::stream::iter(runs).buffer_unordered(self.runs_at_once.max(1));
-        let mut failure = None;
-        while let Some(run) = ended.next().await {
-            if let Err(error) = run {
-                // The others end where they are: what they did is on disk.
-                failure.get_or_insert(error);
-                break;
-            }
-        }
-        drop(ended);
+        let runs = cells.iter().map(|cell| self.run_cell(cell, &shared));
+        // The first failure drops the other runs: what they did is on disk.
+        let ended = futures::stream::iter(runs)
+            .buffer_unordered(self.runs_at_once.max(1))
+            .try_collect::<()>()
+            .await;
         drop(watch);
         if let (Some(remote), Some(ceiling)) = (self.remote, &ceiling)
             && let Some(dollars) = remote.dollars().await?
         {
             ceiling.count_workers(dollars)?;
         }
-        if let Some(error) = failure {
-            self.harness.backend.abandon().await?;
-            return Err(error);
-        }
+        let state = &shared.state;
         let interrupted = state.interrupted.load(Ordering::SeqCst);
-        if interrupted {
-            // An environment may have been in the making.
+        if ended.is_err() || interrupted {
+            // The build of an environment may have been cut short.
             self.harness.backend.abandon().await?;
         }
+        ended?;
         let not_made = state.not_made.load(Ordering::SeqCst) as usize;
         let why = state
             .why
@@ -251,11 +181,90 @@ impl Schedule<'_> {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         Ok(Summary {
-            runs: file.keep(cells.iter().map(Cell::key))?,
+            runs: shared.file.keep(cells.iter().map(Cell::key))?,
             interrupted,
             not_made: why.map(|why| (not_made, why)),
             dollars: ceiling.map(|ceiling| ceiling.spent()),
         })
+    }
+
+    /// Makes and records the run of a cell, unless the folder has it already or it may not begin.
+    async fn run_cell(&self, cell: &Cell, shared: &Shared<'_>) -> Result<()> {
+        let (file, state) = (&shared.file, &shared.state);
+        let stored = file.get(&cell.key());
+        if let Some(run) = stored.filter(|run| run.status != RunStatus::Infrastructure) {
+            (shared.listener)(&Step::Ended {
+                run: &run,
+                fresh: false,
+            });
+            return Ok(());
+        }
+        let recorded = shared.recorded.get(&cell.key());
+        if let Some(failed) = recorded.filter(|run| run.status == RunStatus::Infrastructure) {
+            return file.add(failed.clone());
+        }
+        if !self.may_begin(cell, state, shared.context.ceiling.as_deref()) {
+            return Ok(());
+        }
+        let (mut run, outcome) = match self.make_run(cell, shared).await {
+            Ok(Some(made)) => made,
+            Ok(None) => return Ok(()),
+            // It was interrupted where it was made.
+            Err(error) if error.kind == Kind::Interrupted => {
+                state.interrupted.store(true, Ordering::SeqCst);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        state.note(&run.model, &outcome);
+        if outcome == Outcome::Interrupted {
+            return Ok(());
+        }
+        if let Some(recorded) = recorded {
+            run.take_seconds(recorded);
+        }
+        (shared.listener)(&Step::Ended {
+            run: &run,
+            fresh: true,
+        });
+        file.add(run)
+    }
+
+    /// Makes a run here or on a worker; `None` if its instance is not in the dataset.
+    async fn make_run(
+        &self,
+        cell: &Cell,
+        shared: &Shared<'_>,
+    ) -> Result<Option<(RunRecord, Outcome)>> {
+        let Shared {
+            context,
+            code,
+            listener,
+            ..
+        } = shared;
+        let (Some(instance), Some(code)) = (
+            self.dataset.get(&cell.instance),
+            code.get(cell.instance.as_str()),
+        ) else {
+            return Ok(None);
+        };
+        let Some(remote) = self.remote else {
+            let code = code
+                .get_or_init(|| self.code(context, instance, listener))
+                .await;
+            return self
+                .one(context, cell, instance, code, listener)
+                .await
+                .map(Some);
+        };
+        listener(&Step::Working {
+            cell,
+            what: "elsewhere",
+        });
+        tokio::select! {
+            run = context.run_remotely(cell, instance, remote) => failed_run(cell, run).map(Some),
+            () = setup::interrupted() => Err(Error::interrupted("run it elsewhere")),
+        }
     }
 
     fn ceiling(&self) -> Result<Option<Arc<Ceiling>>> {
@@ -364,6 +373,17 @@ fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunReco
 }
 
 impl State {
+    /// Starts a task that notes an interrupt.
+    fn watch_for_interrupt(self: &Arc<Self>) -> JoinSet<()> {
+        let state = self.clone();
+        let mut watch = JoinSet::new();
+        watch.spawn(async move {
+            setup::interrupted().await;
+            state.interrupted.store(true, Ordering::SeqCst);
+        });
+        watch
+    }
+
     fn note(&self, model: &str, outcome: &Outcome) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let count = failures.entry(model.to_owned()).or_default();

@@ -150,23 +150,45 @@ fn matcher(pattern: &str, args: &Args) -> Result<RegexMatcher, ToolError> {
         })
 }
 
+fn no_match(pattern: &str, args: &Args) -> String {
+    let mut text = format!("No match for `{pattern}`");
+    if let Some(path) = &args.path {
+        text.push_str(&format!(" in {path}"));
+    }
+    if let Some(glob) = &args.glob {
+        text.push_str(&format!(" among files that fit `{glob}`"));
+    }
+    text.push('.');
+    if !args.ignore_case && pattern.chars().any(char::is_uppercase) {
+        text.push_str(match args.literal {
+            true => " `ignore_case` may help.",
+            false => " `(?i)` in front of it ignores case.",
+        });
+    }
+    text
+}
+
+/// Names files whose matches are left out.
+fn not_shown(files: &[FileMatches]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nNot shown:\n".to_owned();
+    for file in files.iter().take(NAMED) {
+        let matches = count(file.total, "match");
+        text.push_str(&format!("  {}: {matches}\n", file.path));
+    }
+    if files.len() > NAMED {
+        let more = count(files.len() - NAMED, "file");
+        text.push_str(&format!("  … and {more} more\n"));
+    }
+    text
+}
+
 fn answer(root: &Path, pattern: &str, args: &Args, found: &[FileMatches]) -> Reply<Found> {
     let total: usize = found.iter().map(|f| f.total).sum();
     if total == 0 {
-        let mut text = format!("No match for `{pattern}`");
-        if let Some(path) = &args.path {
-            text.push_str(&format!(" in {path}"));
-        }
-        if let Some(glob) = &args.glob {
-            text.push_str(&format!(" among files that fit `{glob}`"));
-        }
-        text.push('.');
-        if !args.ignore_case && pattern.chars().any(char::is_uppercase) {
-            text.push_str(match args.literal {
-                true => " `ignore_case` may help.",
-                false => " `(?i)` in front of it ignores case.",
-            });
-        }
+        let text = no_match(pattern, args);
         return Reply::new(text, Found::of_lines(0, 0, Vec::new()));
     }
     let is_one_file = (args.path.as_deref()).is_some_and(|path| root.join(path).is_file());
@@ -214,23 +236,7 @@ fn answer(root: &Path, pattern: &str, args: &Args, found: &[FileMatches]) -> Rep
             text.push_str(&format!("  … {left} more in this file\n"));
         }
     }
-    let rest = &found[files..];
-    if !rest.is_empty() {
-        text.push_str("\nNot shown:\n");
-        for file in rest.iter().take(NAMED) {
-            text.push_str(&format!(
-                "  {}: {}\n",
-                file.path,
-                count(file.total, "match")
-            ));
-        }
-        if rest.len() > NAMED {
-            text.push_str(&format!(
-                "  … and {} more\n",
-                count(rest.len() - NAMED, "file")
-            ));
-        }
-    }
+    text.push_str(&not_shown(&found[files..]));
     if shown.len() < total {
         text.push_str(&format!(
             "\n{} of {total} matches shown. Narrow it with `path`, `glob` or a stricter pattern.\n",

@@ -79,34 +79,52 @@ pub(super) fn candidates(
         let made = made
             .filter(|(_, made)| made.is_some())
             .or_else(not_as_it_is);
-        let Some((trust, Some((lines, imports, claim)))) = made else {
-            continue;
-        };
-        let more: Vec<String> = lines.iter().flat_map(|l| test_body::words(l)).collect();
-        let mut body = evidence.before(at, &more);
-        body.lines.extend(lines);
-        body.imports.extend(imports);
-        body.imports = test_body::merged(&body.imports);
-        let prose = if step.in_prose { 2 } else { 0 };
-        all.push(Candidate {
-            trust: trust - prose,
-            body,
-            function: None,
-            fixtures: "",
-            expects: match &statement.raised {
-                Some(raised) if !raised.own => Expects::Raised(raised.exception.clone()),
-                _ => Expects::Assertion,
-            },
-            claim,
-            sentence: if stated.sentence.is_empty() {
-                evidence.issue.title.clone()
-            } else {
-                stated.sentence.clone()
-            },
-            homes: homes(statement, statement.raised.as_ref()),
-        });
+        if let Some((trust, Some(parts))) = made {
+            all.push(candidate(
+                evidence,
+                at,
+                statement,
+                step,
+                stated,
+                (trust, parts),
+            ));
+        }
     }
     all
+}
+
+/// Returns the candidate with these assertions, run after the statements before them.
+fn candidate(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    step: &Step,
+    stated: &StatedOutput,
+    (trust, (lines, imports, claim)): (u32, AssertionParts),
+) -> Candidate {
+    let more: Vec<String> = lines.iter().flat_map(|l| test_body::words(l)).collect();
+    let mut body = evidence.before(at, &more);
+    body.lines.extend(lines);
+    body.imports.extend(imports);
+    body.imports = test_body::merged(&body.imports);
+    let prose = if step.in_prose { 2 } else { 0 };
+    Candidate {
+        trust: trust - prose,
+        body,
+        function: None,
+        fixtures: "",
+        expects: match &statement.raised {
+            Some(raised) if !raised.own => Expects::Raised(raised.exception.clone()),
+            _ => Expects::Assertion,
+        },
+        claim,
+        sentence: if stated.sentence.is_empty() {
+            evidence.issue.title.clone()
+        } else {
+            stated.sentence.clone()
+        },
+        homes: homes(statement, statement.raised.as_ref()),
+    }
 }
 
 /// It does not get as far as giving a value, for reasons that are not the code's.
@@ -114,7 +132,8 @@ fn let_alone(statement: &Statement) -> bool {
     statement.raised.as_ref().is_some_and(|r| r.outside)
 }
 
-type AssertionParts = Option<(Vec<String>, Vec<String>, String)>;
+/// Lines, imports and the claim that they check.
+type AssertionParts = (Vec<String>, Vec<String>, String);
 
 pub(super) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
@@ -136,7 +155,7 @@ pub(super) fn expression(statement: &Statement) -> Option<String> {
 }
 
 /// Today it raises; it should give a value.
-fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> AssertionParts {
+fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> Option<AssertionParts> {
     if !check.evaluates {
         return None;
     }
@@ -157,7 +176,7 @@ fn equals(
     check: &Check,
     statement: &Statement,
     form: Option<&str>,
-) -> AssertionParts {
+) -> Option<AssertionParts> {
     let joined = on_one_line(&stated.text, check);
     let right = joined.as_str();
     let (mut lines, value) = bound(expression);
@@ -218,7 +237,7 @@ fn differs(
     stated: &StatedOutput,
     check: &Check,
     statement: &Statement,
-) -> AssertionParts {
+) -> Option<AssertionParts> {
     let joined = on_one_line(&stated.text, check);
     let wrong = joined.as_str();
     let (mut lines, value) = bound(expression);
@@ -268,7 +287,7 @@ fn differs(
 }
 
 /// What should come is shown, but not so that Python could compare it: today's value must not come.
-fn is_not(expression: &str, statement: &Statement) -> AssertionParts {
+fn is_not(expression: &str, statement: &Statement) -> Option<AssertionParts> {
     let today = statement.value.as_deref()?;
     let fleeting = today.contains(" at 0x") || today.contains(" object>");
     if fleeting || today.len() > 150 || statement.none || expression.contains("repr(") {

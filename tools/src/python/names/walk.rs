@@ -123,6 +123,32 @@ impl<'m> Walk<'m> {
         }
     }
 
+    /// Visits the children of a node, of which this field binds names.
+    fn each_binding(&mut self, node: Node<'m>, field: &str, scope: usize) {
+        let target = node.child_by_field_name(field).map(|target| target.id());
+        for child in self.children(node) {
+            if target == Some(child.id()) {
+                self.bind(child, scope);
+            } else {
+                self.visit(child, scope);
+            }
+        }
+    }
+
+    /// Returns the scope in which `:=` binds.
+    fn outside_comprehensions(&self, mut scope: usize) -> usize {
+        let parent = |scope: usize| {
+            let scope = self.scopes.get(scope)?;
+            scope
+                .parent
+                .filter(|_| scope.kind == ScopeKind::Comprehension)
+        };
+        while let Some(outer) = parent(scope) {
+            scope = outer;
+        }
+        scope
+    }
+
     fn visit(&mut self, node: Node<'m>, scope: usize) {
         match node.kind() {
             "identifier" => {
@@ -154,46 +180,17 @@ impl<'m> Walk<'m> {
                 self.each(node, inner);
             }
             "assignment" | "for_in_clause" | "for_statement" | "augmented_assignment" => {
-                let left = node.child_by_field_name("left");
-                for child in self.children(node) {
-                    match left {
-                        Some(left) if left.id() == child.id() => self.bind(child, scope),
-                        _ => self.visit(child, scope),
-                    }
-                }
+                self.each_binding(node, "left", scope);
             }
             "named_expression" => {
-                let mut target = scope;
-                while let Some(parent) = self
-                    .scopes
-                    .get(target)
-                    .filter(|s| s.kind == ScopeKind::Comprehension)
-                    .and_then(|s| s.parent)
-                {
-                    target = parent;
-                }
+                let target = self.outside_comprehensions(scope);
                 if let Some(name) = node.child_by_field_name("name") {
                     self.declare(self.text(name), target);
                 }
                 self.field(node, "value", scope);
             }
-            "as_pattern" => {
-                let alias = node.child_by_field_name("alias");
-                for child in self.children(node) {
-                    match alias {
-                        Some(alias) if alias.id() == child.id() => self.bind(child, scope),
-                        _ => self.visit(child, scope),
-                    }
-                }
-            }
-            "except_clause" | "except_group_clause" => {
-                let alias = node.child_by_field_name("alias");
-                for child in self.children(node) {
-                    match alias {
-                        Some(alias) if alias.id() == child.id() => self.bind(child, scope),
-                        _ => self.visit(child, scope),
-                    }
-                }
+            "as_pattern" | "except_clause" | "except_group_clause" => {
+                self.each_binding(node, "alias", scope);
             }
             "import_statement" | "import_from_statement" | "future_import_statement" => {
                 self.import(node, scope)
