@@ -2,14 +2,15 @@
 //! goes on with what is there.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use testwright_evals::folder;
 use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
 
 use testwright_config::error::{Error, Result};
@@ -147,14 +148,11 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
 
 /// Writes a file aside and renames it.
 pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut aside = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(folder)?;
-    aside.write_all(content)?;
-    aside.as_file().sync_data()?;
-    aside.persist(path).map_err(|error| error.error)
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    folder::replace(path, 0o644, |aside| {
+        aside.write_all(content)?;
+        aside.sync_data()
+    })
 }
 
 #[cfg(test)]

@@ -7,5 +7,6 @@
 pub mod settings;
 
 pub mod error;
-pub mod hex;
 pub mod stop_signal;
+
+pub use testwright_sandboxes::hex;

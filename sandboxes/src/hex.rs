@@ -1,6 +1,6 @@
 //! Bytes as hexadecimal digits.
 
-/// Two digits a byte, in lower case.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+/// Returns two lower-case digits for each byte.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,7 +11,7 @@ pub mod docker;
 pub mod egress;
 pub mod environment;
 pub mod error;
-mod hex;
+pub mod hex;
 pub mod http_client;
 pub mod local;
 pub mod plain_file;

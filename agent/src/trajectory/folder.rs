@@ -1,11 +1,12 @@
 //! Reading and writing a run's folder.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufReader, Seek, SeekFrom, Take, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use testwright_evals::folder::replace;
 use testwright_sandboxes::plain_file::{self, Lines};
 use testwright_sandboxes::{Shortage, private};
 
@@ -249,23 +250,15 @@ impl RunFolder {
     /// Writes a file of the folder aside and renames it.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), TrajectoryError> {
         let path = self.path.join(name);
-        let write = |source| TrajectoryError::Write {
-            path: path.clone(),
-            source,
-        };
-        let mut aside = tempfile::NamedTempFile::new_in(&self.path).map_err(write)?;
-        aside.write_all(content).map_err(write)?;
-        aside.as_file().sync_all().map_err(write)?;
-        let file = aside.persist(&path).map_err(|e| write(e.error))?;
-        // A temporary file is private; results are for everybody who may read the folder.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.set_permissions(std::fs::Permissions::from_mode(0o644))
-                .map_err(write)?;
-        }
-        drop(file);
-        Ok(())
+        // Results are for everyone who may read the folder.
+        let written = replace(&path, 0o644, |aside| {
+            aside.write_all(content)?;
+            aside.set_permissions(Permissions::from_mode(0o644))?;
+            aside.sync_all()
+        });
+        written
+            .map(drop)
+            .map_err(|source| TrajectoryError::Write { path, source })
     }
 
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrajectoryError> {

@@ -312,7 +312,7 @@ pub fn is_class(kind: Kind) -> bool {
 }
 
 pub fn sha256(text: &str) -> String {
-    crate::hex::hex(&Sha256::digest(text))
+    testwright_sandboxes::hex::hex(&Sha256::digest(text))
 }
 
 #[cfg(test)]

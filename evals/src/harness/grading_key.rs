@@ -7,10 +7,10 @@ use testwright_sandboxes::recipe::built_in_digest;
 
 use super::{Harness, VERSION};
 use crate::dataset::Instance;
-use crate::hex::hex;
 use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult, Seconds};
 use crate::verdict::{Observations, Verdict};
+use testwright_sandboxes::hex::hex;
 
 /// Identifies what is graded, and how.
 pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {

@@ -12,8 +12,8 @@ use super::Harness;
 use super::instance::PreparedInstance;
 use super::test_run_cache::{self, AbnormalExit, encode};
 use super::timeline::{Part, Timeline};
-use crate::hex::hex;
 use crate::result::Leakage;
+use testwright_sandboxes::hex::hex;
 
 /// Lines shorter than this say nothing of where they come from.
 const TELLING: usize = 12;

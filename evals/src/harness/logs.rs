@@ -8,7 +8,7 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::plain_file::{self, Links};
 
 use crate::folder;
-use crate::hex::hex;
+use testwright_sandboxes::hex::hex;
 
 /// Whose logs they are.
 #[derive(Clone, Copy)]

@@ -27,7 +27,7 @@ use super::run_config::run_config;
 use super::timeline::{Part, Timeline};
 use super::{Harness, files};
 use crate::folder;
-use crate::hex::hex;
+use testwright_sandboxes::hex::hex;
 
 /// How long after the run's own deadline an answer may still come.
 const GRACE: Duration = Duration::from_secs(60);

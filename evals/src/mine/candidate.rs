@@ -16,7 +16,7 @@ use super::split::{Paths, is_code, layout_at};
 use super::table::Stage;
 use super::{IssueTexts, Selection, references};
 use crate::dataset::Instance;
-use crate::hex::hex;
+use testwright_sandboxes::hex::hex;
 
 /// Bytes of both patches; more of them are no fix for review.
 const PATCHES: usize = 2 << 20;

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::Repository;
 
-use crate::hex::hex;
+use testwright_sandboxes::hex::hex;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Licence {

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
-use super::unique_name::unique;
 use crate::hex::hex;
 use crate::system_calls::{self, BY_ARGUMENT, Masked, SystemCall};
 
@@ -52,9 +51,7 @@ fn write(folder: &Path) -> std::io::Result<PathBuf> {
         return Ok(path);
     }
     crate::private::create(folder)?;
-    let aside = folder.join(format!("{}.new", unique()));
-    std::fs::write(&aside, text)?;
-    std::fs::rename(&aside, &path)?;
+    crate::private::write(&path, text.as_bytes())?;
     Ok(path)
 }
 
