@@ -17,7 +17,6 @@ mod grading_key;
 mod instance;
 mod leakage;
 mod logs;
-mod notes;
 mod outcome_pairs;
 mod patch_selection;
 mod portable_result;

@@ -5,7 +5,6 @@
 
 mod compare;
 mod details;
-mod markdown;
 mod metric;
 mod page;
 mod prediction_sets;
@@ -34,7 +33,9 @@ pub use summary::{Power, Summary};
 
 use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
 
-use crate::folder;
+use crate::{document, folder};
+use sections::{Labels, facts, sections};
+
 use crate::predictions::Warning;
 use crate::result::InstanceResult;
 use crate::result::results_file::{self, ResultsFile};
@@ -134,11 +135,7 @@ fn put_all(
     let report = Report::of(&sets, remarks, run);
     let html = page::page(&report, &sets)?;
     put(folder, &format!("{name}.json"), &json(&report)?)?;
-    put(
-        folder,
-        &format!("{name}.md"),
-        markdown::markdown(&report).as_bytes(),
-    )?;
+    put(folder, &format!("{name}.md"), markdown(&report).as_bytes())?;
     put(folder, &format!("{name}.html"), html.as_bytes())?;
     Ok(report)
 }
@@ -200,4 +197,14 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
         Ok(_) => Ok(()),
         Err(source) => Err(ReportError::Write { path, source }),
     }
+}
+
+fn markdown(report: &Report) -> String {
+    let names: Vec<String> = report.summary.keys().cloned().collect();
+    let labels = Labels {
+        long: names.clone(),
+        short: names,
+    };
+    let sections = sections(report, &labels);
+    document::markdown("Evaluation", &facts(&report.run), &sections, "report.json")
 }

@@ -11,7 +11,6 @@ pub mod archive;
 mod container;
 mod container_config;
 mod container_guard;
-mod container_paths;
 mod disk;
 mod engine;
 mod error;
@@ -29,7 +28,6 @@ mod seccomp;
 mod settings;
 mod size;
 mod state_archive;
-mod unique_name;
 
 use std::path::Path;
 

@@ -8,7 +8,6 @@
 pub mod cases;
 pub mod config;
 pub mod coverage;
-pub mod digest;
 mod hex;
 pub mod leakage;
 mod metadata;
@@ -25,6 +24,9 @@ mod testing;
 pub mod tool;
 pub mod tools;
 pub mod workspace;
+
+/// SHA-256 of the sources and of the versions of all that they use: a toolbox of the same digest does the same.
+pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
 
 /// What tests did, by an earlier name.
 pub mod pytest {

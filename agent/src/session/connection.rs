@@ -12,8 +12,8 @@ use rmcp::{RoleClient, ServiceError, ServiceExt};
 use serde_json::Value;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
+use testwright_tools::DIGEST;
 use testwright_tools::config::Config;
-use testwright_tools::digest::DIGEST;
 use testwright_tools::process::confinement::Layers;
 use testwright_tools::program::NAME;
 use testwright_tools::tool::Tool;
@@ -23,7 +23,6 @@ use tokio::sync::oneshot;
 
 use super::CallAnswer;
 use super::line_limit::{LineLimit, OutputLimits};
-use super::program::toolbox;
 
 /// How long a toolbox may take to say hello: it reads the workspace first, on a machine that may be busy.
 const HELLO: Duration = Duration::from_secs(120);
@@ -35,6 +34,19 @@ const PING: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Bytes of the toolbox's stderr that are kept for an error message.
 const STDERR: usize = 4_000;
+
+/// Returns the path of this program, which is put into sandboxes as the toolbox: there is one file to ship, and host and
+/// sandbox never differ in version.
+pub fn toolbox() -> Result<&'static Path, SandboxError> {
+    // Nothing of this machine is in a container.
+    if cfg!(not(target_feature = "crt-static")) {
+        let what = "this testwright is linked dynamically, and would not start in a sandbox; build it in its own folder, \
+                    or with RUSTFLAGS='-C target-feature=+crt-static' and --target host-tuple";
+        return Err(SandboxError::new(ErrorKind::System, what));
+    }
+    // Also when the file has been replaced since.
+    Ok(Path::new("/proc/self/exe"))
+}
 
 pub(super) struct Connection {
     /// What keeps programs in the sandbox from the toolbox.

@@ -7,7 +7,6 @@
 mod connection;
 mod fresh;
 mod line_limit;
-mod program;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +28,7 @@ use tokio::sync::Mutex;
 
 #[cfg(fuzzing)]
 pub use connection::call_answered_by;
-pub use program::toolbox;
+pub use connection::toolbox;
 pub use state::{Contents, FileContent};
 
 use connection::Connection;

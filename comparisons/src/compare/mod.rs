@@ -10,7 +10,6 @@ mod recorded_model;
 pub mod report;
 mod run_record;
 mod runs;
-mod runs_file;
 mod schedule;
 mod trajectory_page;
 

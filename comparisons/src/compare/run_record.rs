@@ -1,15 +1,17 @@
 //! What became of a run, from its trajectory: a line of `runs.jsonl`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::{RunPytest, Submit};
 
-use super::{Cell, System};
-use crate::record_file::Record;
+use super::{Cell, RUNS, System};
+use crate::record_file::{Record, RecordFile};
 use testwright_agent::agent::Outcome;
 use testwright_agent::trajectory::{Event, Purpose};
+use testwright_config::error::Result;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -256,4 +258,17 @@ impl Cell {
             self.sample,
         )
     }
+}
+
+/// The runs of a folder, to be read and appended to.
+pub type RunsFile = RecordFile<RunRecord>;
+
+/// Opens the runs of a folder.
+pub fn open_runs(folder: &Path) -> Result<RunsFile> {
+    RecordFile::open(folder.join(RUNS))
+}
+
+/// Reads the runs of a folder.
+pub fn stored_runs(folder: &Path) -> Result<BTreeMap<RunKey, RunRecord>> {
+    RunsFile::read(&folder.join(RUNS))
 }

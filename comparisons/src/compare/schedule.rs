@@ -16,9 +16,8 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
 use super::given::Inputs;
-use super::run_record::RunKey;
+use super::run_record::{RunKey, RunsFile, open_runs, stored_runs};
 use super::runs::{RemoteRuns, RunContext};
-use super::runs_file::{self, RunsFile};
 use super::{Cell, Plan, RunRecord, RunStatus, SPENDING};
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::setup;
@@ -84,7 +83,7 @@ pub struct Summary {
 impl Summary {
     /// Of the runs that are there.
     pub fn of_folder(folder: &Path, plan: &Plan) -> Result<Self> {
-        let mut runs = runs_file::stored(folder)?;
+        let mut runs = stored_runs(folder)?;
         let cells = plan.cells(plan.instances.iter().map(|i| i.id.as_str()));
         Ok(Summary {
             runs: cells
@@ -131,7 +130,7 @@ impl Schedule<'_> {
         instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));
         let ids = || instances.iter().map(|i| i.instance_id.as_str());
         let cells = self.plan.cells(ids());
-        let file = runs_file::open(self.folder)?;
+        let file = open_runs(self.folder)?;
         let ceiling = self.ceiling()?;
         let state = Arc::new(State::default());
         // Dropping the set ends the task.
@@ -149,7 +148,7 @@ impl Schedule<'_> {
             file,
             state,
             recorded: match self.recording {
-                Some(folder) => runs_file::stored(folder)?,
+                Some(folder) => stored_runs(folder)?,
                 None => BTreeMap::new(),
             },
             code: ids().map(|id| (id, OnceCell::new())).collect(),

@@ -11,7 +11,6 @@ use super::contribution::Contribution;
 use super::grading_key::empty_result;
 use super::instance::PreparedInstance;
 use super::logs::{LONGEST, Owner, build_log, log};
-use super::notes::{NOTE, bound};
 use super::runs::{BaselineRuns, Runs};
 use super::test_run_cache::RunRecord;
 use super::timeline::Timeline;
@@ -21,6 +20,11 @@ use crate::foreign_text::excerpt;
 use crate::predictions::Prediction;
 use crate::result::{InstanceResult, TestPair};
 use crate::verdict::{Observations, Pairs};
+
+/// Notes of a result.
+const NOTES: usize = 100;
+/// Characters of one note.
+const NOTE: usize = 2_000;
 
 impl Harness {
     /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
@@ -280,4 +284,16 @@ fn run_log(ran: &RunRecord) -> String {
         text(report).trim_end(),
         report.printed.trim_end()
     )
+}
+
+/// Notes quote what a prediction names and prints.
+fn bound(notes: &mut Vec<String>) {
+    let more = notes.len().saturating_sub(NOTES);
+    notes.truncate(NOTES);
+    for note in notes.iter_mut() {
+        *note = excerpt(note, NOTE);
+    }
+    if more > 0 {
+        notes.push(format!("and {more} more"));
+    }
 }

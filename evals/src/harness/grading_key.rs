@@ -24,7 +24,7 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
     for text in [
         VERSION,
         &built_in_digest(),
-        testwright_tools::digest::DIGEST,
+        testwright_tools::DIGEST,
         &harness.backend.layout(),
         &limits,
         &settings[0],

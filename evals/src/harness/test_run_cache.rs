@@ -14,8 +14,8 @@ use testwright_sandboxes::starting::retry_start;
 use testwright_sandboxes::{
     Command, Process, Sandbox, SandboxError, SandboxSource, Spec, coverage,
 };
+use testwright_tools::DIGEST;
 use testwright_tools::coverage::Measure;
-use testwright_tools::digest::DIGEST;
 use testwright_tools::outcomes::report::Report;
 use testwright_tools::program as toolbox;
 use testwright_tools::test_run::{Answer, Request};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bollard::query_parameters::{
     ContainerArchiveInfoOptions, CreateContainerOptions, DownloadFromContainerOptions,
@@ -13,9 +13,8 @@ use futures::TryStreamExt;
 use futures::stream::BoxStream;
 
 use super::archive::{self, Ids};
-use super::container_config::container_config;
+use super::container_config::{CA_BUNDLE, STORE, WORKSPACE, WRITABLE, container_config};
 use super::container_guard::ContainerGuard;
-use super::container_paths::{CA_BUNDLE, STORE, WORKSPACE, WRITABLE};
 use super::disk::DiskWatch;
 use super::engine::Engine;
 use super::error::explain;
@@ -23,7 +22,6 @@ use super::exec::{self, Exec};
 use super::images::Image;
 use super::lifeline::{self, Lifeline};
 use super::owner;
-use super::unique_name::unique;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Paths, Process, Result, SandboxInfo, Spec};
 
@@ -354,6 +352,15 @@ fn isolation(spec: &Spec, user: Ids) -> String {
         "capabilities dropped"
     };
     format!("container, {user}, {network}, {capabilities}")
+}
+
+/// A name that no other process, here or on another machine, is likely to take at the same moment.
+pub(super) fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map(|d| d.as_micros()).unwrap_or_default();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{:x}-{now:x}-{count}", std::process::id())
 }
 
 fn container_name(purpose: &str) -> String {

@@ -4,12 +4,18 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 
-use super::container_paths::WORKSPACE;
 use super::engine::Engine;
 use super::images::Image;
 use super::lifeline::first_process;
 use super::{owner, seccomp};
 use crate::sandbox::{Result, Spec};
+
+pub(super) const WORKSPACE: &str = "/testbed";
+pub(super) const STORE: &str = "/opt/testwright";
+pub(super) const CA_BUNDLE: &str = "/opt/testwright/ca-bundle.pem";
+
+/// All that tools can write to in an image of ours: their own folders, and those that Debian lets everybody use.
+pub(super) const WRITABLE: [&str; 5] = [WORKSPACE, "/tmp", "/var/tmp", "/home", "/run/lock"];
 
 /// What installing packages as root takes, on top of nothing: giving files away and reaching those that were. Not there:
 /// device nodes, raw sockets, changing the root, other users for processes, capabilities of files.

@@ -7,15 +7,14 @@ use bollard::models::ContainerConfig;
 use bollard::query_parameters::CommitContainerOptions;
 
 use super::archive::Ids;
-use super::container::Container;
-use super::container_paths::WRITABLE;
+use super::container::{Container, unique};
+use super::container_config::WRITABLE;
 use super::error::explain;
 use super::images::{self, Image};
 use super::incremental_fork;
 use super::owner;
 use super::quiet;
 use super::size;
-use super::unique_name::unique;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, Sandbox, output};
 

@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::archive::{self, Ids};
 use super::container::{Container, Tar};
-use super::container_paths::WRITABLE;
+use super::container_config::WRITABLE;
 use super::images::Image;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox, read_all, read_messages};

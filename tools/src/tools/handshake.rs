@@ -1,6 +1,6 @@
 //! `handshake`: which toolbox this is. The host compares it with the one that it sent.
 
-use crate::digest::DIGEST;
+use crate::DIGEST;
 use crate::process::confinement;
 use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 use schemars::JsonSchema;

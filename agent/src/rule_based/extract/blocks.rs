@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::indentation::dedent;
+use super::repl::dedent;
 use super::{Kind, Part, code, pattern, repl, traceback};
 
 static HTML_COMMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"<!--.*?-->"));

@@ -6,7 +6,6 @@
 
 mod blocks;
 mod code;
-mod indentation;
 mod prose;
 mod repl;
 mod statements;

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::code::{balanced, split_note};
-use super::indentation::dedent;
 use super::pattern;
 use super::traceback::{self, RaisedException};
 
@@ -138,4 +137,16 @@ fn lone_note(output: &str) -> Option<(String, String)> {
         .trim_start_matches(['#', '<', '-'])
         .trim();
     Some((output[..at].trim_end().to_owned(), note.to_owned()))
+}
+
+/// Lines without the blanks that all of them begin with.
+pub fn dedent(lines: &[&str]) -> String {
+    let least = lines
+        .iter()
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| l.len() - l.trim_start().len())
+        .min()
+        .unwrap_or(0);
+    let cut: Vec<&str> = lines.iter().map(|l| l.get(least..).unwrap_or("")).collect();
+    cut.join("\n")
 }

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use testwright_evals::verdict::OldClass;
 use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
 
+use crate::compare::run_record::stored_runs;
 use crate::compare::run_record::{RunCost, StageCost};
-use crate::compare::{Cell, GRADING, Plan, RunStatus, SPENDING, System, runs_file};
+use crate::compare::{Cell, GRADING, Plan, RunStatus, SPENDING, System};
 use testwright_config::error::{Error, Result};
 use testwright_models::ceiling;
 
@@ -154,7 +155,7 @@ impl Data {
                 .cause("it has no comparison.json")
                 .hint("name a folder that `testwright compare --out` wrote"));
         };
-        let mut runs = runs_file::stored(folder)?;
+        let mut runs = stored_runs(folder)?;
         let mut verdicts = read_verdicts(folder)?;
         let mut scored = |cell: Cell| -> Option<ScoredRun> {
             let run = runs.remove(&cell.key())?;

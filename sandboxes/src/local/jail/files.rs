@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::super::protocol::NOT_FOUND;
 use super::super::tree_archive::append_tree;
-use super::task_failure::TaskFailure;
+
+/// An exit code and what to write to standard error.
+pub type TaskFailure = (i32, String);
 
 fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
     let about = format!("{what} {}", path.display());

@@ -21,7 +21,6 @@ mod orphan_reaper;
 mod processes;
 mod seccomp;
 mod supervisor;
-mod task_failure;
 mod unbounded_calls;
 mod user_mapping;
 mod watch;

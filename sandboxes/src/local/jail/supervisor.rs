@@ -17,9 +17,9 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
+use super::files::TaskFailure;
 use super::filter_options::FilterOptions;
 use super::limits::Accounting;
-use super::task_failure::TaskFailure;
 use super::{files, kernel_memory, landlock, limits, namespaces, seccomp, user_mapping};
 
 /// The first step, if the keeper could not join the namespaces.

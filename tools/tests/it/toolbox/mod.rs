@@ -155,7 +155,7 @@ fn the_handshake_tells_version_and_digest() {
     let mut client = Client::start(&project);
     let (_, data) = client.call("handshake", &json!({}));
     assert_eq!(data["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(data["digest"], testwright_tools::digest::DIGEST);
+    assert_eq!(data["digest"], testwright_tools::DIGEST);
     assert_eq!(data["digest"].as_str().unwrap().len(), 64);
 }
 
