@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_sandboxes::environment::{Environment, SharedEnvironments};
@@ -31,7 +32,7 @@ use testwright_models::{Model, ModelName};
 pub use recorded_run::{RecordedRun, RecordedSettings};
 
 /// The content of `run.json`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Version of testwright.
     pub testwright: String,

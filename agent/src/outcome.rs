@@ -1,5 +1,6 @@
 //! How a run ended. It is data, not an exception.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::Shortage;
 
@@ -8,8 +9,9 @@ use crate::gate::Evidence;
 /// What a step gives, or how the run ends with it: `?` ends the run.
 pub type Flow<T = ()> = std::result::Result<T, Outcome>;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
+#[schemars(rename = "RunOutcome")]
 pub enum Outcome {
     /// The gate accepted a test.
     Accepted {
@@ -62,7 +64,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     Steps,

@@ -9,6 +9,7 @@ mod selection;
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -18,7 +19,7 @@ use crate::records::{Content, File, Problem, RecordsError};
 pub use selection::SelectionError;
 
 /// An issue and its repository at a base commit, with the golden patches.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Instance {
     pub instance_id: String,
     /// `owner/name`.

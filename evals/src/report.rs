@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use compare::{Comparison, Overlap, PairOfSets};
@@ -63,7 +64,7 @@ pub enum ReportError {
 }
 
 /// `report.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     pub run: RunMetadata,
     /// Anomalies in results and predictions.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Component, Path};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::Shortage;
 
@@ -13,7 +14,7 @@ use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
 use crate::{folder, foreign_text};
 
 /// A line of `results.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceResult {
     /// As in the dataset.
     pub instance_id: String,
@@ -131,7 +132,7 @@ pub(crate) fn is_time(seconds: f64) -> bool {
     (0.0..=4e9).contains(&seconds)
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestPair {
     pub id: String,
     #[serde(flatten)]
@@ -139,7 +140,7 @@ pub struct TestPair {
 }
 
 /// Something of ours or of the machine's failed: never counted against a prediction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Infrastructure {
     /// `source`, `build`, `old`, `new` or `base`.
     pub stage: String,
@@ -160,7 +161,7 @@ impl fmt::Display for Infrastructure {
 
 /// Wall time. The parts add up to the total: where several things were done at a time, each has an equal part of it. 0 for
 /// what came from a cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Seconds {
     /// Fetching the code and building the environment.
@@ -211,7 +212,7 @@ impl Seconds {
 }
 
 /// What was looked for in a sandbox of the old code.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Leakage {
     /// Files that were looked at.
     pub searched: u64,

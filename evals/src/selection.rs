@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::Shortage;
 use testwright_tools::outcomes::report::Outcome;
@@ -10,7 +11,7 @@ use crate::predictions::Prediction;
 use crate::statistics::Rate;
 
 /// A set of tests on a patch: a line of `selection.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionResult {
     pub instance_id: String,
     /// `model_name_or_path` of the tests.
@@ -70,7 +71,7 @@ impl SelectionResult {
 }
 
 /// How well a set of tests sorts patches.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionSummary {
     /// Of the tests.
     pub tests: String,
@@ -91,7 +92,7 @@ pub struct SelectionSummary {
 }
 
 /// The patch that CodeT's rule takes among several of an instance, by the tests of one set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     pub instance_id: String,
     /// `model_name_or_path` of the tests.

@@ -2,6 +2,7 @@
 
 mod paired;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use paired::{DISAGREEMENT_OF_RERUNS, PairedComparison, mcnemar, smallest_difference};
@@ -10,7 +11,7 @@ pub use paired::{DISAGREEMENT_OF_RERUNS, PairedComparison, mcnemar, smallest_dif
 const Z: f64 = 1.959_963_984_540_054;
 
 /// A share of instances, with its denominator and 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
     pub numerator: u64,
     pub denominator: u64,
@@ -45,7 +46,7 @@ pub fn wilson(numerator: usize, denominator: usize) -> Option<[f64; 2]> {
 }
 
 /// A mean with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// The sum of the values.
     pub numerator: f64,

@@ -10,6 +10,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{FailureClass, Outcome, is_of};
 
@@ -17,7 +18,7 @@ pub use official::{Adequacy, Swt, Tdd};
 pub use strict::Strict;
 
 /// A test on the old and on the new code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     pub old: Outcome,
     pub new: Outcome,
@@ -115,7 +116,18 @@ impl Observations {
 /// The classes of the paper's table, in the order in which they outweigh each other: one assertion that fails says
 /// more of a prediction than another test's pass, an error less.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum OldClass {

@@ -18,6 +18,7 @@ pub mod retry;
 pub mod text_calls;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_config::error::{Error, Kind};
 use testwright_tools::tool::ToolSpec;
@@ -40,7 +41,7 @@ pub struct Request {
 }
 
 /// What a model said.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
     pub content: String,
     pub calls: Vec<ToolCall>,
@@ -57,7 +58,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MalformedCall {
     /// The call's id, to be answered by a tool message; `None` where what the model wrote is part of
     /// [`Reply::content`] and is answered in words. [`Reply::turn`] does either.
@@ -70,7 +71,7 @@ pub struct MalformedCall {
     pub problem: String,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     #[default]
@@ -82,7 +83,7 @@ pub enum Finish {
 }
 
 /// Tokens of one or several calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// All prompt tokens, cached ones included.
     pub prompt_tokens: u64,

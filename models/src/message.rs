@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
     System {
@@ -24,12 +25,13 @@ pub enum Message {
 }
 
 /// A call that could be read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// Unique in a conversation.
     pub id: String,
     /// The tool's name.
     pub name: String,
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub arguments: Arguments,
 }
 
@@ -86,7 +88,7 @@ impl<'de> Deserialize<'de> for Arguments {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// [`ToolCall::id`] that this answers.
     pub id: String,

@@ -42,6 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, SandboxError};
@@ -53,7 +54,7 @@ use lease::Lease;
 use sharing::{Obtained, Sharing};
 
 /// A prepared environment: a saved state of a backend, and what one needs to know to run tests in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Name of the saved state, for [`crate::SandboxSource::Saved`].
     pub saved: String,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use nix::errno::Errno;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `message` is lower-case and fit to follow "failed to …"; `hint` says what the user can do.
@@ -37,7 +38,7 @@ pub enum ErrorKind {
 }
 
 /// What a machine ran out of. Work that meets a shortage can succeed later, or on another machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shortage {
     /// Descriptors of open files, of this process or of the system.

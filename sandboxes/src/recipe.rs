@@ -16,6 +16,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use builtin::digest as built_in_digest;
@@ -34,7 +35,7 @@ use crate::sandbox::Result;
 
 /// One recipe, as written in `sandboxes/recipes/*.toml`, under `[environment]` in a repository's
 /// `testwright.toml`, or found out by looking at the repository.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Recipe {
     /// CPython version, `X.Y`.
@@ -87,7 +88,7 @@ impl Recipe {
 }
 
 /// A program that tests expect to be there, e.g. a web server; see [`crate::environment::Environment::start_services`].
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Service {
     /// A plain word.
@@ -104,7 +105,7 @@ pub struct Service {
     pub env: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Runner {
     /// `pytest`, `unittest`, or a project's own: `django` (`tests/runtests.py`), `sympy` (`bin/test`).

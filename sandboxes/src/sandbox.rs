@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
@@ -144,7 +145,7 @@ impl Default for Limits {
 
 /// Where things are inside a sandbox. `workspace` and `temporary` never share a top-level folder: tools such as
 /// docutils print other paths when they do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paths {
     /// The checkout of the old code, writable: `/testbed`.
     pub workspace: PathBuf,

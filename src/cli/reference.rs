@@ -166,7 +166,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("settings.md", settings()),
         ("environment-variables.md", variables()),
         ("tools.md", tools()),
-        ("file-formats.md", types::page(root())),
+        ("file-formats.md", types::page()),
     ]
 }
 

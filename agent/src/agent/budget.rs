@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::token_shares::{TokenShares, add_shares};
@@ -20,7 +21,7 @@ pub struct Limits {
 }
 
 /// What was spent so far.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunUsage {
     pub steps: u32,
     /// All model calls, side calls included.

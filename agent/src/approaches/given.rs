@@ -8,6 +8,7 @@ pub mod lines;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_sandboxes::SandboxError;
@@ -51,7 +52,7 @@ pub const OPTIONS: &[ApproachOption] = &[GIVEN_TESTS, GIVEN_PATCH, GIVEN_FILES, 
 const PATCH: u64 = 32 << 20;
 
 /// What an approach is given beyond the issue.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Given {
     /// A code patch for the issue, which may be right or wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
 
 /// Everything that speaks for the test; `evidence.json` holds it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The failing contributed tests.
     pub tests: Vec<TestEvidence>,
@@ -80,7 +80,7 @@ pub struct TestEvidence {
 }
 
 /// What a candidate fix did.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixTrial {
     /// The edit as a diff.
     pub patch: String,
@@ -127,7 +127,7 @@ impl FixTrial {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Review {
     pub verdict: ReviewVerdict,
     /// The reviewer's words.
@@ -137,7 +137,7 @@ pub struct Review {
     pub beyond: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReviewVerdict {
     Yes,

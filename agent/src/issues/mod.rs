@@ -12,13 +12,14 @@ mod text;
 mod traceback;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::recipe::PreferredPython;
 
 use testwright_config::error::Result;
 use testwright_config::settings::{RedactedUrl, Secret, Settings};
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Issue {
     pub title: String,
     pub body: String,
@@ -38,7 +39,7 @@ pub struct Issue {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comment {
     pub author: String,
     pub created_at: Timestamp,

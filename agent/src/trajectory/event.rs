@@ -1,5 +1,6 @@
 //! Lines of a trajectory. They say all that is needed to go on after a crash and to play a run again.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_tools::tool::ToolSpec;
@@ -11,7 +12,7 @@ use testwright_models::{Message, Reply, ToolResult};
 /// Format of the trajectory; raised when an older reader would misread a newer file.
 pub const FORMAT: u32 = 1;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// First line of every trajectory.
@@ -61,7 +62,7 @@ pub enum Event {
     Ended { outcome: Outcome },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
     /// Version of this format.
     pub format: u32,
@@ -86,7 +87,7 @@ pub struct Started {
     pub tools: Vec<ToolSpec>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// A step of the conversation.
@@ -98,7 +99,7 @@ pub enum Purpose {
 }
 
 /// Why there is no reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum NoReplyCause {
     /// The prompt does not fit into the model's context, and nothing is left to cut.
@@ -117,7 +118,7 @@ impl Purpose {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     pub tool: String,
     pub result: ToolResult,
@@ -130,7 +131,7 @@ pub struct Answer {
     pub seconds: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileState {
     pub path: String,
     /// Base64; `None` for a deleted file.

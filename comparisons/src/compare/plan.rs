@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::{Dataset, Instance};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
@@ -17,7 +18,7 @@ use testwright_models::ModelName;
 /// Of `comparison.json`.
 const FORMAT: u32 = 1;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Version of this format.
     pub format: u32,
@@ -37,7 +38,7 @@ pub struct Plan {
 }
 
 /// An approach with a model.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct System {
     /// With its options.
     pub approach: String,
@@ -51,7 +52,7 @@ pub struct System {
 }
 
 /// What every run may use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanLimits {
     pub steps: u64,
     pub tokens: Option<u64>,
@@ -62,7 +63,7 @@ pub struct PlanLimits {
 }
 
 /// What the report tells of an instance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedInstance {
     pub id: String,
     /// `owner/name`.
@@ -75,7 +76,7 @@ pub struct PlannedInstance {
 }
 
 /// What there is to give on an instance, as far as some system takes it. Each run's trajectory has it in full.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedGiven {
     /// SHA-256 of the golden code patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]

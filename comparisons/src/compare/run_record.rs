@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::{RunPytest, Submit};
@@ -13,7 +14,7 @@ use testwright_agent::agent::Outcome;
 use testwright_agent::trajectory::{Event, Purpose};
 use testwright_config::error::Result;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
     pub instance_id: String,
     pub approach: String,
@@ -34,7 +35,7 @@ pub struct RunRecord {
     pub stages: BTreeMap<String, StageCost>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// A test was handed in; what the gate says of it is in the record alone.
@@ -45,7 +46,7 @@ pub enum RunStatus {
     Infrastructure,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCost {
     pub model_calls: u32,
     pub failed_calls: u32,
@@ -61,7 +62,7 @@ pub struct RunCost {
     pub tool_seconds: f64,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageCost {
     pub model_calls: u32,
     pub tokens: u64,

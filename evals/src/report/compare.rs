@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
@@ -11,14 +12,14 @@ use super::prediction_sets::PredictionSet;
 use crate::result::InstanceResult;
 use crate::statistics::PairedComparison;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Every two sets, for each of the verdicts.
     pub pairs: Vec<PairOfSets>,
     pub overlap: Vec<Overlap>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairOfSets {
     pub measure: Metric,
     pub first: String,
@@ -30,7 +31,7 @@ pub struct PairOfSets {
 }
 
 /// Which instances one verdict holds for in which sets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
     pub measure: Metric,
     /// Instances with a verdict for all sets.

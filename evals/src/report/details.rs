@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::Outcome;
 
@@ -12,7 +13,7 @@ use crate::result::{InstanceResult, Seconds};
 use crate::statistics::Rate;
 use crate::verdict::OldClass;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Details {
     /// Class on the old code × strict F→P: the shape of Otter's table.
     pub by_old_class: Vec<ClassRow>,
@@ -32,14 +33,14 @@ pub struct Details {
     pub infrastructure: Vec<InfrastructureFailure>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassRow {
     pub old_class: OldClass,
     /// Share of the predictions of this class that are strictly F→P.
     pub fail_to_pass: Rate,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictAgreement {
     pub both: u64,
     pub only_strict: u64,
@@ -47,7 +48,7 @@ pub struct VerdictAgreement {
     pub neither: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Differing {
     pub instance_id: String,
     pub fail_to_pass: bool,
@@ -57,7 +58,7 @@ pub struct Differing {
 }
 
 /// Some of the instances.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     pub name: String,
     /// In none of the rates.
@@ -67,7 +68,7 @@ pub struct Group {
     pub tdd_fail_to_pass: Rate,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
     pub old: Outcome,
     pub new: Outcome,
@@ -75,13 +76,13 @@ pub struct Flow {
 }
 
 /// Instances by ΔC in ten steps, the last one with 1; apart by SWT-bench's success.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
     pub success: Vec<u64>,
     pub other: Vec<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Time {
     /// Seconds of all gradings together; they may have run at the same time.
     pub total: f64,
@@ -89,13 +90,13 @@ pub struct Time {
     pub slowest: Vec<Slow>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slow {
     pub instance_id: String,
     pub seconds: Seconds,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InfrastructureFailure {
     pub instance_id: String,
     pub stage: String,

@@ -1,12 +1,13 @@
 //! What is counted of a result, and what is not.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::result::InstanceResult;
 use crate::statistics::Rate;
 
 /// The three verdicts that can be compared with each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Strict fail-to-pass.

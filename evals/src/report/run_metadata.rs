@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
@@ -15,7 +16,7 @@ const FILE: &str = "run.json";
 /// More than any dataset has.
 const INSTANCES: u64 = 100_000_000;
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunMetadata {
     /// Path of the dataset, as the user gave it.

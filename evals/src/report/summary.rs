@@ -4,6 +4,7 @@
 //! Denominators: what failed for reasons of ours or of the machine's is left out of all of them and counted on its own; an
 //! instance without a prediction, or with one that does not apply, is in all of them and counts as 0.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::metric::{Metric, counts, rate};
@@ -11,7 +12,7 @@ use super::prediction_sets::PredictionSet;
 use crate::result::InstanceResult;
 use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Instances that were to be graded.
     pub instances: u64,
@@ -60,7 +61,7 @@ pub struct Summary {
 
 /// The smallest difference of strict F→P to another approach on the same instances that so many instances show with 80 %
 /// power, as a share; `None` where they cannot show any.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Power {
     /// If the two disagree as often as two published runs of one system did: on 16 % of the instances.
     pub if_alike: Option<f64>,

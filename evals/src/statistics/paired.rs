@@ -1,6 +1,7 @@
 //! Two approaches on the same instances: who solves what the other does not, and what such a number of instances
 //! could show at all.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Z;
@@ -12,7 +13,7 @@ const Z_POWER: f64 = 0.841_621_233_572_914_2;
 pub const DISAGREEMENT_OF_RERUNS: f64 = 70.0 / 433.0;
 
 /// Paired outcomes of two approaches with the exact test of McNemar (1947).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedComparison {
     /// Both, the first alone, the second alone, neither.
     pub both: u64,

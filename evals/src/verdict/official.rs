@@ -5,13 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::Outcome;
 
 use super::strict::Strict;
 use super::{Observations, Pair, Pairs, fails, word};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swt {
     /// The headline: at least one fail-to-pass over the base suite, and neither a pass-to-fail nor a fail-to-fail over it.
     pub success: bool,
@@ -23,7 +24,7 @@ pub struct Swt {
     pub pass_to_pass: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tdd {
     pub fail_to_pass: bool,
     /// Share of the deleted and added lines that the contributed tests run; `None` where it cannot be measured.

@@ -1,12 +1,13 @@
 //! The strict verdict: the same node id failed on the old code and passed on the new; no contributed test fails or errors
 //! on the new code; nothing that passed before fails after.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{Outcome, is_of};
 
 use super::{Observations, Pair, fails, word};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strict {
     pub fail_to_pass: bool,
     /// In words, whichever way it went.

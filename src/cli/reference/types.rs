@@ -1,377 +1,275 @@
-//! `file-formats.md`: the types that are written to files, read from their source: fields, types and doc comments.
-//! They derive serde's traits alone; their source is what can be read without a schema.
+//! `file-formats.md`: the files that are written and read, described by the schemas of their types.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::path::Path;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+use testwright_agent::gate::Evidence;
+use testwright_agent::job::Record;
+use testwright_agent::trajectory::Event;
+use testwright_comparisons::compare::report::Report as ComparisonReport;
+use testwright_comparisons::compare::{Plan, RunRecord};
+use testwright_evals::predictions::Prediction;
+use testwright_evals::report::{Report, RunMetadata};
+use testwright_evals::selection::{SelectionResult, SelectionSummary};
+use testwright_evals::{Instance, InstanceResult};
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::recipe::Recipe;
 
-/// One kind of file, and the types whose content it holds.
+/// One kind of file.
 struct Format {
     title: &'static str,
     what: &'static str,
-    /// Source files, and the types in each that are described, in this order.
-    types: &'static [(&'static str, &'static [&'static str])],
+    /// The types that its content has.
+    types: &'static [fn(&mut SchemaGenerator)],
+}
+
+fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    generator.subschema_for::<T>();
 }
 
 const FORMATS: [Format; 11] = [
     Format {
         title: "evidence.json",
         what: "What speaks for an accepted test. One JSON object, an `Evidence`.",
-        types: &[
-            (
-                "agent/src/gate/evidence.rs",
-                &[
-                    "Evidence",
-                    "TestEvidence",
-                    "FixTrial",
-                    "Review",
-                    "ReviewVerdict",
-                ],
-            ),
-            (
-                "tools/src/outcomes/report.rs",
-                &["Outcome", "Phase", "FailureClass", "Frame", "Place"],
-            ),
-        ],
+        types: &[add::<Evidence>],
     },
     Format {
         title: "trajectory.jsonl",
         what: "Everything that happened in a run. One JSON object a line, an `Event`.",
-        types: &[
-            (
-                "agent/src/trajectory/event.rs",
-                &[
-                    "Event",
-                    "Started",
-                    "Purpose",
-                    "NoReplyCause",
-                    "Answer",
-                    "FileState",
-                ],
-            ),
-            ("agent/src/issues/mod.rs", &["Issue", "Comment"]),
-            ("tools/src/tool.rs", &["ToolSpec"]),
-            (
-                "models/src/message.rs",
-                &["Message", "ToolCall", "ToolResult"],
-            ),
-            ("models/src/lib.rs", &["Reply", "Usage", "Finish"]),
-        ],
+        types: &[add::<Event>],
     },
     Format {
         title: "run.json of a run",
-        what: "Settings, versions, isolation, outcome and usage. One JSON object, a `Record`.",
-        types: &[
-            ("agent/src/job.rs", &["Record"]),
-            ("agent/src/approaches/given.rs", &["Given"]),
-            ("sandboxes/src/environment.rs", &["Environment"]),
-            ("agent/src/outcome.rs", &["Outcome", "Limit"]),
-            ("agent/src/agent/budget.rs", &["RunUsage"]),
-        ],
+        what: "Settings, versions, isolation, outcome and usage. One JSON object, a `Record`. Its `environment` is an `Environment`.",
+        types: &[add::<Record>, add::<Environment>],
     },
     Format {
         title: "datasets",
         what: "What `testwright eval --dataset` reads: JSON lines, a JSON list, or Parquet, with SWE-bench's names. A row is an \
                `Instance`; other fields are left alone.",
-        types: &[("evals/src/dataset.rs", &["Instance"])],
+        types: &[add::<Instance>],
     },
     Format {
         title: "predictions",
         what: "What `testwright eval --predictions` reads: JSON lines or a JSON list. A row is a `Prediction`.",
-        types: &[("evals/src/predictions.rs", &["Prediction"])],
+        types: &[add::<Prediction>],
     },
     Format {
         title: "results.jsonl",
         what: "Graded predictions. One JSON object a line, an `InstanceResult`.",
-        types: &[
-            (
-                "evals/src/result.rs",
-                &[
-                    "InstanceResult",
-                    "TestPair",
-                    "Infrastructure",
-                    "Seconds",
-                    "Leakage",
-                ],
-            ),
-            ("evals/src/verdict.rs", &["OldClass"]),
-            ("evals/src/verdict/strict.rs", &["Strict"]),
-            ("evals/src/verdict/official.rs", &["Swt", "Tdd"]),
-        ],
+        types: &[add::<InstanceResult>],
     },
     Format {
         title: "report.json",
         what: "The figures of `report.md` and `report.html`. One JSON object, a `Report`. The folder's `run.json` is a `RunMetadata`.",
-        types: &[
-            ("evals/src/report.rs", &["Report"]),
-            ("evals/src/report/run_metadata.rs", &["RunMetadata"]),
-            ("evals/src/report/summary.rs", &["Summary"]),
-            ("evals/src/report/details.rs", &["Details"]),
-            ("evals/src/report/compare.rs", &["Comparison"]),
-        ],
+        types: &[add::<Report>, add::<RunMetadata>],
     },
     Format {
         title: "comparison.json and runs.jsonl",
         what: "What a comparison compares, a `Plan`; and what became of its runs, one JSON object a line, a `RunRecord`.",
-        types: &[
-            (
-                "comparisons/src/compare/plan.rs",
-                &[
-                    "Plan",
-                    "System",
-                    "PlanLimits",
-                    "PlannedInstance",
-                    "PlannedGiven",
-                ],
-            ),
-            (
-                "comparisons/src/compare/run_record.rs",
-                &["RunRecord", "RunStatus", "RunCost", "StageCost"],
-            ),
-        ],
+        types: &[add::<Plan>, add::<RunRecord>],
     },
     Format {
         title: "report.json of a comparison",
         what: "The figures of its `report.md` and `report.html`. One JSON object, a `Report`.",
-        types: &[
-            ("comparisons/src/compare/report/mod.rs", &["Report"]),
-            (
-                "comparisons/src/compare/report/summary.rs",
-                &["SystemSummary", "CostSummary", "Group"],
-            ),
-            ("comparisons/src/compare/report/score.rs", &["Score"]),
-            (
-                "comparisons/src/compare/report/pairs.rs",
-                &["Pair", "Discordant", "Ablation"],
-            ),
-            (
-                "comparisons/src/compare/report/overlap.rs",
-                &["Overlap", "OverlapGroup"],
-            ),
-        ],
+        types: &[add::<ComparisonReport>],
     },
     Format {
         title: "selection.json",
         what: "Code patches sorted by tests: `summaries`, of each set of tests, and `results`, of each patch.",
-        types: &[(
-            "evals/src/selection.rs",
-            &["SelectionSummary", "Choice", "SelectionResult"],
-        )],
+        types: &[add::<SelectionSummary>, add::<SelectionResult>],
     },
     Format {
         title: "testwright.toml [environment]",
         what: "How an environment is built, in the repository's own `testwright.toml` or a file named with `--config`: a `Recipe`.",
-        types: &[("sandboxes/src/recipe.rs", &["Recipe", "Runner", "Service"])],
+        types: &[add::<Recipe>],
     },
 ];
 
-pub fn page(root: &Path) -> String {
-    let mut body = "Types are written as in the source: `Option<T>` may be `null` or left out, `Vec<T>` is a list, `BTreeMap` a map.\n\n\
+pub fn page() -> String {
+    let mut body = "A field that is `or null` may also be left out. A type is described where it first occurs.\n\n\
                     `test.patch` is a unified diff for `git apply`.\n"
         .to_owned();
+    let mut described: Vec<(String, Value)> = Vec::new();
     for format in FORMATS {
         body += &format!("\n## {}\n\n{}\n", format.title, format.what);
-        for (file, names) in format.types {
-            let source = std::fs::read_to_string(root.join(file)).unwrap();
-            for name in *names {
-                body += &description(&source, name, file);
+        let mut generator = SchemaGenerator::default();
+        for add in format.types {
+            add(&mut generator);
+        }
+        for definition in generator.take_definitions(true) {
+            if !described.contains(&definition) {
+                body += &description(&definition.0, &definition.1, &described);
+                described.push(definition);
             }
         }
     }
     super::page("File formats", "the types that are written", &body)
 }
 
-/// The source of one type.
-struct Definition<'s> {
-    doc: String,
-    /// What `#[serde(...)]` says before it.
-    serde: String,
-    is_enum: bool,
-    lines: Vec<&'s str>,
-}
-
-impl<'s> Definition<'s> {
-    fn of(source: &'s str, name: &str) -> Option<Self> {
-        let lines: Vec<&str> = source.lines().collect();
-        let start = lines.iter().position(|line| {
-            *line == format!("pub struct {name} {{") || *line == format!("pub enum {name} {{")
-        })?;
-        let is_head = |line: &&&str| line.starts_with("///") || line.starts_with("#[");
-        let head = lines[..start].iter().rev().take_while(is_head).count();
-        let head = &lines[start - head..start];
-        let docs: Vec<&str> = head.iter().filter_map(|l| l.strip_prefix("/// ")).collect();
-        let length = lines[start..].iter().position(|line| *line == "}")?;
-        Some(Definition {
-            doc: docs.join("\n"),
-            serde: head
-                .iter()
-                .filter(|l| l.starts_with("#["))
-                .copied()
-                .collect(),
-            is_enum: lines[start].starts_with("pub enum"),
-            lines: lines[start + 1..start + length]
-                .iter()
-                .filter_map(|line| line.strip_prefix("    "))
-                .collect(),
-        })
-    }
-
-    /// A name as it is written to the file.
-    fn name_in_file(&self, name: &str) -> String {
-        if self.serde.contains("\"kebab-case\"") {
-            name.replace('_', "-")
-        } else if self.serde.contains("\"lowercase\"") {
-            name.to_lowercase()
-        } else if self.serde.contains("\"snake_case\"") {
-            snake_case(name)
-        } else {
-            name.to_owned()
-        }
-    }
-
-    /// The field that says which variant it is.
-    fn tag(&self) -> Option<&str> {
-        self.serde.split_once("tag = \"")?.1.split('"').next()
-    }
-}
-
-fn snake_case(name: &str) -> String {
-    let mut snake = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.extend(letter.to_lowercase());
-    }
-    snake
-}
-
-/// A section on one type of the source.
-fn description(source: &str, name: &str, file: &str) -> String {
-    let definition =
-        Definition::of(source, name).unwrap_or_else(|| panic!("{file}: no type `{name}`"));
+/// Returns the section on one type; fields that it shares with a described type are not listed again.
+fn description(name: &str, schema: &Value, described: &[(String, Value)]) -> String {
     let mut text = format!("\n### `{name}`\n\n");
-    if !definition.doc.is_empty() {
-        text += &format!("{}\n\n", definition.doc);
+    if let Some(words) = schema["description"].as_str() {
+        text += &format!("{}\n\n", plain(words));
     }
-    text += if definition.is_enum && definition.tag().is_none() {
-        "| value | meaning |\n|---|---|\n"
-    } else {
-        "| field | type | meaning |\n|---|---|---|\n"
+    let mut rows = Vec::new();
+    let shared = (described.iter()).find(|(_, other)| {
+        schema["properties"].is_object()
+            && other["oneOf"].is_array()
+            && other["oneOf"] == schema["oneOf"]
+    });
+    let mut own = schema.clone();
+    if let Some((other, _)) = shared {
+        own["oneOf"] = Value::Null;
+        rows.push(Row {
+            name: "(its fields, here)".to_owned(),
+            kind: format!("`{other}`"),
+            meaning: String::new(),
+        });
+    }
+    add_rows(&own, &mut rows);
+    let has_types = rows.iter().any(|row| !row.kind.is_empty());
+    text += match has_types {
+        true => "| field | type | meaning |\n|---|---|---|\n",
+        false => "| value | meaning |\n|---|---|\n",
     };
-    let mut rows = Rows::default();
-    for line in &definition.lines {
-        if definition.is_enum {
-            rows.variant_line(line, &definition);
-        } else {
-            rows.field_line(line, &definition);
-        }
+    for Row {
+        name,
+        kind,
+        meaning,
+    } in rows
+    {
+        text += &match has_types {
+            true => format!("| {name} | {} | {meaning} |\n", super::cell(&kind)),
+            false => format!("| {name} | {meaning} |\n"),
+        };
     }
-    text + &rows.text
+    text
 }
 
-/// The rows of a type's table, and what was read for the next of them.
-#[derive(Default)]
-struct Rows {
-    text: String,
-    help: String,
-    is_flat: bool,
-    /// The field's name in the file, where serde has another one.
-    rename: Option<String>,
+struct Row {
+    name: String,
+    kind: String,
+    meaning: String,
 }
 
-impl Rows {
-    /// Takes a line that belongs to a doc comment or an attribute.
-    fn prelude(&mut self, line: &str) -> bool {
-        let line = line.trim();
-        if let Some(words) = line.strip_prefix("/// ") {
-            self.help = format!("{} {words}", self.help);
-        } else if line.starts_with("#[serde(flatten)]") {
-            self.is_flat = true;
-        } else if let Some((_, rest)) = line.split_once("rename = \"") {
-            self.rename = rest.split('"').next().map(str::to_owned);
-        }
-        line.starts_with("//") || line.starts_with("#[")
+fn add_rows(schema: &Value, rows: &mut Vec<Row>) {
+    let meaning = |of: &Value| super::cell(&plain(of["description"].as_str().unwrap_or_default()));
+    let mut add = |name: String, kind: String, meaning: String| {
+        rows.push(Row {
+            name,
+            kind,
+            meaning,
+        });
+    };
+    for value in schema["enum"].as_array().into_iter().flatten() {
+        add(format!("`{value}`"), String::new(), String::new());
     }
-
-    fn row(&mut self, cells: &[&str]) {
-        let help = super::cell(&std::mem::take(&mut self.help));
-        let help = help.replace("[`", "`").replace("`]", "`");
-        self.text += &format!("| {} | {help} |\n", cells.join(" | "));
-        self.is_flat = false;
-        self.rename = None;
+    if let Some(value) = schema.get("const") {
+        add(format!("`{value}`"), String::new(), meaning(schema));
     }
-
-    fn field_line(&mut self, line: &str, definition: &Definition<'_>) {
-        if self.prelude(line) {
-            return;
-        }
-        if let Some((field, kind)) = line.strip_prefix("pub ").and_then(|l| l.split_once(": ")) {
-            let field = if self.is_flat {
-                "(its fields, here)".to_owned()
-            } else {
-                let renamed = self.rename.take();
-                format!(
-                    "`{}`",
-                    renamed.unwrap_or_else(|| definition.name_in_file(field))
-                )
-            };
-            self.row(&[&field, &format!("`{}`", kind.trim_end_matches(','))]);
+    let fields = || schema["properties"].as_object().into_iter().flatten();
+    let tag = fields().find(|(_, field)| field.get("const").is_some());
+    if let Some((field, value)) = tag {
+        let content = schema.get("$ref").map(|_| kind(schema));
+        let name = format!("`\"{field}\": {}`", value["const"]);
+        add(name, content.unwrap_or_default(), meaning(schema));
+    }
+    let dash = if tag.is_some() { "– " } else { "" };
+    for (name, field) in fields().filter(|(_, field)| field.get("const").is_none()) {
+        add(format!("{dash}`{name}`"), kind(field), meaning(field));
+    }
+    for key in ["oneOf", "anyOf", "allOf"] {
+        for variant in schema[key].as_array().into_iter().flatten() {
+            add_rows(variant, rows);
         }
     }
+}
 
-    fn variant_line(&mut self, line: &str, definition: &Definition<'_>) {
-        if self.prelude(line) {
-            return;
-        }
-        if line.starts_with(char::is_uppercase) {
-            let end = line.find([' ', '(', ',']).unwrap_or(line.len());
-            let (variant, rest) = line.split_at(end);
-            let variant = definition.name_in_file(variant);
-            let rest = rest.trim_matches([' ', ',', '(', ')', '{', '}']);
-            let rest = rest.trim_start_matches("Box<").trim_end_matches('>');
-            match definition.tag() {
-                None => self.row(&[&format!("`\"{variant}\"`")]),
-                Some(tag) => {
-                    let kind = match rest {
-                        "" => String::new(),
-                        rest => format!("`{rest}`"),
-                    };
-                    self.row(&[&format!("`\"{tag}\": \"{variant}\"`"), &kind]);
-                }
+/// Describes a field's type in words.
+fn kind(schema: &Value) -> String {
+    let any_of = |kinds: &[Value], kind: &dyn Fn(&Value) -> String| {
+        let kinds: Vec<String> = kinds.iter().map(kind).collect();
+        kinds.join(" or ")
+    };
+    if let Some(path) = schema["$ref"].as_str() {
+        return format!("`{}`", path.rsplit('/').next().unwrap_or(path));
+    }
+    if let Some(all) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+        return any_of(all, &kind);
+    }
+    match &schema["type"] {
+        Value::Array(types) => any_of(types, &|name| named(name, schema)),
+        Value::Null => "any".to_owned(),
+        name => named(name, schema),
+    }
+}
+
+fn named(name: &Value, schema: &Value) -> String {
+    match name.as_str().unwrap_or_default() {
+        "array" => match schema["prefixItems"].as_array() {
+            Some(items) => {
+                let items: Vec<String> = items.iter().map(kind).collect();
+                format!("list [{}]", items.join(", "))
             }
-        } else if let Some((field, kind)) = line.trim().split_once(": ") {
-            // Fields of a variant: shown as part of it.
-            let kind = kind.trim_end_matches(',');
-            self.row(&[&format!("– `{field}`"), &format!("`{kind}`")]);
+            None => format!("list of {}", kind(&schema["items"])),
+        },
+        "string" if schema["format"] == "date-time" => "date and time".to_owned(),
+        "object" if schema["additionalProperties"].is_object() => {
+            format!("map to {}", kind(&schema["additionalProperties"]))
         }
+        name => name.to_owned(),
     }
+}
+
+/// Replaces what only Rust's documentation has: links and `None`.
+fn plain(text: &str) -> String {
+    text.replace("[`", "`")
+        .replace("`]", "`")
+        .replace("`None`", "`null`")
 }
 
 #[test]
-fn a_type_is_read_from_its_source() {
-    let source = "/// What it is.\n#[serde(rename_all = \"kebab-case\")]\npub struct One {\n    /// First\n    /// of all.\n    \
-                  pub a_b: Option<u8>,\n    #[serde(\n        rename = \"C\",\n    )]\n    pub c: u8,\n}\n#[serde(tag = \"event\", rename_all = \"snake_case\")]\npub enum Two {\n    /// Over.\n    \
-                  OutOfTime { limit: u8 },\n    Message {\n        text: String,\n    },\n}\n\
-                  #[serde(rename_all = \"lowercase\")]\npub enum Three {\n    Yes,\n}\n";
-    let text = description(source, "One", "a.rs");
-    assert!(
-        text.contains("What it is.")
-            && text.contains("| `a-b` | `Option<u8>` | First of all. |")
-            && text.contains("| `C` | `u8` |  |"),
-        "{text}"
-    );
-    let text = description(source, "Two", "a.rs");
-    for row in [
-        "| `\"event\": \"out_of_time\"` | `limit: u8` | Over. |",
-        "| `\"event\": \"message\"` |  |  |",
-        "| – `text` | `String` |  |",
-    ] {
-        assert!(text.contains(row), "{text}");
+fn types_are_described_by_their_schemas() {
+    /// What it is.
+    #[derive(JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    #[allow(dead_code)]
+    struct One {
+        /// First
+        /// of [`all`].
+        a_b: Option<u8>,
+        two: Vec<Two>,
     }
-    let text = description(source, "Three", "a.rs");
-    assert!(
-        text.contains("| value | meaning |") && text.contains("| `\"yes\"` |  |"),
-        "{text}"
-    );
+    #[derive(JsonSchema)]
+    #[serde(tag = "event", rename_all = "snake_case")]
+    #[allow(dead_code)]
+    enum Two {
+        /// Over.
+        OutOfTime {
+            limit: (u8, String),
+        },
+        Three(Three),
+    }
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Three {
+        four: Four,
+    }
+    #[derive(JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[allow(dead_code)]
+    enum Four {
+        Yes,
+        /// Not yet.
+        No,
+    }
+    let mut generator = SchemaGenerator::default();
+    add::<One>(&mut generator);
+    let texts: Vec<String> = (generator.take_definitions(true).iter())
+        .map(|(name, schema)| description(name, schema, &[]))
+        .collect();
+    insta::assert_snapshot!(texts.concat());
 }

@@ -1,6 +1,7 @@
 //! Precision against recall: what remains of a system's tests, and how good those are, if it hands over only tests of which it
 //! is confident.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::document::format::{percent, rate};
 use testwright_evals::document::{Section, Table};
@@ -10,7 +11,7 @@ use super::Report;
 use super::data::{ScoredRun, SystemRuns};
 
 /// A system as it would be with `--min-confidence`, over all judged runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfidencePoint {
     /// `None` for all that it handed in.
     pub least: Option<f64>,

@@ -15,6 +15,7 @@ mod terminal;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::document;
 
@@ -29,7 +30,7 @@ pub use score::Score;
 pub use summary::{CostSummary, Group, SystemSummary};
 
 /// `report.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Version of testwright.
     pub testwright: String,

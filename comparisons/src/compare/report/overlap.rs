@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::data::Data;
 
 /// By strict F→P of first samples; instances without a verdict for every system are left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
     pub instances: u64,
     /// Solved by some system.
@@ -18,7 +19,7 @@ pub struct Overlap {
     pub groups: Vec<OverlapGroup>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverlapGroup {
     /// Positions in the report.
     pub systems: Vec<usize>,

@@ -1,11 +1,12 @@
 //! Every two systems on the same instances: paired tests, with Holm's correction for there being many.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::statistics::PairedComparison;
 
 use super::data::{Data, SystemRuns};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     pub first: String,
     pub second: String,
@@ -19,7 +20,7 @@ pub struct Pair {
     pub discordant: Vec<Discordant>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Discordant {
     pub instance: String,
     /// The first solves it; else the second.
@@ -30,7 +31,7 @@ pub struct Discordant {
 }
 
 /// A system with options less the same without.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ablation {
     pub system: String,
     pub base: String,

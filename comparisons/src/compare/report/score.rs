@@ -1,5 +1,6 @@
 //! A rate over instances, of one sample each or of several.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::statistics::{Mean, Rate, wilson};
 
@@ -8,7 +9,7 @@ use super::data::{SystemRuns, Verdict};
 /// With one sample an instance, the interval is Wilson's; with several, it is a bootstrap over instances, since samples of
 /// one instance depend on each other. Where it holds in all samples or in none, there is nothing to resample, and the interval
 /// is Wilson's over instances.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Score {
     pub value: Option<f64>,
     /// 95 %.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::document::format::letter;
 use testwright_evals::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
@@ -13,7 +14,7 @@ use super::score::{Score, pass_at};
 use crate::compare::run_record::{RunCost, StageCost};
 use crate::compare::{RunStatus, System};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemSummary {
     pub name: String,
     #[serde(flatten)]
@@ -71,7 +72,7 @@ impl SystemSummary {
 }
 
 /// Means a run, over the runs that came to an end.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostSummary {
     pub runs: u64,
     pub model_calls: f64,
@@ -88,7 +89,7 @@ pub struct CostSummary {
     pub malformed_calls: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     pub name: String,
     pub fail_to_pass: Rate,
