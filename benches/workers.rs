@@ -22,9 +22,10 @@ use std::time::{Duration, Instant};
 
 use processor_time::processor_seconds;
 use testwright_config::error::Error;
-use testwright_server::queue::{Consumer, Queue, Ticket};
+use testwright_server::heartbeat::Heartbeat;
+use testwright_server::jobs::{JobSource, run_jobs};
 use testwright_server::store::{
-    AttemptResults, Filter, NewRun, RunId, RunStatus, Store, StoredRun, now,
+    Attempt, AttemptResults, Filter, NewRun, RunId, RunStatus, Store, StoredRun, now,
 };
 
 const RUNS: usize = 50;
@@ -75,15 +76,16 @@ struct Ender {
 }
 
 #[async_trait::async_trait]
-impl Consumer for Ender {
-    async fn consume(&self, ticket: &Ticket) -> Result<(), Error> {
-        if let Some(taken) = self.store.take(&ticket.id).await? {
-            let ended =
-                self.store
-                    .end_attempt(&taken, RunStatus::Nothing, AttemptResults::default());
-            ended.await?;
-            self.ended.fetch_add(1, Ordering::SeqCst);
-        }
+impl JobSource for Ender {
+    async fn claim(&self, worker: &str) -> Result<Option<Attempt>, Error> {
+        self.store.take(worker).await
+    }
+
+    async fn run(&self, taken: &Attempt) -> Result<(), Error> {
+        let results = AttemptResults::default();
+        let ended = self.store.end_attempt(taken, RunStatus::Nothing, results);
+        ended.await?;
+        self.ended.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 }
@@ -91,28 +93,26 @@ impl Consumer for Ender {
 /// Milliseconds a run, from the request to its end, of runs that do nothing.
 async fn queue_cost(url: &str) -> Result<f64, Failure> {
     let store = Store::open(url).await.map_err(failed)?;
-    let queue = Queue::open(&store).await.map_err(failed)?;
     let ender = Arc::new(Ender {
         store: store.clone(),
         ended: AtomicUsize::new(0),
     });
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
     let begun = Instant::now();
     for n in 0..EMPTY {
         store.add_run(&new_run(n % 3)).await.map_err(failed)?;
-        queue.push_ticket().await.map_err(failed)?;
     }
     let waiting = async {
         while ender.ended.load(Ordering::SeqCst) < EMPTY {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let seconds = begun.elapsed().as_secs_f64();
-        let _ = stop.send(());
+        let _ = stop.send(true);
         seconds
     };
-    let end = async { drop(stopped.await) };
-    let (worked, seconds) = tokio::join!(queue.work("bench", 1, ender.clone(), end), waiting);
-    worked.map_err(failed)?;
+    let heartbeat = Heartbeat::new(store.clone(), 1);
+    let working = run_jobs(&store, ender.clone(), &heartbeat, 1, stopped);
+    let ((), seconds) = tokio::join!(working, waiting);
     Ok(seconds * 1e3 / EMPTY as f64)
 }
 
@@ -141,7 +141,6 @@ struct Bench {
     folder: PathBuf,
     database: databases::Database,
     store: Store,
-    queue: Queue,
 }
 
 impl Bench {
@@ -150,7 +149,6 @@ impl Bench {
         let store = Store::open(url).await.map_err(failed)?;
         Ok(Bench {
             folder: folder.to_owned(),
-            queue: Queue::open(&store).await.map_err(failed)?,
             store,
             database,
         })
@@ -160,7 +158,6 @@ impl Bench {
         let mut ids = Vec::new();
         for n in 0..runs {
             let (run, _) = self.store.add_run(&new_run(n % 3)).await.map_err(failed)?;
-            self.queue.push_ticket().await.map_err(failed)?;
             ids.push(run.id);
         }
         Ok(ids)

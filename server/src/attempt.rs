@@ -1,14 +1,14 @@
-//! An attempt at work that is no run, from its beginning to what the store keeps of it.
+//! One attempt at a job that is not a run, until its end is stored.
 
 use std::time::Duration;
 
 use testwright_sandboxes::Shortage;
 
 use crate::store::{Attempt, Store, WorkStatus};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::{Kind, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
-/// How often is asked whether it is to end.
+/// How often to check whether the job was cancelled.
 const CANCEL_POLL: Duration = Duration::from_secs(1);
 
 /// How an attempt ended.
@@ -53,7 +53,7 @@ impl Ending {
     }
 }
 
-/// Works, unless it is cancelled, another worker has taken it, or this process is to end.
+/// Runs an attempt, unless the job is cancelled, another process claims it, or this process must stop.
 pub async fn attempt(
     store: &Store,
     taken: &Attempt,
@@ -61,33 +61,29 @@ pub async fn attempt(
     work: impl Future<Output = Result<Ending>>,
 ) -> Ending {
     tokio::select! {
-        worked = work => worked.unwrap_or_else(|error| Ending {
-            shortage: error.kind.shortage(),
-            ..Ending::failed(error.with_cause())
+        worked = work => worked.unwrap_or_else(|error| match error.kind {
+            Kind::Interrupted => Ending::of(WorkStatus::Queued),
+            kind => Ending {
+                shortage: kind.shortage(),
+                ..Ending::failed(error.with_cause())
+            },
         }),
         () = unwanted(store, taken) => Ending::of(WorkStatus::Cancelled),
         () = stopped(stop) => Ending::of(WorkStatus::Queued),
     }
 }
 
-/// Stores how an attempt ended. An error gives it back to the queue.
+/// Stores how an attempt ended.
 pub async fn end(store: &Store, taken: &Attempt, ending: Ending) -> Result<()> {
-    let is_given_back = store.end_work(taken, ending.status, ending.message.as_deref());
-    match is_given_back.await? {
-        true => Err(given_back(taken)),
-        false => Ok(()),
-    }
+    let message = ending.message.as_deref();
+    store.end_work(taken, ending.status, message).await
 }
 
-pub fn given_back(taken: &Attempt) -> Error {
-    Error::interrupted(format!("end the {}: it is given back", taken.kind.name()))
-}
-
-/// Ends when nobody wants the attempt any more.
-async fn unwanted(store: &Store, taken: &Attempt) {
+/// Returns once the job is cancelled, or belongs to another attempt.
+pub async fn unwanted(store: &Store, taken: &Attempt) {
     loop {
         tokio::time::sleep(CANCEL_POLL).await;
-        // A database that does not answer now is asked again.
+        // If the database fails, the next check decides.
         if let Ok(false) = store.is_wanted(taken).await {
             return;
         }

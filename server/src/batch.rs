@@ -5,7 +5,6 @@ use std::path::Path;
 
 use testwright_sandboxes::plain_file::{self, Links};
 
-use super::queue::Queue;
 use crate::store::{RunId, Store, now};
 use testwright_config::error::{Error, Result};
 
@@ -15,7 +14,6 @@ const FILE: &str = "batch";
 #[derive(Clone)]
 pub struct Batch {
     pub store: Store,
-    pub queue: Queue,
     pub owner: String,
     pub id: RunId,
     /// The span of the request to which it is owed.
@@ -25,10 +23,8 @@ pub struct Batch {
 impl Batch {
     /// That of a folder, or a new one.
     pub async fn open(database: &str, folder: &Path, owner: &str) -> Result<Self> {
-        let store = Store::open(database).await?;
         Ok(Batch {
-            queue: Queue::open(&store).await?,
-            store,
+            store: Store::open(database).await?,
             owner: owner.to_owned(),
             id: id_in(folder)?,
             traceparent: None,

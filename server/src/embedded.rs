@@ -9,17 +9,16 @@ use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
 use super::harnesses::Harnesses;
+use super::heartbeat::Heartbeat;
+use super::jobs::run_jobs;
 use super::machine::Machine;
 use super::probes::Probes;
-use super::queue::Queue;
-use super::registry::WorkerRegistry;
-use super::server::{CHANGES, name};
+use super::server::CHANGES;
 use super::telemetry::Telemetry;
 use super::worker::Worker;
 use crate::store::Store;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_config::stop_signal::stopped;
 
 pub struct Embedded {
     pub api: ApiState,
@@ -40,13 +39,11 @@ impl Embedded {
         let folder = tempfile::tempdir().map_err(|error| Error::io("make a folder", &error))?;
         let own = Store::url_in(folder.path());
         let store = Store::open(database.unwrap_or(&own)).await?;
-        let queue = Queue::open(&store).await?;
         let (stop, signal) = watch::channel(false);
         let (changes, _) = broadcast::channel(CHANGES);
         let telemetry = Telemetry::start()?;
         let runs = folder.path().join("runs");
         let worker = Arc::new(Worker {
-            registry: WorkerRegistry::new(store.clone(), &name(), 1),
             store: store.clone(),
             artifacts: None,
             harnesses: Harnesses::new(&settings, &runs),
@@ -64,7 +61,6 @@ impl Embedded {
             api: ApiState::new(ApiParts {
                 store,
                 artifacts: None,
-                queue,
                 settings,
                 allowed,
                 access: Access::default(),
@@ -82,11 +78,12 @@ impl Embedded {
     /// Works on what is asked for until `served` ends.
     pub async fn serve(self, served: impl Future<Output = Result<()>>) -> Result<()> {
         let stop = self.stop;
-        let (queue, signal) = (self.api.queue.clone(), self.api.stop.clone());
+        let (store, signal) = (self.api.store.clone(), self.api.stop.clone());
         let working = async {
-            match self.worker {
-                Some(worker) => queue.work(&name(), 1, worker, stopped(signal)).await,
-                None => Ok(()),
+            if let Some(worker) = self.worker {
+                // No other process uses its database, so it sends no heartbeats.
+                let heartbeat = Heartbeat::new(store.clone(), 1);
+                run_jobs(&store, worker, &heartbeat, 1, signal).await;
             }
         };
         let serving = async {
@@ -94,7 +91,6 @@ impl Embedded {
             let _ = stop.send(true);
             served
         };
-        let (served, worked) = tokio::join!(serving, working);
-        served.and(worked)
+        tokio::join!(serving, working).0
     }
 }

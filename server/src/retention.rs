@@ -1,4 +1,4 @@
-//! Keeps what a daemon stores within bounds: what has ended by age, messages of the queue and folders of runs that have ended,
+//! Keeps what a daemon stores within bounds: what has ended by age, folders of runs that have ended,
 //! the artifact store by its size, and files in it that are nobody's any more. What environments and sources take on this
 //! machine is bounded where they are made (`build.cache-size`); here it is only measured.
 
@@ -8,8 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::queue::QUEUE;
-use super::registry::WorkerRegistry;
 use super::telemetry::Telemetry;
 use crate::artifacts::{Artifacts, Digest, SharedEnvironment, UNUSED_STAYS};
 use crate::disk_usage;
@@ -23,8 +21,6 @@ const ARTIFACTS: i64 = 100;
 /// Runs and comparisons whose files are looked at in one go, where they are to make room.
 const OLDEST: i64 = 1000;
 const DAY: i64 = 24 * 3_600_000;
-/// For which the queue's messages stay after their end, for whoever looks for the cause of a failure.
-const MESSAGES_STAY: Duration = Duration::from_secs(24 * 3600);
 /// Milliseconds after its end in which the folder of a run stays, for whoever looks for the cause of a failure.
 const FOLDER_STAYS: i64 = 3_600_000;
 /// A folder of a run that the database does not know may be another daemon's; it goes once nothing was written for so long.
@@ -34,7 +30,6 @@ const GONE: &str = ".gone-";
 
 pub struct Retention {
     pub store: Store,
-    pub registry: Arc<WorkerRegistry>,
     pub telemetry: Arc<Telemetry>,
     /// Where the folders of runs are.
     pub runs: PathBuf,
@@ -89,9 +84,6 @@ impl Retention {
                 error = error.with_cause(),
                 "old files were not removed from the artifact store"
             );
-        }
-        if let Err(error) = self.store.remove_messages(QUEUE, MESSAGES_STAY).await {
-            tracing::warn!(error = error.with_cause(), "old messages were not removed");
         }
         if let Some(measured) = self.measure_cache().await {
             self.telemetry.metrics.cache_measured(&measured);
@@ -209,18 +201,10 @@ impl Retention {
             if self.is_over(&run, &folder).await? {
                 let name = folder.file_name().unwrap_or_default().to_string_lossy();
                 let gone = self.runs.join(format!("{GONE}{name}"));
-                // Under another name first: whoever takes the run up again makes a new folder.
-                let renamed = self
-                    .registry
-                    .unless_current(&run, || std::fs::rename(&folder, &gone));
-                match renamed {
-                    Some(Ok(())) => remove(gone).await?,
-                    Some(Err(error)) => {
-                        let what = format!("remove {}", folder.display());
-                        return Err(Error::io(what, &error));
-                    }
-                    None => {}
-                }
+                // Under another name first: no process reads a folder that is half removed.
+                std::fs::rename(&folder, &gone)
+                    .map_err(|error| Error::io(format!("remove {}", folder.display()), &error))?;
+                remove(gone).await?;
             }
         }
         Ok(())

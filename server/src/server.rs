@@ -11,30 +11,28 @@ use tokio::sync::{broadcast, watch};
 use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
-use super::comparison::server_task::ComparisonServer;
+use super::comparison::server_task::{self, ComparisonServer};
 use super::connections::{self, ConnectionLimits};
-use super::github::{self, Connection};
+use super::github::Connection;
+use super::github::tasks::GitHubTasks;
 use super::harnesses::Harnesses;
+use super::heartbeat::Heartbeat;
 use super::http;
+use super::jobs::{JobSource, run_jobs};
 use super::machine::Machine;
 use super::mcp::{McpParts, OpenSessions, SessionLimits};
 use super::pages::ServeOptions;
 use super::probe_http;
 use super::probes::Probes;
-use super::queue::Queue;
-use super::recovery::Recovery;
-use super::registry::WorkerRegistry;
 use super::retention::{Kept, Retention};
 use super::telemetry::Telemetry;
 use super::worker::Worker;
 use crate::artifacts::Artifacts;
-use crate::store::{RunId, Store, now};
+use crate::store::{GitHubTaskKind, Store};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stop_signal, stopped};
 
-/// Before a worker that failed begins again.
-const AGAIN: Duration = Duration::from_secs(2);
 /// From the order to end until the process ends, whatever hangs. Deployments give it 60 seconds and more.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 /// Changes that a slow listener may be behind before it asks the store.
@@ -93,7 +91,6 @@ pub async fn work(
         artifacts.check().await?;
     }
     let store = Store::open(&worker.database).await?;
-    let queue = Queue::open(&store).await?;
     let signal = stop_signal(stop);
     let ending = signal.clone();
     let (changes, _) = broadcast::channel(CHANGES);
@@ -105,10 +102,9 @@ pub async fn work(
         telemetry.clone(),
         machine.clone(),
     );
-    let working = WorkerPool::new(
-        queue,
+    let working = JobPool::new(
+        worker.workers.max(1),
         Worker {
-            registry: WorkerRegistry::new(store.clone(), &name(), worker.workers.max(1)),
             store,
             artifacts: worker.artifacts,
             harnesses: Harnesses::new(&worker.settings, &worker.runs),
@@ -124,20 +120,22 @@ pub async fn work(
     );
     ready(listener.as_ref().map(local_address).transpose()?);
     let probing = probe_http::serve(listener, probes, working.drained());
-    let all = async { tokio::join!(working.until_stopped(), probing).0 };
+    let all = async {
+        tokio::join!(working.until_stopped(), probing);
+    };
     let worked = in_time(all, ending).await;
     telemetry.stop().await;
     worked
 }
 
 /// Runs to the end, unless that takes too long once the process is to end: a sandbox or a disk may hang.
-async fn in_time(all: impl Future<Output = Result<()>>, stop: StopSignal) -> Result<()> {
+async fn in_time<T>(all: impl Future<Output = T>, stop: StopSignal) -> Result<T> {
     let late = async {
         stopped(stop).await;
         tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     };
     tokio::select! {
-        ended = all => ended,
+        ended = all => Ok(ended),
         () = late => {
             let seconds = SHUTDOWN_TIMEOUT.as_secs();
             Err(Error::infrastructure("end in time")
@@ -147,55 +145,34 @@ async fn in_time(all: impl Future<Output = Result<()>>, stop: StopSignal) -> Res
     }
 }
 
-/// The workers of a process.
-struct WorkerPool {
-    queue: Queue,
+/// The jobs of a process.
+struct JobPool {
+    heartbeat: Arc<Heartbeat>,
+    store: Store,
     retention: Retention,
-    worker: Arc<Worker>,
-    /// Left to servers, of which there are few.
-    recovery: Option<Recovery>,
-    /// Says `true` once they have ended.
+    stop: StopSignal,
+    /// Each with its number of slots.
+    sources: Vec<(Arc<dyn JobSource>, usize)>,
+    /// Becomes `true` once all jobs have ended.
     drained: watch::Sender<bool>,
 }
 
-impl WorkerPool {
-    /// A database that fails for a while ends the queue's worker, and not this process. Each has a name of its own.
-    async fn work_again_after_failures(&self, slots: usize) -> Result<()> {
-        let signal = &self.worker.stop;
-        for n in 0_u64.. {
-            let name = format!("{}-{n}", self.worker.registry.name());
-            let (worker, stop) = (self.worker.clone(), stopped(signal.clone()));
-            match self.queue.work(&name, slots, worker, stop).await {
-                Err(error) if !*signal.borrow() => {
-                    tracing::warn!(
-                        error = error.with_cause(),
-                        "the worker failed, and begins again"
-                    );
-                }
-                worked => return worked,
-            }
-            tokio::select! {
-                () = stopped(signal.clone()) => break,
-                () = tokio::time::sleep(AGAIN) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn new(queue: Queue, worker: Worker, kept: Kept) -> Self {
+impl JobPool {
+    fn new(slots: usize, worker: Worker, kept: Kept) -> Self {
+        let store = worker.store.clone();
         let retention = Retention {
-            store: worker.store.clone(),
-            registry: worker.registry.clone(),
+            store: store.clone(),
             telemetry: worker.telemetry.clone(),
             runs: worker.folder.clone(),
             cache: worker.settings.cache.clone(),
             kept,
         };
-        WorkerPool {
-            queue,
+        JobPool {
+            heartbeat: Heartbeat::new(store.clone(), slots),
+            store,
             retention,
-            worker: Arc::new(worker),
-            recovery: None,
+            stop: worker.stop.clone(),
+            sources: vec![(Arc::new(worker), slots)],
             drained: watch::Sender::new(false),
         }
     }
@@ -204,30 +181,24 @@ impl WorkerPool {
         self.drained.subscribe()
     }
 
-    /// Runs that are worked on then are given back.
-    async fn until_stopped(mut self) -> Result<()> {
-        let recovery = self.recovery.take();
-        let (registry, signal) = (self.worker.registry.clone(), self.worker.stop.clone());
-        let working = async {
-            let worked = match registry.slots() {
-                0 => {
-                    stopped(signal.clone()).await;
-                    Ok(())
-                }
-                slots => self.work_again_after_failures(slots).await,
-            };
+    /// Runs jobs until this process must stop. Those that are running then are returned to the queue.
+    async fn until_stopped(self) {
+        let jobs = self.sources.into_iter().map(|(source, slots)| {
+            run_jobs(
+                &self.store,
+                source,
+                &self.heartbeat,
+                slots,
+                self.stop.clone(),
+            )
+        });
+        let jobs = async {
+            futures::future::join_all(jobs).await;
             self.drained.send_replace(true);
-            worked
         };
-        let registered = registry.keep(self.drained.subscribe());
+        let beating = self.heartbeat.run_until(self.drained.subscribe());
         let kept = self.retention.keep(self.drained.subscribe());
-        let recovered = async {
-            if let Some(recovery) = recovery {
-                recovery.keep(self.drained.subscribe()).await;
-            }
-        };
-        let (worked, (), (), ()) = tokio::join!(working, registered, kept, recovered);
-        worked
+        tokio::join!(jobs, beating, kept);
     }
 }
 
@@ -241,17 +212,11 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
     address.map_err(|error| Error::io("tell the address", &error))
 }
 
-/// That of a worker: no other process has it.
-pub fn name() -> String {
-    format!("{}-{}", std::process::id(), RunId::new(now()))
-}
-
 pub struct Server {
     listener: TcpListener,
     metrics: Option<TcpListener>,
     settings: ServerSettings,
     store: Store,
-    queue: Queue,
     github: Option<Connection>,
 }
 
@@ -261,7 +226,6 @@ impl Server {
         let github = Connection::new(&settings.settings)?;
         settings.artifacts.check().await?;
         let store = Store::open(&settings.database).await?;
-        let queue = Queue::open(&store).await?;
         let listener = probe_http::bind(settings.listen, "--listen").await?;
         let metrics = match settings.metrics {
             Some(address) => Some(probe_http::bind(address, "--metrics").await?),
@@ -272,7 +236,6 @@ impl Server {
             metrics,
             settings,
             store,
-            queue,
             github,
         })
     }
@@ -319,10 +282,8 @@ impl Server {
         let (changes, _) = broadcast::channel(CHANGES);
         let telemetry = Telemetry::start()?;
         let options = self.options()?;
-        let registry = WorkerRegistry::new(self.store.clone(), &name(), self.settings.workers);
         let machine = machine(&self.settings.settings, &self.settings.runs);
         let worker = Worker {
-            registry,
             store: self.store.clone(),
             artifacts: Some(self.settings.artifacts.clone()),
             harnesses: Harnesses::new(&self.settings.settings, &self.settings.runs),
@@ -335,10 +296,10 @@ impl Server {
         };
         let comparisons = ComparisonServer {
             store: self.store.clone(),
-            queue: self.queue.clone(),
             settings: self.settings.settings.clone(),
             artifacts: self.settings.artifacts.clone(),
             folder: worker.folder.clone(),
+            stop: signal.clone(),
         };
         let probes = Probes::new(
             self.store.clone(),
@@ -349,7 +310,6 @@ impl Server {
         let state = ApiState::new(ApiParts {
             store: self.store,
             artifacts: Some(self.settings.artifacts.clone()),
-            queue: self.queue.clone(),
             settings: self.settings.settings,
             allowed: self.settings.allowed,
             access: self.settings.access,
@@ -365,35 +325,31 @@ impl Server {
             sessions: sessions.clone(),
         };
         let router = http::router(Arc::new(parts), github.clone(), options);
-        let recovery = Recovery::new(worker.store.clone(), self.queue.clone());
         let kept = Kept {
             days: self.settings.keep_runs,
             artifacts: Some(self.settings.artifacts),
             artifact_bytes: self.settings.artifact_bytes,
         };
-        let working = WorkerPool {
-            recovery: Some(recovery),
-            ..WorkerPool::new(self.queue, worker, kept)
-        };
+        let mut working = JobPool::new(self.settings.workers, worker, kept);
+        working
+            .sources
+            .push((Arc::new(comparisons), server_task::SLOTS));
+        if let Some(github) = github {
+            for kind in [GitHubTaskKind::Answer, GitHubTaskKind::Confirm] {
+                let (github, stop) = (github.clone(), signal.clone());
+                let tasks = GitHubTasks { github, kind, stop };
+                working.sources.push((Arc::new(tasks), 1));
+            }
+        }
         // Served until the runs are given back: who looks sees it, and probes hear that this process takes no more.
         let drained = stopped(working.drained());
         let limits = ConnectionLimits::new(self.settings.connections);
         let serving = connections::serve(self.listener, router, limits, drained);
         let probing = probe_http::serve(self.metrics, probes, working.drained());
-        let answering = github::tasks::work(github, signal.clone());
-        // Its files and reports take time that nobody else is to wait for.
-        let runtime = tokio::runtime::Handle::current();
-        let stop = signal.clone();
-        let comparing = tokio::task::spawn_blocking(move || {
-            runtime.block_on(comparisons.serve(stop));
-        });
         let working = working.until_stopped();
         let all = async {
-            let ((), (), worked, (), compared) =
-                tokio::join!(serving, probing, working, answering, comparing);
+            tokio::join!(serving, probing, working);
             sessions.close_all().await;
-            compared.map_err(|error| Error::infrastructure("see to comparisons").cause(error))?;
-            worked
         };
         let worked = in_time(all, signal).await;
         telemetry.stop().await;

@@ -11,7 +11,6 @@ use crate::access::Access;
 use crate::allow_list::AllowList;
 use crate::artifacts::Artifacts;
 use crate::probes::Probes;
-use crate::queue::Queue;
 use crate::store::{RunId, Store};
 use crate::telemetry::Telemetry;
 
@@ -23,7 +22,6 @@ pub struct ApiParts {
     pub store: Store,
     /// Store of the files of runs, if they are kept.
     pub artifacts: Option<Artifacts>,
-    pub queue: Queue,
     pub settings: Settings,
     pub allowed: AllowList,
     pub access: Access,

@@ -4,7 +4,6 @@ mod ending;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use testwright_sandboxes::Shortage;
 use tokio::runtime::Handle;
@@ -17,11 +16,10 @@ use super::attempt;
 use super::comparison::CellRequest;
 use super::grading::work::GradingWork;
 use super::harnesses::Harnesses;
+use super::jobs::JobSource;
 use super::machine::Machine;
 use super::matrix::work::MatrixWork;
 use super::prepared_cell::PreparedCell;
-use super::queue::{Consumer, Ticket};
-use super::registry::WorkerRegistry;
 use super::request::RunRequest;
 use super::run_files::{RunFiles, build_log};
 use super::store_sink::{LastEvent, StoreSink};
@@ -44,9 +42,6 @@ use testwright_models::ModelName;
 use testwright_models::price::Prices;
 use testwright_models::quota::Quota;
 
-/// How often is asked whether a run is to end.
-const CANCEL_POLL: Duration = Duration::from_secs(1);
-
 pub struct Worker {
     pub store: Store,
     /// Where the files of runs are kept, if they are.
@@ -58,67 +53,49 @@ pub struct Worker {
     pub changes: broadcast::Sender<RunId>,
     /// This process is to end: runs are given back.
     pub stop: StopSignal,
-    pub registry: Arc<WorkerRegistry>,
     pub telemetry: Arc<Telemetry>,
     pub harnesses: Harnesses,
     /// Work that meets a shortage goes back to the queue; `None`: it ends.
     pub machine: Option<Arc<Machine>>,
 }
 
-/// How long a worker with a ticket waits before it looks again for work that waits for its time.
-const DELAYED_POLL: Duration = Duration::from_secs(2);
-
 #[async_trait::async_trait]
-impl Consumer for Worker {
-    async fn consume(&self, ticket: &Ticket) -> Result<()> {
-        let Some(taken) = self.take(ticket).await? else {
-            return Ok(());
-        };
-        let _current = self.registry.work_on(&taken);
+impl JobSource for Worker {
+    /// Claims what comes next, once this machine may work.
+    async fn claim(&self, worker: &str) -> Result<Option<Attempt>> {
+        if let Some(machine) = &self.machine
+            && !machine.rest(&self.stop).await
+        {
+            return Ok(None);
+        }
+        self.store.take(worker).await
+    }
+
+    async fn run(&self, taken: &Attempt) -> Result<()> {
         match taken.kind {
-            WorkKind::Run => self.work_on_run(&taken).await,
+            WorkKind::Run => self.work_on_run(taken).await,
             WorkKind::Matrix => {
                 let work = MatrixWork {
                     store: &self.store,
                     settings: &self.settings,
-                    folder: self.folder_of(&taken),
+                    folder: self.folder_of(taken),
                 };
-                self.complete(&taken, work.work(&taken)).await
+                self.complete(taken, work.work(taken)).await
             }
-            WorkKind::Grading => {
+            // `Store::take` claims no other kind.
+            WorkKind::Grading | WorkKind::Comparison | WorkKind::GitHubTask => {
                 let work = GradingWork {
                     store: &self.store,
                     harnesses: &self.harnesses,
-                    folder: self.folder_of(&taken),
+                    folder: self.folder_of(taken),
                 };
-                self.complete(&taken, work.work(&taken)).await
+                self.complete(taken, work.work(taken)).await
             }
         }
     }
 }
 
 impl Worker {
-    /// Takes what comes next, once this machine may work and something that waits may be taken.
-    async fn take(&self, ticket: &Ticket) -> Result<Option<Attempt>> {
-        loop {
-            if let Some(machine) = &self.machine
-                && !machine.rest(&self.stop).await
-            {
-                return Err(Error::interrupted("take work: the process is to end"));
-            }
-            if let Some(taken) = self.store.take(&ticket.id).await? {
-                return Ok(Some(taken));
-            }
-            let Some(left) = self.store.next_work_in().await? else {
-                return Ok(None);
-            };
-            tokio::select! {
-                () = tokio::time::sleep(left.min(DELAYED_POLL)) => {}
-                () = stopped(self.stop.clone()) => {}
-            }
-        }
-    }
-
     /// Returns an attempt that failed to the queue, if the machine is to blame; `false`: it ends as it did.
     async fn returned(
         &self,
@@ -169,27 +146,24 @@ impl Worker {
         }
     }
 
-    /// Of work that is no run. An error gives it back to the queue.
+    /// Runs a matrix or a grading, and stores its end.
     async fn complete(
         &self,
         taken: &Attempt,
         work: impl Future<Output = Result<attempt::Ending>>,
     ) -> Result<()> {
         let ending = attempt::attempt(&self.store, taken, self.stop.clone(), work).await;
-        let completed = match ending.failure() {
-            Some(message) if self.returned(taken, ending.shortage(), message).await? => {
-                Err(attempt::given_back(taken))
-            }
+        // What matters of its logs is in the results.
+        let _ = std::fs::remove_dir_all(self.folder_of(taken));
+        match ending.failure() {
+            Some(message) if self.returned(taken, ending.shortage(), message).await? => Ok(()),
             failure => {
                 if failure.is_none() {
                     self.is_well();
                 }
                 attempt::end(&self.store, taken, ending).await
             }
-        };
-        // What matters of its logs is in the results.
-        let _ = std::fs::remove_dir_all(self.folder_of(taken));
-        completed
+        }
     }
 
     async fn work_on_run(&self, taken: &Attempt) -> Result<()> {
@@ -205,7 +179,7 @@ impl Worker {
         let Some(ending) = ending else {
             observer.ended(RunStatus::Queued);
             self.tell(&taken.id);
-            return Err(Error::interrupted("end the run: it is given back"));
+            return Ok(());
         };
         if ending.failure().is_none() {
             self.is_well();
@@ -218,10 +192,7 @@ impl Worker {
             observer.ended(status);
         }
         self.tell(&taken.id);
-        match ended.is_some_and(|status| !status.has_ended()) {
-            true => Err(Error::interrupted("end the run: it is given back")),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Uploads the files of a run that has ended. If that fails, the run goes back to the queue (`None`) or ends as
@@ -458,16 +429,9 @@ async fn watch_for_end(
     process: StopSignal,
     stop: watch::Sender<bool>,
 ) {
-    loop {
-        tokio::select! {
-            () = stopped(process.clone()) => break,
-            () = tokio::time::sleep(CANCEL_POLL) => {
-                // A database that does not answer now is asked again.
-                if let Ok(false) = store.is_wanted(&taken).await {
-                    break;
-                }
-            }
-        }
+    tokio::select! {
+        () = stopped(process) => {}
+        () = attempt::unwanted(&store, &taken) => {}
     }
     let _ = stop.send(true);
     // The receivers are told before the sender goes.

@@ -17,7 +17,7 @@ use crate::authentication::Caller;
 use crate::comparison::request::ComparisonRequest;
 use crate::fields::shortened;
 use crate::store::{
-    AskedComparison, ComparisonFilter, NewComparison, RunId, RunStatus, StoredComparison,
+    AskedComparison, ComparisonFilter, NewComparison, RunId, RunStatus, StoredComparison, WorkKind,
     WorkStatus, now, timestamp,
 };
 use testwright_config::error::Error;
@@ -293,7 +293,11 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Compa
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
-    if !state.store.requeue_comparison(&stored.id).await? {
+    if !state
+        .store
+        .requeue(WorkKind::Comparison, &stored.id)
+        .await?
+    {
         let detail = format!("the comparison is {}", stored.status.as_str());
         return Err(Problem::new(StatusCode::CONFLICT, detail).hint(
             "one that the server was asked for goes on where it is cancelled or ended as infrastructure; \

@@ -115,10 +115,6 @@ pub async fn add(
     if !is_new && stored.request != new.request {
         return Err(idempotency::of_another_request());
     }
-    // The process may have ended before it was queued; a ticket too many does no harm.
-    if stored.status == WorkStatus::Queued {
-        state.queue.wake_a_worker().await;
-    }
     Ok((stored, is_new))
 }
 
@@ -235,13 +231,12 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
     let work = stored.id.work();
-    // One that waits may have been left so by a retry that was cut short; a ticket too many does no harm.
+    // A retry of one that waits changes nothing.
     if stored.status != WorkStatus::Queued && !state.store.requeue(WorkKind::Matrix, work).await? {
         let detail = format!("the matrix is {}", stored.status.as_str());
         return Err(Problem::new(StatusCode::CONFLICT, detail)
             .hint("only a matrix that is cancelled or ended as infrastructure goes on"));
     }
-    state.queue.wake_a_worker().await;
     find(state, id).await
 }
 

@@ -173,10 +173,6 @@ pub async fn add(
     if !is_new && run.request != new.request {
         return Err(idempotency::of_another_request());
     }
-    // Pushed again where it waits: the process may have ended in between, and twice does no harm.
-    if run.status == RunStatus::Queued {
-        state.queue.wake_a_worker().await;
-    }
     Ok((run, is_new))
 }
 
@@ -260,13 +256,12 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
 /// The run, which waits again.
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
-    // One that waits may have been left so by a retry that was cut short; a ticket too many does no harm.
+    // A retry of one that waits changes nothing.
     if run.status != RunStatus::Queued && !state.store.requeue(WorkKind::Run, &run.id).await? {
         let detail = format!("the run is {}", run.status.as_str());
         return Err(Problem::new(StatusCode::CONFLICT, detail)
             .hint("only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one"));
     }
-    state.queue.wake_a_worker().await;
     let _ = state.changes.send(run.id);
     find(state, id).await
 }

@@ -5,8 +5,7 @@ use axum::extract::State;
 use serde::Serialize;
 
 use super::{Api, ApiResult, ApiState};
-use crate::registry::DEAD_AFTER;
-use crate::store::{RunStatus, StoredWorker, now, timestamp};
+use crate::store::{RunStatus, StoredWorker, timestamp};
 
 /// A process that works on runs.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -29,18 +28,19 @@ pub struct Worker {
 }
 
 impl Worker {
-    fn of(worker: StoredWorker, now: i64) -> Self {
+    fn of(worker: StoredWorker) -> Self {
+        let process = worker.process;
         let time = |milliseconds| timestamp(milliseconds).to_string();
         Worker {
-            alive: now - worker.last_seen <= DEAD_AFTER,
-            started_at: time(worker.started_at),
+            alive: worker.is_alive,
+            started_at: time(process.started_at),
             last_seen: time(worker.last_seen),
             runs: worker.runs.iter().map(ToString::to_string).collect(),
-            tasks: worker.tasks.len(),
-            name: worker.name,
-            host: worker.host,
-            version: worker.version,
-            slots: worker.slots,
+            tasks: worker.tasks,
+            name: process.name,
+            host: process.host,
+            version: process.version,
+            slots: process.slots,
         }
     }
 }
@@ -73,10 +73,8 @@ pub async fn read(state: &ApiState) -> ApiResult<Workers> {
         state.store.workers().await?,
         state.store.queue_state().await?,
     );
-    let now = now();
-    let workers = workers.into_iter().map(|worker| Worker::of(worker, now));
     Ok(Workers {
-        workers: workers.collect(),
+        workers: workers.into_iter().map(Worker::of).collect(),
         queue: Queue {
             queued: queue.count(RunStatus::Queued),
             running: queue.count(RunStatus::Running),

@@ -166,18 +166,15 @@ impl StoreRuns {
             batch: self.batch.id.to_string(),
             traceparent: self.batch.traceparent.clone(),
         };
-        let Batch { store, queue, .. } = &self.batch;
+        let store = &self.batch.store;
         let (run, _) = store.add_run(&new).await?;
         let may_be_retried = run.status.may_be_retried();
         if may_be_retried && run.request != new.request {
             // What was wrong may have been what was asked for.
             store.set_request(&run.id, &new.request).await?;
         }
-        // Whoever asked before may have ended before it was queued; a ticket too many does no harm.
-        if run.status == RunStatus::Queued
-            || (may_be_retried && store.requeue(WorkKind::Run, &run.id).await?)
-        {
-            queue.wake_a_worker().await;
+        if may_be_retried {
+            store.requeue(WorkKind::Run, &run.id).await?;
         }
         Ok(run)
     }

@@ -11,20 +11,20 @@ use flate2::write::GzEncoder;
 
 use crate::artifacts::Artifacts;
 use crate::run_files::{artifact, files};
-use crate::store::{ComparisonClaim, Store};
+use crate::store::{Attempt, Store};
 use testwright_comparisons::compare::{GRADING, PREDICTIONS};
 use testwright_config::error::{Error, Result};
 
 pub struct ComparisonFiles<'a> {
     pub store: &'a Store,
     pub artifacts: &'a Artifacts,
-    pub claim: &'a ComparisonClaim,
+    pub taken: &'a Attempt,
 }
 
 impl ComparisonFiles<'_> {
     pub async fn keep(&self, folder: &Path) {
         if let Err(error) = self.try_keep(folder).await {
-            let (id, error) = (self.claim.id.as_str(), error.with_cause());
+            let (id, error) = (self.taken.id.as_str(), error.with_cause());
             tracing::warn!(id, error, "files of a comparison were not kept");
         }
     }
@@ -38,9 +38,7 @@ impl ComparisonFiles<'_> {
         for (name, path) in files(folder)? {
             let blob = self.artifacts.put_file(&path).await?;
             let artifact = artifact(name, &blob);
-            self.store
-                .put_comparison_artifact(self.claim, &artifact)
-                .await?;
+            self.store.put_artifact(self.taken, &artifact).await?;
         }
         Ok(())
     }

@@ -3,10 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
 use testwright_evals::harness;
 
 use super::files::ComparisonFiles;
@@ -14,105 +11,75 @@ use super::request::{ComparisonRequest, PreparedComparison};
 use super::{CellSettings, ModelSettings, StoreRuns};
 use crate::artifacts::Artifacts;
 use crate::artifacts::shared_environments;
+use crate::attempt::{self, Ending};
 use crate::batch::Batch;
 use crate::grading::remote::StoreGradings;
-use crate::queue::Queue;
-use crate::store::{ComparisonClaim, Store, WorkStatus, now};
+use crate::jobs::JobSource;
+use crate::store::{Attempt, Store};
 use testwright_comparisons::compare::report;
 use testwright_comparisons::compare::{
     GRADING, REMOTE_RUNS, Schedule, Step, StepListener, Summary,
 };
 use testwright_comparisons::compare::{RunStatus, prediction_sets, write_predictions};
 use testwright_comparisons::grading::{GradingListener, GradingOptions, GradingRun};
-use testwright_config::error::{Error, Kind, Result};
+use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_config::stop_signal::{StopSignal, stopped};
+use testwright_config::stop_signal::StopSignal;
 
-/// How often is asked for comparisons that no server has.
-const POLL: Duration = Duration::from_secs(1);
-/// How often a server says that it still has one.
-const RENEWAL: Duration = Duration::from_secs(3);
-/// Milliseconds: a server that says nothing for so long is dead.
-const LEASE: i64 = 15_000;
-/// Before a comparison is tried again that failed because the machine lacks something.
-const SHORTAGE_DELAY: Duration = Duration::from_secs(30);
-/// Comparisons that a server sees to at one time: others wait.
-const AT_ONCE: usize = 4;
+/// Comparisons that a server runs at a time.
+pub const SLOTS: usize = 4;
 
+#[derive(Clone)]
 pub struct ComparisonServer {
     pub store: Store,
-    pub queue: Queue,
     pub settings: Settings,
     /// Where their files are kept.
     pub artifacts: Artifacts,
     /// Where their folders are while they go on.
     pub folder: PathBuf,
+    /// This process must stop: comparisons are returned to the queue.
+    pub stop: StopSignal,
+}
+
+#[async_trait::async_trait]
+impl JobSource for ComparisonServer {
+    async fn claim(&self, worker: &str) -> Result<Option<Attempt>> {
+        self.store.claim_comparison(worker).await
+    }
+
+    async fn run(&self, taken: &Attempt) -> Result<()> {
+        // Its files and reports would block other tasks.
+        let (server, taken) = (self.clone(), taken.clone());
+        let runtime = tokio::runtime::Handle::current();
+        let run = tokio::task::spawn_blocking(move || runtime.block_on(server.run_one(&taken)));
+        run.await
+            .map_err(|error| Error::infrastructure("run the comparison").cause(error))?
+    }
 }
 
 impl ComparisonServer {
-    /// Sees to comparisons until `stop` ends; those that go on then are given back.
-    pub async fn serve(&self, stop: StopSignal) {
-        let mut going_on = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                () = stopped(stop.clone()) => break,
-                Some(()) = going_on.next() => {}
-                () = tokio::time::sleep(POLL), if going_on.len() < AT_ONCE => {
-                    match self.store.claim_comparison(now() + LEASE).await {
-                        Ok(Some(claim)) => going_on.push(self.see_to(claim, stop.clone())),
-                        Ok(None) => {}
-                        Err(error) => {
-                            tracing::warn!(error = error.with_cause(), "comparisons were not looked for");
-                        }
-                    }
-                }
-            }
-        }
-        while going_on.next().await.is_some() {}
-    }
-
-    async fn see_to(&self, claim: ComparisonClaim, stop: StopSignal) {
-        tracing::info!(
-            id = claim.id.as_str(),
-            attempt = claim.attempt,
-            "a comparison goes on"
-        );
-        let folder = self.folder.join(format!("{}.{}", claim.id, claim.attempt));
-        let (status, message) = tokio::select! {
-            ended = async { ending(self.compare(&claim, &folder).await).await } => ended,
-            () = self.lost(&claim) => (WorkStatus::Cancelled, None),
-            () = stopped(stop) => (WorkStatus::Queued, None),
-        };
-        let message = message.as_deref();
-        if let Err(error) = self
-            .store
-            .end_comparison_claim(&claim, status, message)
-            .await
-        {
-            // Whoever finds the claim out of date goes on with it.
-            tracing::warn!(
-                error = error.with_cause(),
-                "the end of a comparison was not stored"
-            );
-        }
+    async fn run_one(&self, taken: &Attempt) -> Result<()> {
+        let folder = self.folder.join(format!("{}.{}", taken.id, taken.number));
+        let compare = self.compare(taken, &folder);
+        let ending = attempt::attempt(&self.store, taken, self.stop.clone(), compare).await;
         let _ = std::fs::remove_dir_all(&folder);
-    }
-
-    /// Keeps the claim, and ends where it is this server's no more.
-    async fn lost(&self, claim: &ComparisonClaim) {
-        loop {
-            tokio::time::sleep(RENEWAL).await;
-            // A database that does not answer now is asked again.
-            let extended = self.store.extend_comparison_claim(claim, now() + LEASE);
-            if let Ok(false) = extended.await {
-                return;
+        match ending.failure() {
+            Some(message) if ending.shortage().is_some() => {
+                tracing::warn!(error = message, "a comparison is tried again in a while");
+                let returned = self.store.return_to_queue(taken, message, true);
+                returned.await.map(drop)
             }
+            _ => attempt::end(&self.store, taken, ending).await,
         }
     }
 
-    /// From the request to the report; the answer says what was not made.
-    async fn compare(&self, claim: &ComparisonClaim, folder: &Path) -> Result<Option<String>> {
-        let request: ComparisonRequest = serde_json::from_str(&claim.request)
+    /// From the request to the report.
+    async fn compare(&self, taken: &Attempt, folder: &Path) -> Result<Ending> {
+        let comparison = self.store.comparison(&taken.id).await?;
+        let comparison = comparison
+            .ok_or_else(|| Error::infrastructure("read the comparison").cause("it was removed"))?;
+        let text = comparison.request.as_deref().unwrap_or_default();
+        let request: ComparisonRequest = serde_json::from_str(text)
             .map_err(|error| Error::infrastructure("read what is to be compared").cause(error))?;
         let prepared = request.prepare(&self.settings)?;
         let PreparedComparison {
@@ -124,10 +91,9 @@ impl ComparisonServer {
         plan.write(folder)?;
         let batch = Batch {
             store: self.store.clone(),
-            queue: self.queue.clone(),
-            owner: claim.owner.clone(),
-            id: claim.id.clone(),
-            traceparent: claim.traceparent.clone(),
+            owner: comparison.owner,
+            id: taken.id.clone(),
+            traceparent: comparison.traceparent,
         };
         let grading = GradingRun {
             options: GradingOptions {
@@ -143,7 +109,7 @@ impl ComparisonServer {
         };
         let runs = StoreRuns {
             batch: batch.clone(),
-            max_dollars: claim.max_dollars,
+            max_dollars: comparison.max_dollars,
             shared: CellSettings {
                 limits: plan.limits.clone(),
                 repositories: request.repositories().to_owned(),
@@ -163,7 +129,7 @@ impl ComparisonServer {
             settings,
             harness: &harness,
             folder,
-            max_dollars: claim.max_dollars,
+            max_dollars: comparison.max_dollars,
             workers: 1,
             runs_at_once: REMOTE_RUNS,
             recording: None,
@@ -185,26 +151,12 @@ impl ComparisonServer {
         let files = ComparisonFiles {
             store: &self.store,
             artifacts: &self.artifacts,
-            claim,
+            taken,
         };
         files.keep(folder).await;
-        Ok(not_made(&summary))
-    }
-}
-
-async fn ending(compared: Result<Option<String>>) -> (WorkStatus, Option<String>) {
-    match compared {
-        Err(error) if error.kind.shortage().is_some() => {
-            let message = error.with_cause();
-            tracing::warn!(error = message, "a comparison is tried again in a while");
-            tokio::time::sleep(SHORTAGE_DELAY).await;
-            (WorkStatus::Queued, Some(message))
-        }
-        Ok(None) => (WorkStatus::Done, None),
-        Ok(Some(why)) => (WorkStatus::Infrastructure, Some(why)),
-        // This process, or the comparison, is to end: which of both is in the store.
-        Err(error) if error.kind == Kind::Interrupted => (WorkStatus::Queued, None),
-        Err(error) => (WorkStatus::Infrastructure, Some(error.with_cause())),
+        Ok(Ending::of_failures(
+            not_made(&summary).into_iter().collect(),
+        ))
     }
 }
 

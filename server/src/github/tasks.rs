@@ -1,26 +1,19 @@
 //! Works on what was delivered, beside the server: answers, and confirmations on their own, since those take longer.
 //!
-//! A task is taken for a while, and for longer as long as it is worked on: one whose server dies is taken again by another,
-//! or by the same one when it is back.
+//! A task is a job of the server: if the server dies, another one claims it, or the same one when it is back.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures::FutureExt as _;
 
 use super::task_end::{TaskEnd, TaskError};
 use super::{GitHub, answer, confirmation};
-use crate::store::{GitHubTask, GitHubTaskKind, now};
+use crate::attempt;
+use crate::jobs::JobSource;
+use crate::store::{Attempt, GitHubTask, GitHubTaskKind, WorkStatus, now};
 use testwright_config::error::Result;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
-/// How often is looked for what is due.
-const POLL: Duration = Duration::from_secs(1);
-/// After the database did not answer.
-const PAUSE: Duration = Duration::from_secs(10);
-/// Milliseconds for which a task is taken, and how often that is made longer.
-const CLAIM: i64 = 20_000;
-const RENEWAL: Duration = Duration::from_secs(5);
 /// Failures after which a task is given up.
 const MOST_FAILURES: i64 = 8;
 /// The same for a confirmation, which builds environments.
@@ -30,83 +23,40 @@ const LONGEST_WAIT: i64 = 3 * 24 * 3_600_000;
 /// Milliseconds after the first failure; twice as many after each further one, up to the second number.
 const BACKOFF: (i64, i64) = (2_000, 600_000);
 
-/// Works until `stop` says so.
-pub async fn work(github: Option<GitHub>, stop: StopSignal) {
-    let Some(github) = github else { return };
-    tokio::join!(
-        work_on(&github, GitHubTaskKind::Answer, stop.clone()),
-        work_on(&github, GitHubTaskKind::Confirm, stop)
-    );
+/// The tasks of one kind, as jobs of this server.
+pub struct GitHubTasks {
+    pub github: GitHub,
+    pub kind: GitHubTaskKind,
+    /// This process must stop: tasks are returned to the queue.
+    pub stop: StopSignal,
 }
 
-async fn work_on(github: &GitHub, kind: GitHubTaskKind, stop: StopSignal) {
-    while !*stop.borrow() {
-        let pause = match github
-            .api
-            .store
-            .claim_github_task(kind, now() + CLAIM)
-            .await
-        {
-            Ok(Some(task)) => match take(github, kind, &task, stop.clone()).await {
-                Ok(()) => continue,
-                Err(error) => failed(&error),
-            },
-            Ok(None) => POLL,
-            Err(error) => failed(&error),
-        };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stopped(stop.clone()) => {}
-        }
+#[async_trait::async_trait]
+impl JobSource for GitHubTasks {
+    async fn claim(&self, worker: &str) -> Result<Option<Attempt>> {
+        let store = &self.github.api.store;
+        store.claim_github_task(self.kind, worker).await
     }
-}
 
-fn failed(error: &testwright_config::error::Error) -> Duration {
-    tracing::error!(
-        error = error.with_cause(),
-        "a task of GitHub's was not stored"
-    );
-    PAUSE
-}
-
-/// Works on a task. It is given back where this process ends.
-async fn take(
-    github: &GitHub,
-    kind: GitHubTaskKind,
-    task: &GitHubTask,
-    stop: StopSignal,
-) -> Result<()> {
-    let work = async {
-        match kind {
-            GitHubTaskKind::Answer => answer::work(github, task).boxed().await,
-            GitHubTaskKind::Confirm => confirmation::work(github, task).boxed().await,
-        }
-    };
-    // A defect ends the task and not the server.
-    let work = AssertUnwindSafe(work).catch_unwind();
-    let ended = tokio::select! {
-        ended = work => ended.unwrap_or_else(|_| Err(TaskError::Temporary("a defect of testwright".to_owned()))),
-        // What it has done until now, the other finds.
-        () = keep_claim(github, task) => return Ok(()),
-        () = stopped(stop) => Ok(TaskEnd::Wait(now())),
-    };
-    settle(github, kind, task, ended).await
-}
-
-/// Ends where another server has taken the task.
-async fn keep_claim(github: &GitHub, task: &GitHubTask) {
-    loop {
-        tokio::time::sleep(RENEWAL).await;
-        match github
-            .api
-            .store
-            .extend_github_claim(task, now() + CLAIM)
-            .await
-        {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => drop(failed(&error)),
-        }
+    async fn run(&self, taken: &Attempt) -> Result<()> {
+        let (github, store) = (&self.github, &self.github.api.store);
+        let Some(task) = store.github_task(taken.id.as_str()).await? else {
+            return Ok(());
+        };
+        let work = async {
+            match self.kind {
+                GitHubTaskKind::Answer => answer::work(github, &task).boxed().await,
+                GitHubTaskKind::Confirm => confirmation::work(github, &task).boxed().await,
+            }
+        };
+        // A bug counts as a failure of the task.
+        let work = AssertUnwindSafe(work).catch_unwind();
+        let ended = tokio::select! {
+            ended = work => ended.unwrap_or_else(|_| Err(TaskError::Temporary("internal error in testwright".to_owned()))),
+            () = attempt::unwanted(store, taken) => return Ok(()),
+            () = stopped(self.stop.clone()) => Ok(TaskEnd::Wait(now())),
+        };
+        settle(github, self.kind, &task, taken, ended).await
     }
 }
 
@@ -114,6 +64,7 @@ async fn settle(
     github: &GitHub,
     kind: GitHubTaskKind,
     task: &GitHubTask,
+    taken: &Attempt,
     ended: std::result::Result<TaskEnd, TaskError>,
 ) -> Result<()> {
     let store = &github.api.store;
@@ -121,12 +72,12 @@ async fn settle(
     let given_up = match ended {
         Ok(TaskEnd::Done(note)) => {
             tracing::info!(repository, issue, note, "a task of GitHub's is done");
-            return store.end_github_task(task, true, &note).await;
+            return store.end_work(taken, WorkStatus::Done, Some(&note)).await;
         }
-        Ok(TaskEnd::Wait(until)) => return store.postpone_github_task(task, until, None).await,
+        Ok(TaskEnd::Wait(until)) => return store.postpone_github_task(taken, until, None).await,
         Err(TaskError::Later(at)) if at < task.created_at + LONGEST_WAIT => {
             tracing::info!(repository, issue, at, "GitHub wants to be asked later");
-            return store.postpone_github_task(task, at, None).await;
+            return store.postpone_github_task(taken, at, None).await;
         }
         Err(TaskError::Temporary(why)) if may_fail_again(kind, task) => {
             tracing::warn!(
@@ -136,7 +87,7 @@ async fn settle(
                 "a task of GitHub's failed, and is tried again"
             );
             let at = now() + backoff(task.failures);
-            return store.postpone_github_task(task, at, Some(&why)).await;
+            return store.postpone_github_task(taken, at, Some(&why)).await;
         }
         Err(TaskError::Later(_)) => "GitHub wanted to be asked later for days".to_owned(),
         Err(TaskError::Temporary(why) | TaskError::Permanent(why)) => why,
@@ -152,7 +103,8 @@ async fn settle(
     {
         tracing::error!(repository, issue, ?error, "nor was that posted");
     }
-    store.end_github_task(task, false, &given_up).await
+    let status = WorkStatus::Infrastructure;
+    store.end_work(taken, status, Some(&given_up)).await
 }
 
 fn may_fail_again(kind: GitHubTaskKind, task: &GitHubTask) -> bool {

@@ -44,11 +44,7 @@ impl StoreGradings {
     /// The grading of a job, which waits, goes on, or has results.
     async fn ask(&self, harness: &Harness, job: &Job<'_>) -> Result<RunId> {
         let Batch {
-            store,
-            queue,
-            owner,
-            id,
-            ..
+            store, owner, id, ..
         } = &self.batch;
         let predictions = job.predictions.iter();
         let keys = predictions.map(|&prediction| grading_key(harness, job.instance, prediction));
@@ -72,12 +68,8 @@ impl StoreGradings {
             idempotency_key: format!("{id}/{}/{digest}", job.instance.instance_id),
         };
         let grading = store.add_grading(&new).await?;
-        // Whoever asked before may have ended before it was queued; a ticket too many does no harm.
-        if grading.status == WorkStatus::Queued
-            || (grading.status.may_be_retried()
-                && store.requeue(WorkKind::Grading, &grading.id).await?)
-        {
-            queue.wake_a_worker().await;
+        if grading.status.may_be_retried() {
+            store.requeue(WorkKind::Grading, &grading.id).await?;
         }
         Ok(grading.id)
     }

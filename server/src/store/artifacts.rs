@@ -3,7 +3,6 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::comparisons::ComparisonClaim;
 use super::runs::RunId;
 use super::work::Attempt;
 use super::{Store, failure};
@@ -32,31 +31,11 @@ pub(super) const MARK_REMOVED: &str = "INSERT INTO removed_artifacts (digest) SE
      ON CONFLICT (digest) DO NOTHING";
 
 impl Store {
-    /// Adds a file that came of the attempt that a worker makes, in place of one of that name. It is refused where another
-    /// worker has taken the run since.
+    /// Adds a file that came of an attempt at a run or a comparison, in place of one of that name.
+    ///
+    /// # Errors
+    /// If another process has claimed the job since.
     pub async fn put_artifact(&self, taken: &Attempt, artifact: &StoredArtifact) -> Result<()> {
-        let table = taken.kind.table();
-        self.put_artifact_of(table, &taken.id, taken.number, artifact)
-            .await
-    }
-
-    /// The same of a comparison, by the server that has it.
-    pub async fn put_comparison_artifact(
-        &self,
-        claim: &ComparisonClaim,
-        artifact: &StoredArtifact,
-    ) -> Result<()> {
-        self.put_artifact_of("comparisons", &claim.id, claim.attempt, artifact)
-            .await
-    }
-
-    async fn put_artifact_of(
-        &self,
-        table: &'static str,
-        id: &RunId,
-        attempt: i64,
-        artifact: &StoredArtifact,
-    ) -> Result<()> {
         let what = "store that there is a file";
         let failed = |error: sqlx::Error| failure(what, &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
@@ -64,19 +43,20 @@ impl Store {
             "INSERT INTO removed_artifacts (digest) SELECT digest FROM artifacts WHERE run = $1 AND name = $2 AND digest <> $3 \
              ON CONFLICT (digest) DO NOTHING",
         )
-        .bind(id.as_str())
+        .bind(taken.id.as_str())
         .bind(&artifact.name)
         .bind(&artifact.digest)
         .execute(&mut *transaction)
         .await
         .map_err(failed)?;
         let statement = format!(
-            "INSERT INTO artifacts (run, name, digest, bytes) SELECT id, $3, $4, $5 FROM {table} WHERE id = $1 AND attempt = $2 \
-             AND status = 'running' ON CONFLICT (run, name) DO UPDATE SET digest = excluded.digest, bytes = excluded.bytes"
+            "INSERT INTO artifacts (run, name, digest, bytes) SELECT id, $3, $4, $5 FROM {} WHERE id = $1 AND attempt = $2 \
+             AND status = 'running' ON CONFLICT (run, name) DO UPDATE SET digest = excluded.digest, bytes = excluded.bytes",
+            taken.kind.table()
         );
         let added = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(id.as_str())
-            .bind(attempt)
+            .bind(taken.id.as_str())
+            .bind(taken.number)
             .bind(&artifact.name)
             .bind(&artifact.digest)
             .bind(artifact.bytes)

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::lists::returned_row;
 use super::runs::{RunId, StoredRun, now};
-use super::work::{WorkKind, WorkStatus};
+use super::work::{Attempt, WorkKind, WorkStatus};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -31,8 +30,10 @@ pub struct StoredComparison {
     pub request: Option<String>,
     pub status: WorkStatus,
     pub ended_at: Option<i64>,
-    /// Why it came to no result.
+    /// Why it came to no result, or went back to the queue.
     pub message: Option<String>,
+    /// The span of the request, as in the header of this name.
+    pub traceparent: Option<String>,
 }
 
 /// One to be stored.
@@ -54,18 +55,6 @@ pub struct AskedComparison<'n> {
     pub request: &'n str,
     pub idempotency_key: Option<String>,
     /// The span of the request, as in the header of this name.
-    pub traceparent: Option<String>,
-}
-
-/// A comparison that a server has.
-#[derive(Debug, Clone)]
-pub struct ComparisonClaim {
-    pub id: RunId,
-    /// What it writes counts for as long as no other server has it.
-    pub attempt: i64,
-    pub owner: String,
-    pub request: String,
-    pub max_dollars: Option<f64>,
     pub traceparent: Option<String>,
 }
 
@@ -91,15 +80,17 @@ pub struct ComparisonFilter {
 }
 
 /// One that a command makes goes on until it is graded or cancelled. There is an index over just this.
-const STATUS: &str = "COALESCE(status, CASE WHEN cancelled = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
-const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancelled, request, ended_at, message, CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
+const STATUS: &str = "COALESCE(status, CASE WHEN cancel = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
+const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancel, request, ended_at, traceparent, \
+                       CASE WHEN status IN ('queued', 'running') THEN return_reason ELSE message END AS message, \
+                       CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
 
 impl Store {
     /// Stores what is compared; of one that is there already, what it is now. It goes on where it was cancelled.
     pub async fn put_comparison(&self, new: &NewComparison<'_>) -> Result<()> {
         sqlx::query(
-            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled) VALUES ($1, $2, $3, $4, $5, $6, 0) \
-             ON CONFLICT (id) DO UPDATE SET plan = excluded.plan, max_dollars = excluded.max_dollars, cancelled = 0, ended_at = NULL",
+            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (id) DO UPDATE SET plan = excluded.plan, max_dollars = excluded.max_dollars, cancel = 0, ended_at = NULL",
         )
         .bind(new.id.as_str())
         .bind(now())
@@ -172,8 +163,8 @@ impl Store {
         let what = "store the comparison";
         let new = &asked.comparison;
         let added = sqlx::query(
-            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled, request, idempotency_key, status, traceparent) \
-             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 'queued', $9) ON CONFLICT (idempotency_key) DO NOTHING",
+            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, request, idempotency_key, status, traceparent) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(new.id.as_str())
         .bind(now())
@@ -187,6 +178,7 @@ impl Store {
         .execute(&self.pool)
         .await
         .map_err(|e| failure(what, &e))?;
+        self.announce_job();
         let found = match (added.rows_affected(), &asked.idempotency_key) {
             (0, Some(key)) => self.comparison_where("idempotency_key", key).await?,
             _ => self.comparison(new.id).await?,
@@ -195,85 +187,14 @@ impl Store {
         Ok((stored, added.rows_affected() > 0))
     }
 
-    /// A server takes the oldest comparison that no server has, until a time.
-    pub async fn claim_comparison(&self, until: i64) -> Result<Option<ComparisonClaim>> {
-        let failed = |e: &sqlx::Error| failure("take a comparison", e);
-        let query = sqlx::query(
-            "UPDATE comparisons SET status = 'running', attempt = attempt + 1, claimed_until = $2 \
-             WHERE status IN ('queued', 'running') AND claimed_until <= $1 AND id = \
-             (SELECT MIN(id) FROM comparisons WHERE status IN ('queued', 'running') AND claimed_until <= $1) \
-             RETURNING id, attempt, owner, request, max_dollars, traceparent",
-        )
-        .bind(now())
-        .bind(until);
-        let row = returned_row(query, &self.pool).await;
-        let row = row.map_err(|e| failed(&e))?;
-        let read = |row: AnyRow| {
-            Ok(ComparisonClaim {
-                id: RunId::stored(row.try_get("id")?),
-                attempt: row.try_get("attempt")?,
-                owner: row.try_get("owner")?,
-                request: row.try_get("request")?,
-                max_dollars: row.try_get("max_dollars")?,
-                traceparent: row.try_get("traceparent")?,
-            })
-        };
-        row.map(read)
-            .transpose()
-            .map_err(|e: sqlx::Error| failed(&e))
-    }
-
-    /// Keeps a claim until a later time: `false` where the comparison is to end, or another server has it.
-    pub async fn extend_comparison_claim(
-        &self,
-        claim: &ComparisonClaim,
-        until: i64,
-    ) -> Result<bool> {
-        let extended = sqlx::query(
-            "UPDATE comparisons SET claimed_until = $3 WHERE id = $1 AND attempt = $2 AND status = 'running'",
-        )
-        .bind(claim.id.as_str())
-        .bind(claim.attempt)
-        .bind(until)
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure("keep the comparison", &e))?;
-        Ok(extended.rows_affected() > 0)
-    }
-
-    /// What a claim came to; one that is queued is given back, and free for any server.
-    pub async fn end_comparison_claim(
-        &self,
-        claim: &ComparisonClaim,
-        status: WorkStatus,
-        message: Option<&str>,
-    ) -> Result<()> {
-        sqlx::query(
-            "UPDATE comparisons SET status = $3, ended_at = $4, message = $5, claimed_until = 0 \
-             WHERE id = $1 AND attempt = $2 AND status = 'running'",
-        )
-        .bind(claim.id.as_str())
-        .bind(claim.attempt)
-        .bind(status.as_str())
-        .bind(status.has_ended().then(now))
-        .bind(message.map(str::to_owned))
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("store the end of the comparison", &e))
-    }
-
-    /// Has a comparison that a server was asked for, and that came to no result, go on; `false` for any other.
-    pub async fn requeue_comparison(&self, id: &RunId) -> Result<bool> {
-        let queued = sqlx::query(
-            "UPDATE comparisons SET status = 'queued', cancelled = 0, ended_at = NULL, message = NULL WHERE id = $1 \
-             AND status IN ('infrastructure', 'cancelled')",
-        )
-        .bind(id.as_str())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure("queue the comparison again", &e))?;
-        Ok(queued.rows_affected() > 0)
+    /// Claims the oldest comparison that is due.
+    pub async fn claim_comparison(&self, worker: &str) -> Result<Option<Attempt>> {
+        let oldest = sqlx::query(
+            "SELECT id FROM comparisons WHERE status = 'queued' AND not_before <= $1 ORDER BY id LIMIT 1",
+        );
+        let oldest = oldest.bind(now());
+        self.claim_selected(WorkKind::Comparison, oldest, worker)
+            .await
     }
 
     pub async fn comparison_report(&self, id: &RunId) -> Result<Option<ComparisonReport>> {
@@ -324,7 +245,7 @@ impl Store {
     pub async fn cancel_comparison(&self, id: &RunId) -> Result<u64> {
         let open = "status IN ('queued', 'running')";
         let statement = format!(
-            "UPDATE comparisons SET cancelled = 1, \
+            "UPDATE comparisons SET cancel = 1, \
              ended_at = CASE WHEN {open} OR (status IS NULL AND ended_at IS NULL) THEN $2 ELSE ended_at END, \
              status = CASE WHEN {open} THEN 'cancelled' ELSE status END WHERE id = $1"
         );
@@ -358,11 +279,12 @@ fn read(row: &AnyRow) -> Result<StoredComparison> {
             plan: row.try_get("plan")?,
             has_report: row.try_get::<i64, _>("has_report")? != 0,
             max_dollars: row.try_get("max_dollars")?,
-            is_cancelled: row.try_get::<i64, _>("cancelled")? != 0,
+            is_cancelled: row.try_get::<i64, _>("cancel")? != 0,
             request: row.try_get("request")?,
             status: WorkStatus::of(row)?,
             ended_at: row.try_get("ended_at")?,
             message: row.try_get("message")?,
+            traceparent: row.try_get("traceparent")?,
         })
     };
     read().map_err(|e| failure("read a comparison", &e))

@@ -3,8 +3,8 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::lists::returned_row;
 use super::runs::{RunId, now};
+use super::work::{Attempt, WorkKind};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -54,7 +54,7 @@ pub struct GitHubTask {
     pub failures: i64,
 }
 
-const COLUMNS: &str = "id, created_at, repository, issue, details, run, attempts, failures";
+const COLUMNS: &str = "id, created_at, repository, issue, details, run, attempt, failures";
 
 impl Store {
     /// Stores a delivery and what it asks for, both or nothing; `false` where it was delivered before.
@@ -79,8 +79,8 @@ impl Store {
             }
             for task in tasks {
                 sqlx::query(
-                    "INSERT INTO github_tasks (id, kind, created_at, repository, issue, details, status, attempts, failures, \
-                     next_at, claimed_until) VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, 0, 0, 0) ON CONFLICT DO NOTHING",
+                    "INSERT INTO github_tasks (id, kind, created_at, repository, issue, details, status) \
+                     VALUES ($1, $2, $3, $4, $5, $6, 'queued') ON CONFLICT DO NOTHING",
                 )
                 .bind(&task.id)
                 .bind(task.kind.as_str())
@@ -92,83 +92,75 @@ impl Store {
                 .await?;
             }
             transaction.commit().await?;
+            self.announce_job();
             Ok::<bool, sqlx::Error>(true)
         };
         added.await.map_err(|e| failure("store a delivery", &e))
     }
 
-    /// Takes the oldest task that is due, until a time; one whose run goes on is not due.
+    /// Claims the oldest task that is due. A task whose run has not ended is not due.
     pub async fn claim_github_task(
         &self,
         kind: GitHubTaskKind,
-        until: i64,
-    ) -> Result<Option<GitHubTask>> {
-        let statement = format!(
-            "UPDATE github_tasks SET claimed_until = $3, attempts = attempts + 1 WHERE claimed_until <= $2 AND id = \
-             (SELECT t.id FROM github_tasks t LEFT JOIN runs r ON r.id = t.run WHERE t.kind = $1 AND t.status = 'open' \
-             AND t.next_at <= $2 AND t.claimed_until <= $2 AND (t.run IS NULL OR r.status NOT IN ('queued', 'running')) \
-             ORDER BY t.created_at, t.id LIMIT 1) RETURNING {COLUMNS}"
+        worker: &str,
+    ) -> Result<Option<Attempt>> {
+        let oldest = sqlx::query(
+            "SELECT t.id AS id FROM github_tasks t LEFT JOIN runs r ON r.id = t.run WHERE t.kind = $1 AND t.status = 'queued' \
+             AND t.not_before <= $2 AND (t.run IS NULL OR r.status NOT IN ('queued', 'running')) \
+             ORDER BY t.created_at, t.id LIMIT 1",
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(kind.as_str())
-            .bind(now())
-            .bind(until);
-        let row = returned_row(query, &self.pool).await;
-        let row = row.map_err(|e| failure("take a task of GitHub's", &e))?;
+        let oldest = oldest.bind(kind.as_str()).bind(now());
+        self.claim_selected(WorkKind::GitHubTask, oldest, worker)
+            .await
+    }
+
+    pub async fn github_task(&self, id: &str) -> Result<Option<GitHubTask>> {
+        let statement = format!("SELECT {COLUMNS} FROM github_tasks WHERE id = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|e| failure("read a task of GitHub's", &e))?;
         row.as_ref().map(read).transpose()
     }
 
-    /// It is still being worked on: `false` where another server has taken it since.
-    pub async fn extend_github_claim(&self, task: &GitHubTask, until: i64) -> Result<bool> {
-        let query = "UPDATE github_tasks SET claimed_until = $3 WHERE id = $1 AND attempts = $2";
-        let query = sqlx::query(query).bind(task.id.clone()).bind(task.attempts);
-        self.change_github_task(query.bind(until)).await
-    }
-
-    /// Gives it back, if it is still this server's: it is due again at a time. `why`, where it failed.
+    /// Returns a task to the queue until a time, unless another process has claimed it since. `why`, if it failed.
     pub async fn postpone_github_task(
         &self,
-        task: &GitHubTask,
-        next_at: i64,
+        taken: &Attempt,
+        not_before: i64,
         why: Option<&str>,
     ) -> Result<()> {
-        let query = sqlx::query(
-            "UPDATE github_tasks SET next_at = $3, claimed_until = 0, failures = failures + $4, result = $5 WHERE id = $1 \
-             AND attempts = $2",
-        );
-        let query = query.bind(task.id.clone()).bind(task.attempts);
-        let query = query.bind(next_at).bind(i64::from(why.is_some()));
-        let query = query.bind(why.map(str::to_owned));
-        self.change_github_task(query).await.map(drop)
-    }
-
-    /// It is worked on no more.
-    pub async fn end_github_task(
-        &self,
-        task: &GitHubTask,
-        is_done: bool,
-        result: &str,
-    ) -> Result<()> {
-        let status = if is_done { "done" } else { "failed" };
-        let query = sqlx::query(
-            "UPDATE github_tasks SET status = $3, result = $4, claimed_until = 0 WHERE id = $1 AND attempts = $2",
-        );
-        let query = query.bind(task.id.clone()).bind(task.attempts);
-        let query = query.bind(status).bind(result.to_owned());
-        self.change_github_task(query).await.map(drop)
+        sqlx::query(
+            "UPDATE github_tasks SET status = 'queued', not_before = $3, failures = failures + $4, result = $5 \
+             WHERE id = $1 AND attempt = $2 AND status = 'running'",
+        )
+        .bind(taken.id.as_str())
+        .bind(taken.number)
+        .bind(not_before)
+        .bind(i64::from(why.is_some()))
+        .bind(why.map(str::to_owned))
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("postpone a task of GitHub's", &e))
     }
 
     /// Links a task with the run that writes its test.
     pub async fn link_github_run(&self, id: &str, run: &RunId) -> Result<()> {
-        let query = sqlx::query("UPDATE github_tasks SET run = $2 WHERE id = $1");
-        let query = query.bind(id.to_owned()).bind(run.as_str().to_owned());
-        self.change_github_task(query).await.map(drop)
+        sqlx::query("UPDATE github_tasks SET run = $2 WHERE id = $1")
+            .bind(id)
+            .bind(run.as_str())
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(|e| failure("link a task of GitHub's with its run", &e))
     }
 
     /// The runs for an issue, those that were asked for last first; `None` for one that is not made yet.
     pub async fn github_runs(&self, repository: &str, issue: u64) -> Result<Vec<Option<RunId>>> {
         let rows = sqlx::query(
-            "SELECT run FROM github_tasks WHERE kind = 'answer' AND (run IS NOT NULL OR status = 'open') AND repository = $1 AND issue = $2 \
+            "SELECT run FROM github_tasks WHERE kind = 'answer' AND (run IS NOT NULL OR status IN ('queued', 'running')) AND repository = $1 AND issue = $2 \
              ORDER BY created_at DESC, id DESC",
         )
         .bind(repository)
@@ -184,17 +176,6 @@ impl Store {
         };
         let runs: std::result::Result<Vec<_>, sqlx::Error> = rows.iter().map(run).collect();
         runs.map_err(|e| failure("find the runs for an issue", &e))
-    }
-
-    /// Was there anything to change?
-    async fn change_github_task(
-        &self,
-        query: sqlx::query::Query<'_, sqlx::Any, sqlx::any::AnyArguments>,
-    ) -> Result<bool> {
-        let changed = query.execute(&self.pool).await;
-        changed
-            .map(|changed| changed.rows_affected() > 0)
-            .map_err(|e| failure("store what came of a task of GitHub's", &e))
     }
 }
 
@@ -215,7 +196,7 @@ fn read(row: &AnyRow) -> Result<GitHubTask> {
                 .try_get::<Option<String>, _>("run")?
                 .as_deref()
                 .and_then(RunId::parse),
-            attempts: row.try_get("attempts")?,
+            attempts: row.try_get("attempt")?,
             failures: row.try_get("failures")?,
         })
     };

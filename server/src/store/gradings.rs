@@ -59,8 +59,8 @@ impl Store {
     pub async fn add_grading(&self, new: &NewGrading) -> Result<StoredGrading> {
         let what = "store the grading";
         sqlx::query(
-            "INSERT INTO gradings (id, created_at, status, request, owner, batch, attempt, cancel, idempotency_key) \
-             VALUES ($1, $2, 'queued', $3, $4, $5, 0, 0, $6) ON CONFLICT (idempotency_key) DO NOTHING",
+            "INSERT INTO gradings (id, created_at, status, request, owner, batch, idempotency_key) \
+             VALUES ($1, $2, 'queued', $3, $4, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(RunId::new(now()).as_str())
         .bind(now())
@@ -71,6 +71,7 @@ impl Store {
         .execute(&self.pool)
         .await
         .map_err(|e| failure(what, &e))?;
+        self.announce_job();
         let statement = format!("SELECT {COLUMNS} FROM gradings WHERE idempotency_key = $1");
         let row = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(&new.idempotency_key)

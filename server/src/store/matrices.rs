@@ -91,8 +91,8 @@ impl Store {
         let what = "store the matrix";
         let id = MatrixId(RunId::new(now()));
         let added = sqlx::query(
-            "INSERT INTO matrices (id, created_at, status, request, repository, attempt, cancel, owner, idempotency_key) \
-             VALUES ($1, $2, 'queued', $3, $4, 0, 0, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
+            "INSERT INTO matrices (id, created_at, status, request, repository, owner, idempotency_key) \
+             VALUES ($1, $2, 'queued', $3, $4, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(id.as_str())
         .bind(now())
@@ -103,6 +103,7 @@ impl Store {
         .execute(&self.pool)
         .await
         .map_err(|e| failure(what, &e))?;
+        self.announce_job();
         let found = match (added.rows_affected(), &new.idempotency_key) {
             (0, Some(key)) => self.matrix_where("idempotency_key", key).await?,
             _ => self.matrix(&id).await?,

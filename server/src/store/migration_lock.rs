@@ -6,18 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::{Database, Store};
 use testwright_config::error::{Error, Result};
-
-impl Store {
-    /// Held until it is dropped, by one process at a time; `None` where the database sees to it itself.
-    pub async fn migration_lock(&self) -> Result<Option<File>> {
-        match self.database() {
-            Database::Sqlite(pool) => lock(pool.connect_options().get_filename()).await,
-            Database::Postgres(_) => Ok(None),
-        }
-    }
-}
 
 /// The file `NAME.lock` beside the database; `None` where there is no such folder.
 pub(super) async fn lock(database: &Path) -> Result<Option<File>> {
@@ -47,8 +36,7 @@ pub(super) async fn lock(database: &Path) -> Result<Option<File>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
-    use crate::queue::Queue;
+    use super::super::Store;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_new_database_may_be_opened_by_several_at_once() {
@@ -57,10 +45,7 @@ mod tests {
             let url = Store::url_in(folder.path());
             let opened = (0..6).map(|_| {
                 let url = url.clone();
-                tokio::spawn(async move {
-                    let store = Store::open(&url).await?;
-                    Queue::open(&store).await.map(drop)
-                })
+                tokio::spawn(async move { Store::open(&url).await.map(drop) })
             });
             for opened in opened.collect::<Vec<_>>() {
                 opened.await.unwrap().unwrap();

@@ -1,7 +1,6 @@
 //! Keeps runs and their trajectories: in SQLite, embedded, or in Postgres, by the same statements.
 //!
-//! What waits to be worked on is known to the queue ([`crate::queue`]) as well; what a run is and what became of it is
-//! here alone.
+//! It is the queue as well: processes claim jobs in it ([`crate::jobs`]).
 
 mod artifacts;
 mod comparisons;
@@ -27,15 +26,15 @@ use std::path::Path;
 use std::str::FromStr;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AnyPool, PgPool, SqlitePool};
+use sqlx::{AnyPool, ConnectOptions as _, Connection as _};
+use tokio::sync::watch;
 
 use failure::failure;
 use testwright_config::error::{Error, Result};
 
 pub use artifacts::StoredArtifact;
 pub use comparisons::{
-    AskedComparison, ComparisonClaim, ComparisonFilter, ComparisonReport, NewComparison,
-    StoredComparison,
+    AskedComparison, ComparisonFilter, ComparisonReport, NewComparison, StoredComparison,
 };
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
@@ -47,7 +46,7 @@ pub use retention::{KeptFiles, Removed};
 pub use runs::{Filter, NewRun, RunId, RunStatus, StoredRun, now, timestamp};
 pub use tokens::{Scope, Token};
 pub use work::{Attempt, AttemptResults, WorkKind, WorkStatus};
-pub use workers::StoredWorker;
+pub use workers::{StoredWorker, WorkerProcess};
 
 /// Bytes that show whether the database can be written.
 const WRITE_PROBE_BYTES: usize = 8 << 10;
@@ -55,14 +54,9 @@ const WRITE_PROBE_BYTES: usize = 8 << 10;
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: AnyPool,
-    /// The same database, for the queue.
-    database: Database,
-}
-
-#[derive(Debug, Clone)]
-pub enum Database {
-    Sqlite(SqlitePool),
-    Postgres(PgPool),
+    is_postgres: bool,
+    /// Wakes the job loops of this process.
+    added_jobs: watch::Sender<()>,
 }
 
 impl Store {
@@ -71,7 +65,7 @@ impl Store {
         let failed =
             |error: sqlx::Error| failure(&format!("open the database {}", redacted(url)), &error);
         sqlx::any::install_default_drivers();
-        let (database, _lock) = match url.split_once(':').map(|(scheme, _)| scheme) {
+        let (is_postgres, _lock) = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => {
                 let options = SqliteConnectOptions::from_str(url)
                     .map_err(failed)?
@@ -80,25 +74,22 @@ impl Store {
                     .synchronous(SqliteSynchronous::Full)
                     .busy_timeout(std::time::Duration::from_secs(30));
                 let lock = migration_lock::lock(options.get_filename()).await?;
-                let pool = pool::options().connect_with(options).await;
-                let pool = pool.map_err(failed)?;
-                (Database::Sqlite(pool), lock)
+                // Makes the file, and its write-ahead log.
+                let connection = options.connect().await.map_err(failed)?;
+                connection.close().await.map_err(failed)?;
+                (false, lock)
             }
-            Some("postgres" | "postgresql") => {
-                let pool = pool::options().connect(url).await.map_err(failed)?;
-                (Database::Postgres(pool), None)
-            }
+            Some("postgres" | "postgresql") => (true, None),
             _ => {
                 return Err(Error::usage(format!("open the database {}", redacted(url)))
                     .cause("it is neither SQLite nor Postgres")
                     .hint("write sqlite:FILE or postgres://USER@HOST/NAME"));
             }
         };
-        let is_sqlite = matches!(database, Database::Sqlite(_));
         let pool = pool::options()
             .after_connect(move |connection, _| {
                 Box::pin(async move {
-                    if is_sqlite {
+                    if !is_postgres {
                         let pragmas = "PRAGMA busy_timeout = 30000; PRAGMA synchronous = FULL";
                         sqlx::raw_sql(pragmas).execute(connection).await?;
                     }
@@ -108,7 +99,11 @@ impl Store {
             .connect(url)
             .await
             .map_err(failed)?;
-        let store = Store { pool, database };
+        let store = Store {
+            pool,
+            is_postgres,
+            added_jobs: watch::Sender::new(()),
+        };
         let migrated = migrations().run(&store.pool).await;
         migrated.map_err(|error| failure("bring the database up to date", &error))?;
         Ok(store)
@@ -119,8 +114,13 @@ impl Store {
         format!("sqlite:{}", folder.join("testwright.db").display())
     }
 
-    pub fn database(&self) -> &Database {
-        &self.database
+    /// Changes when a job may have become due by what this process did.
+    pub fn added_jobs(&self) -> watch::Receiver<()> {
+        self.added_jobs.subscribe()
+    }
+
+    fn announce_job(&self) {
+        self.added_jobs.send_replace(());
     }
 
     /// Does the database answer?
@@ -148,7 +148,7 @@ impl Store {
 
 fn migrations() -> sqlx::migrate::Migrator {
     let mut migrations = sqlx::migrate!("src/store/migrations");
-    // The queue's are in the same table.
+    // Older programs can work on the database of a newer one.
     migrations.set_ignore_missing(true);
     migrations
 }

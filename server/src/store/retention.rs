@@ -1,7 +1,4 @@
-//! Removes what ended long ago, with all that came of it; files of what ended first, where they are to make room; and what
-//! stood for all of it in the queue.
-
-use std::time::Duration;
+//! Removes what ended long ago, with all that came of it; and files of what ended first, to make room.
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -9,7 +6,7 @@ use sqlx::any::AnyRow;
 use super::artifacts::MARK_REMOVED;
 use super::model_usage::FORGET_BATCH;
 use super::runs::RunId;
-use super::{Database, Store, failure};
+use super::{Store, failure};
 use testwright_config::error::Result;
 
 /// What is removed in one transaction: others are not kept waiting.
@@ -207,27 +204,5 @@ impl Store {
             files.execute(&mut *transaction).await.map_err(failed)?;
         }
         transaction.commit().await.map_err(failed)
-    }
-
-    /// Removes the messages of a queue that were done longer ago than this: how many. apalis keeps them for ever.
-    pub async fn remove_messages(&self, queue: &str, age: Duration) -> Result<u64> {
-        let ended = match self.database() {
-            Database::Sqlite(_) => {
-                "Jobs WHERE done_at < CAST(strftime('%s', 'now') AS INTEGER) - $2"
-            }
-            Database::Postgres(_) => "apalis.jobs WHERE done_at < now() - $2 * INTERVAL '1 second'",
-        };
-        let statement = format!(
-            "DELETE FROM {ended} AND job_type = $1 \
-             AND (status IN ('Done', 'Killed') OR (status = 'Failed' AND attempts >= max_attempts))"
-        );
-        let removed = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(queue.to_owned())
-            .bind(i64::try_from(age.as_secs()).unwrap_or(i64::MAX))
-            .execute(&self.pool)
-            .await;
-        removed
-            .map(|removed| removed.rows_affected())
-            .map_err(|e| failure("remove old messages of the queue", &e))
     }
 }

@@ -1,11 +1,7 @@
 //! Work that goes back to the queue because the machine lacks something: it waits for a while, longer each time.
 
-use std::time::Duration;
-
-use sqlx::Row;
-
 use super::runs::now;
-use super::work::{Attempt, WorkKind};
+use super::work::Attempt;
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -43,31 +39,12 @@ impl Store {
             .map_err(|e| failure("return the work to the queue", &e))?;
         Ok(returned.rows_affected() > 0)
     }
-
-    /// How long until some of the work that waits may be taken; `None` if none waits.
-    pub async fn next_work_in(&self) -> Result<Option<Duration>> {
-        let failed = |e: &sqlx::Error| failure("see what waits", e);
-        let of_kind = |kind: WorkKind| {
-            let table = kind.table();
-            format!("SELECT MIN(not_before) AS first FROM {table} WHERE status = 'queued'")
-        };
-        let statement = format!(
-            "SELECT MIN(first) AS first FROM ({}) waiting",
-            WorkKind::ALL.map(of_kind).join(" UNION ALL ")
-        );
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|e| failed(&e))?;
-        let first: Option<i64> = row.try_get("first").map_err(|e| failed(&e))?;
-        Ok(first.map(|first| Duration::from_millis((first - now()).max(0).unsigned_abs())))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::{NewRun, RunId};
+    use super::super::{NewRun, WorkKind};
     use super::*;
 
     fn new_run() -> NewRun {
@@ -90,9 +67,7 @@ mod tests {
         let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
         let (run, _) = store.add_run(&new_run()).await.unwrap();
         let read = async || store.run(&run.id).await.unwrap().unwrap();
-        let ticket = RunId::new(now());
-        let taken = store.begin_attempt(WorkKind::Run, &run.id, &ticket);
-        let taken = taken.await.unwrap().unwrap();
+        let taken = store.take("w").await.unwrap().unwrap();
         let returned = store.return_to_queue(&taken, "the disk is full", false);
         assert!(returned.await.unwrap());
         assert!(store.cancel(WorkKind::Run, &run.id).await.unwrap());
@@ -101,8 +76,7 @@ mod tests {
         assert!(store.requeue(WorkKind::Run, &run.id).await.unwrap());
         let retried = read().await;
         assert_eq!((retried.returns, retried.return_reason), (0, None));
-        let taken = store.begin_attempt(WorkKind::Run, &run.id, &ticket);
-        assert_eq!(taken.await.unwrap().unwrap().number, 2);
+        assert_eq!(store.take("w").await.unwrap().unwrap().number, 2);
         // The attempt that was returned still does not count.
         assert_eq!(read().await.counted_attempts(), 1);
     }

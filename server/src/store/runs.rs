@@ -204,8 +204,8 @@ impl Store {
         let now = now();
         let id = RunId::new(now);
         let added = sqlx::query(
-            "INSERT INTO runs (id, created_at, status, request, title, repository, approach, model, attempt, cancel, \
-             idempotency_key, owner, batch, traceparent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $10, $11, $12) ON CONFLICT (idempotency_key) DO NOTHING",
+            "INSERT INTO runs (id, created_at, status, request, title, repository, approach, model, idempotency_key, owner, \
+             batch, traceparent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(id.as_str())
         .bind(now)
@@ -222,6 +222,7 @@ impl Store {
         .execute(&self.pool)
         .await
         .map_err(|e| failure("store the run", &e))?;
+        self.announce_job();
         let found = match (added.rows_affected(), &new.idempotency_key) {
             (0, Some(key)) => self.run_where("idempotency_key", key).await?,
             _ => self.run(&id).await?,

@@ -30,18 +30,14 @@ struct Share {
 }
 
 impl Store {
-    /// A worker takes work by a message of the queue: what it was given by this ticket before, where its worker died;
-    /// otherwise the next in turn. `None` where nothing waits.
-    pub async fn take(&self, ticket: &RunId) -> Result<Option<Attempt>> {
-        if let Some(lost) = self.lost_attempt(ticket).await? {
-            return Ok(Some(lost));
-        }
+    /// Claims the run, matrix or grading that is next in turn; `None` if none is due.
+    pub async fn take(&self, worker: &str) -> Result<Option<Attempt>> {
         for _ in 0..TRIES {
             let waiting = self.waiting_shares().await?;
             let Some(share) = next(&waiting) else {
                 return Ok(None);
             };
-            let attempt = self.begin_attempt(share.kind, &share.first, ticket).await?;
+            let attempt = self.claim(share.kind, &share.first, worker).await?;
             if attempt.is_some() {
                 self.end_turn(share).await?;
                 return Ok(attempt);
@@ -51,13 +47,13 @@ impl Store {
     }
 
     async fn waiting_shares(&self) -> Result<Vec<Share>> {
-        let running = WorkKind::ALL.map(|kind| {
+        let running = WorkKind::SHARED.map(|kind| {
             format!(
                 "SELECT owner, batch FROM {} WHERE status = 'running'",
                 kind.table()
             )
         });
-        let waiting = WorkKind::ALL.map(|kind| {
+        let waiting = WorkKind::SHARED.map(|kind| {
             let table = kind.table();
             format!(
                 "SELECT '{table}' AS kind, owner, batch, MIN(id) AS first FROM {table} \

@@ -1,8 +1,10 @@
-//! What workers take: runs, matrices and gradings. Each kind has a table of its own, with the same columns for who has it.
+//! Jobs: runs, matrices, gradings, comparisons and tasks of GitHub. Each kind has its own table, with the same columns for
+//! the process that holds a job.
 
 use serde::{Deserialize, Serialize};
 use sqlx::Row;
-use sqlx::any::AnyRow;
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::query::Query;
 
 use super::events::{self, StoredEvent};
 use super::lists::returned_row;
@@ -10,21 +12,36 @@ use super::runs::{RunId, RunStatus, now};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
+/// How often a job is queued again after its process died: the job itself may be what ends it.
+const MAX_LOSSES: i64 = 25;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkKind {
     Run,
     Matrix,
     Grading,
+    Comparison,
+    GitHubTask,
 }
 
 impl WorkKind {
-    pub(super) const ALL: [WorkKind; 3] = [WorkKind::Run, WorkKind::Matrix, WorkKind::Grading];
+    pub(super) const ALL: [WorkKind; 5] = [
+        WorkKind::Run,
+        WorkKind::Matrix,
+        WorkKind::Grading,
+        WorkKind::Comparison,
+        WorkKind::GitHubTask,
+    ];
+    /// Kinds for which owners share the workers.
+    pub(super) const SHARED: [WorkKind; 3] = [WorkKind::Run, WorkKind::Matrix, WorkKind::Grading];
 
     pub(super) fn table(self) -> &'static str {
         match self {
             WorkKind::Run => "runs",
             WorkKind::Matrix => "matrices",
             WorkKind::Grading => "gradings",
+            WorkKind::Comparison => "comparisons",
+            WorkKind::GitHubTask => "github_tasks",
         }
     }
 
@@ -32,7 +49,8 @@ impl WorkKind {
     fn explanation(self) -> &'static str {
         match self {
             WorkKind::Run => "record",
-            WorkKind::Matrix | WorkKind::Grading => "message",
+            WorkKind::Matrix | WorkKind::Grading | WorkKind::Comparison => "message",
+            WorkKind::GitHubTask => "result",
         }
     }
 
@@ -42,6 +60,8 @@ impl WorkKind {
             WorkKind::Run => "run",
             WorkKind::Matrix => "matrix",
             WorkKind::Grading => "grading",
+            WorkKind::Comparison => "comparison",
+            WorkKind::GitHubTask => "task of GitHub",
         }
     }
 }
@@ -115,7 +135,7 @@ impl WorkStatus {
     }
 }
 
-/// Work that a worker has.
+/// A job that a process has claimed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attempt {
     pub kind: WorkKind,
@@ -125,9 +145,9 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    fn read(kind: WorkKind, row: &AnyRow) -> std::result::Result<Self, sqlx::Error> {
+    pub(super) fn read(row: &AnyRow) -> std::result::Result<Self, sqlx::Error> {
         Ok(Attempt {
-            kind,
+            kind: kind_of(row)?,
             id: RunId::stored(row.try_get("id")?),
             number: row.try_get("attempt")?,
         })
@@ -135,79 +155,49 @@ impl Attempt {
 }
 
 impl Store {
-    pub(super) async fn begin_attempt(
+    /// Claims a job for a process; `None` if it is not due, or if another process was faster.
+    pub(super) async fn claim(
         &self,
         kind: WorkKind,
         id: &RunId,
-        ticket: &RunId,
+        worker: &str,
     ) -> Result<Option<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("take what waits", e);
+        let failed = |e: &sqlx::Error| failure("claim a job", e);
+        let table = kind.table();
         let statement = format!(
-            "UPDATE {} SET attempt = attempt + 1, status = 'running', started_at = COALESCE(started_at, $2), ticket = $3 \
-             WHERE id = $1 AND status = 'queued' AND not_before <= $2 RETURNING id, attempt",
-            kind.table()
+            "UPDATE {table} SET attempt = attempt + 1, status = 'running', started_at = COALESCE(started_at, $2), worker = $3 \
+             WHERE id = $1 AND status = 'queued' AND not_before <= $2 RETURNING '{table}' AS kind, id, attempt"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(id.as_str())
             .bind(now())
-            .bind(ticket.as_str());
+            .bind(worker);
         let row = returned_row(query, &self.pool).await;
         let row = row.map_err(|e| failed(&e))?;
-        let attempt = row.as_ref().map(|row| Attempt::read(kind, row)).transpose();
+        let attempt = row.as_ref().map(Attempt::read).transpose();
         attempt.map_err(|e| failed(&e))
     }
 
-    /// What was taken by a ticket whose worker is gone.
-    pub(super) async fn lost_attempt(&self, ticket: &RunId) -> Result<Option<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("take up what was left behind", e);
-        for kind in self.taken_by(ticket).await? {
-            // What is to end has nobody who ends it.
-            let statement = format!(
-                "UPDATE {} SET status = 'cancelled', ended_at = $2 WHERE ticket = $1 AND status = 'running' AND cancel = 1",
-                kind.table()
-            );
-            sqlx::query(sqlx::AssertSqlSafe(statement))
-                .bind(ticket.as_str())
-                .bind(now())
-                .execute(&self.pool)
-                .await
-                .map_err(|e| failed(&e))?;
-            let statement = format!(
-                "UPDATE {} SET attempt = attempt + 1 WHERE ticket = $1 AND status = 'running' RETURNING id, attempt",
-                kind.table()
-            );
-            let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(ticket.as_str());
-            let row = returned_row(query, &self.pool).await;
-            if let Some(row) = row.map_err(|e| failed(&e))? {
-                return Attempt::read(kind, &row).map(Some).map_err(|e| failed(&e));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Kinds of what is still worked on by a ticket.
-    async fn taken_by(&self, ticket: &RunId) -> Result<Vec<WorkKind>> {
-        let of_kind = |kind: WorkKind| {
-            let table = kind.table();
-            format!(
-                "SELECT '{table}' AS kind FROM {table} WHERE ticket = $1 AND status = 'running'"
-            )
+    /// Claims the job whose id a query selects.
+    pub(super) async fn claim_selected(
+        &self,
+        kind: WorkKind,
+        query: Query<'_, sqlx::Any, AnyArguments>,
+        worker: &str,
+    ) -> Result<Option<Attempt>> {
+        let failed = |e: &sqlx::Error| failure("select a job", e);
+        let row = query.fetch_optional(&self.pool).await;
+        let Some(row) = row.map_err(|e| failed(&e))? else {
+            return Ok(None);
         };
-        let statement = WorkKind::ALL.map(of_kind).join(" UNION ALL ");
-        let failed = |e: &sqlx::Error| failure("look for what was left behind", e);
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(ticket.as_str())
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failed(&e))?;
-        let kinds: std::result::Result<_, sqlx::Error> = rows.iter().map(kind_of).collect();
-        kinds.map_err(|e| failed(&e))
+        let id = RunId::stored(row.try_get("id").map_err(|e| failed(&e))?);
+        self.claim(kind, &id, worker).await
     }
 
-    /// Is this attempt still the last one, of what is not to end?
+    /// Whether this attempt still holds its job, and the job was not cancelled.
     pub async fn is_wanted(&self, taken: &Attempt) -> Result<bool> {
         let statement = format!(
-            "SELECT id FROM {} WHERE id = $1 AND attempt = $2 AND cancel = 0",
+            "SELECT id FROM {} WHERE id = $1 AND attempt = $2 AND status = 'running' AND cancel = 0",
             taken.kind.table()
         );
         let found = sqlx::query(sqlx::AssertSqlSafe(statement))
@@ -219,8 +209,8 @@ impl Store {
         Ok(found.is_some())
     }
 
-    /// The end of an attempt at a run, and what the run is then: one that is given back and is to end is cancelled. `None`
-    /// where another worker has taken the run since.
+    /// Stores the end of an attempt at a run, and returns the status of the run then: a cancelled run that is returned to the
+    /// queue has ended. `None` if another process has claimed the run since.
     pub async fn end_attempt(
         &self,
         taken: &Attempt,
@@ -244,88 +234,67 @@ impl Store {
             &results,
         );
         let Some(ended) = ended.await? else {
-            // The event goes as well.
+            // The transaction rolls the event back.
             return Ok(None);
         };
         transaction.commit().await.map_err(failed)?;
+        // A task of GitHub may have waited for the end of the run.
+        self.announce_job();
         Ok(RunStatus::parse(&ended))
     }
 
-    /// The same of other work: is there anybody who is to go on with it?
+    /// Stores the end of an attempt at another job, unless another process has claimed the job since.
     pub async fn end_work(
         &self,
         taken: &Attempt,
         status: WorkStatus,
         message: Option<&str>,
-    ) -> Result<bool> {
-        let results = [("message", message)];
+    ) -> Result<()> {
+        let results = [(taken.kind.explanation(), message)];
         let has_ended = status.has_ended();
-        let ended = end(&self.pool, taken, status.as_str(), has_ended, &results);
-        Ok(ended.await?.as_deref() == Some(WorkStatus::Queued.as_str()))
+        end(&self.pool, taken, status.as_str(), has_ended, &results).await?;
+        self.announce_job();
+        Ok(())
     }
 
-    /// What workers have.
-    pub async fn running_attempts(&self) -> Result<Vec<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("list what is worked on", e);
-        let mut attempts = Vec::new();
-        for kind in WorkKind::ALL {
-            let statement = format!(
-                "SELECT id, attempt FROM {} WHERE status = 'running'",
-                kind.table()
-            );
-            let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-                .fetch_all(&self.pool)
-                .await
-                .map_err(|e| failed(&e))?;
-            for row in &rows {
-                attempts.push(Attempt::read(kind, row).map_err(|e| failed(&e))?);
-            }
-        }
-        Ok(attempts)
-    }
-
-    /// Lets another worker take what a worker left behind; ends it where it is to end. `false` where it is no longer so.
-    pub async fn give_back(&self, lost: &Attempt) -> Result<bool> {
+    /// Queues an orphaned job again; ends it if it was cancelled, or was orphaned too often. `false` if it is no longer an
+    /// orphan.
+    pub async fn return_orphan(&self, orphan: &Attempt) -> Result<bool> {
+        let explanation = orphan.kind.explanation();
         let statement = format!(
-            "UPDATE {} SET status = CASE WHEN cancel = 1 THEN 'cancelled' ELSE 'queued' END, \
-             ended_at = CASE WHEN cancel = 1 THEN $3 ELSE ended_at END \
+            "UPDATE {} SET losses = losses + 1, \
+             status = CASE WHEN cancel = 1 THEN 'cancelled' WHEN losses < $4 THEN 'queued' ELSE 'infrastructure' END, \
+             ended_at = CASE WHEN cancel = 1 OR losses >= $4 THEN $3 ELSE ended_at END, \
+             {explanation} = CASE WHEN cancel = 1 OR losses < $4 THEN {explanation} ELSE $5 END \
              WHERE id = $1 AND attempt = $2 AND status = 'running'",
-            lost.kind.table()
+            orphan.kind.table()
         );
-        let given = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(lost.id.as_str())
-            .bind(lost.number)
+        let message = format!("its process died {} times", MAX_LOSSES + 1);
+        let message = match orphan.kind {
+            // In place of a record, in its shape.
+            WorkKind::Run => {
+                serde_json::json!({"outcome": "infrastructure", "message": message}).to_string()
+            }
+            _ => message,
+        };
+        let returned = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(orphan.id.as_str())
+            .bind(orphan.number)
             .bind(now())
+            .bind(MAX_LOSSES)
+            .bind(message)
             .execute(&self.pool)
             .await
-            .map_err(|e| failure("give back what was left behind", &e))?;
-        Ok(given.rows_affected() > 0)
+            .map_err(|e| failure("return an orphaned job to the queue", &e))?;
+        self.announce_job();
+        Ok(returned.rows_affected() > 0)
     }
 
-    pub async fn oldest_queued(&self) -> Result<Option<RunId>> {
-        let of_kind = |kind: WorkKind| {
-            let table = kind.table();
-            format!(
-                "SELECT MIN(id) AS first FROM {table} WHERE status = 'queued' AND not_before <= $1"
-            )
-        };
-        let statement = format!(
-            "SELECT MIN(first) FROM ({}) waiting",
-            WorkKind::ALL.map(of_kind).join(" UNION ALL ")
-        );
-        let oldest: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
-            .bind(now())
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|e| failure("see what waits", &e))?;
-        Ok(oldest.map(RunId::stored))
-    }
-
-    /// Queues work again that came to no result, and starts its count of returns over; `false` if it is queued or running, or
-    /// has a result.
+    /// Queues a job again that came to no result, and starts its counts of losses and returns over; `false` if it is queued or
+    /// running, or has a result.
     pub async fn requeue(&self, kind: WorkKind, id: &RunId) -> Result<bool> {
         let statement = format!(
-            "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, \
+            "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, losses = 0, \
              earlier_returns = earlier_returns + returns, returns = 0, return_reason = NULL \
              WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
             kind.table(),
@@ -336,6 +305,7 @@ impl Store {
             .execute(&self.pool)
             .await
             .map_err(|e| failure(&format!("queue the {} again", kind.name()), &e))?;
+        self.announce_job();
         Ok(queued.rows_affected() > 0)
     }
 
@@ -369,7 +339,7 @@ impl Store {
     }
 }
 
-/// Ends an attempt, unless another worker has the work; the status that the work then has.
+/// Ends an attempt and returns the status of the job then; `None` if another process has claimed it since.
 async fn end(
     executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
     taken: &Attempt,
@@ -404,7 +374,7 @@ async fn end(
         .map_err(|e| failed(&e))
 }
 
-/// By the name of its table.
+/// The kind that has the table.
 pub(super) fn kind_of(row: &AnyRow) -> std::result::Result<WorkKind, sqlx::Error> {
     let table: String = row.try_get("kind")?;
     let known = WorkKind::ALL.into_iter().find(|k| k.table() == table);

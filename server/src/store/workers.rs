@@ -1,53 +1,80 @@
-//! Processes that work on runs, as they last told of themselves.
+//! Heartbeats of processes that claim jobs, and jobs whose process died.
+
+use std::collections::BTreeMap;
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::work::{Attempt, WorkKind};
 use super::{RunId, Store, failure};
 use testwright_config::error::Result;
 
+/// Milliseconds without a heartbeat after which a process is dead.
+const DEAD_AFTER: i64 = 15_000;
+/// Milliseconds for which a dead process is listed.
+const LISTED_FOR: i64 = 3_600_000;
+
+/// A process that claims jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredWorker {
+pub struct WorkerProcess {
     pub name: String,
     pub host: String,
     /// Of testwright.
     pub version: String,
-    /// Runs and tasks that it works on at one time.
+    /// Runs, matrices and gradings that it works on at a time.
     pub slots: i64,
-    /// Milliseconds since 1970, UTC, here and below.
+    /// Milliseconds since 1970, UTC.
     pub started_at: i64,
+}
+
+/// A process with slots, and what it works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredWorker {
+    pub process: WorkerProcess,
+    /// Milliseconds since 1970, UTC.
     pub last_seen: i64,
+    pub is_alive: bool,
     pub runs: Vec<RunId>,
-    /// Matrices and gradings that it works on.
-    pub tasks: Vec<RunId>,
+    /// Matrices and gradings.
+    pub tasks: usize,
 }
 
 impl Store {
-    /// What a worker says of itself, in place of what it said before.
-    pub async fn put_worker(&self, worker: &StoredWorker) -> Result<()> {
-        let what = "register the worker";
-        let ids = |ids: &[RunId]| serde_json::to_string(ids).map_err(|e| failure(what, &e));
-        let (runs, tasks) = (ids(&worker.runs)?, ids(&worker.tasks)?);
-        sqlx::query(
-            "INSERT INTO worker_processes (name, host, version, slots, started_at, last_seen, runs, tasks) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-             ON CONFLICT (name) DO UPDATE SET last_seen = excluded.last_seen, runs = excluded.runs, tasks = excluded.tasks",
-        )
-        .bind(&worker.name)
-        .bind(&worker.host)
-        .bind(&worker.version)
-        .bind(worker.slots)
-        .bind(worker.started_at)
-        .bind(worker.last_seen)
-        .bind(runs)
-        .bind(tasks)
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure(what, &e))
+    /// An expression for the time by the clock of the database, which all processes share.
+    fn clock(&self) -> &'static str {
+        match self.is_postgres {
+            true => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+            false => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        }
     }
 
-    /// A worker that ends in order.
+    /// Stores the heartbeat of a process, and forgets processes that died long ago.
+    pub async fn put_heartbeat(&self, process: &WorkerProcess) -> Result<()> {
+        let failed = |e: sqlx::Error| failure("store the heartbeat", &e);
+        let clock = self.clock();
+        let beat = format!(
+            "INSERT INTO worker_processes (name, host, version, slots, started_at, last_seen) \
+             VALUES ($1, $2, $3, $4, $5, {clock}) ON CONFLICT (name) DO UPDATE SET last_seen = excluded.last_seen"
+        );
+        sqlx::query(sqlx::AssertSqlSafe(beat))
+            .bind(&process.name)
+            .bind(&process.host)
+            .bind(&process.version)
+            .bind(process.slots)
+            .bind(process.started_at)
+            .execute(&self.pool)
+            .await
+            .map_err(failed)?;
+        let forget =
+            format!("DELETE FROM worker_processes WHERE last_seen < {clock} - {LISTED_FOR}");
+        let forgotten = sqlx::query(sqlx::AssertSqlSafe(forget));
+        forgotten
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(failed)
+    }
+
     pub async fn remove_worker(&self, name: &str) -> Result<()> {
         sqlx::query("DELETE FROM worker_processes WHERE name = $1")
             .bind(name)
@@ -57,42 +84,79 @@ impl Store {
             .map_err(|e| failure("remove the worker", &e))
     }
 
-    /// Forgets those that were last seen before a time.
-    pub async fn forget_workers(&self, before: i64) -> Result<()> {
-        sqlx::query("DELETE FROM worker_processes WHERE last_seen < $1")
-            .bind(before)
-            .execute(&self.pool)
+    /// Lists the processes with slots, the oldest first.
+    pub async fn workers(&self) -> Result<Vec<StoredWorker>> {
+        let failed = |e: sqlx::Error| failure("list the workers", &e);
+        let statement = format!(
+            "SELECT name, host, version, slots, started_at, last_seen, \
+             CASE WHEN last_seen >= {} - {DEAD_AFTER} THEN 1 ELSE 0 END AS alive \
+             FROM worker_processes WHERE slots > 0 ORDER BY started_at, name",
+            self.clock()
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .fetch_all(&self.pool)
             .await
-            .map(drop)
-            .map_err(|e| failure("forget dead workers", &e))
+            .map_err(failed)?;
+        let mut held: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
+        let running = sqlx::query(sqlx::AssertSqlSafe(running_jobs()));
+        for row in running.fetch_all(&self.pool).await.map_err(failed)? {
+            let worker = row.try_get("worker").map_err(failed)?;
+            let attempt = Attempt::read(&row).map_err(failed)?;
+            held.entry(worker).or_default().push(attempt);
+        }
+        let read = |row: &AnyRow| {
+            let name: String = row.try_get("name")?;
+            let held = held.remove(&name).unwrap_or_default();
+            read_worker(row, name, held)
+        };
+        let workers: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
+        workers.map_err(failed)
     }
 
-    /// By the time at which they started.
-    pub async fn workers(&self) -> Result<Vec<StoredWorker>> {
-        let rows = sqlx::query(
-            "SELECT name, host, version, slots, started_at, last_seen, runs, tasks FROM worker_processes ORDER BY started_at, name",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failure("list the workers", &e))?;
-        let read: std::result::Result<Vec<_>, sqlx::Error> = rows.iter().map(read).collect();
-        read.map_err(|e| failure("list the workers", &e))
+    /// Lists the running jobs of processes that are dead or unknown, and those of this worker.
+    pub async fn orphans(&self, worker: &str) -> Result<Vec<Attempt>> {
+        let failed = |e: sqlx::Error| failure("list orphaned jobs", &e);
+        let statement = format!(
+            "SELECT kind, id, attempt FROM ({}) job WHERE worker = $1 OR NOT EXISTS \
+             (SELECT 1 FROM worker_processes p WHERE p.name = job.worker AND p.last_seen >= {} - {DEAD_AFTER})",
+            running_jobs(),
+            self.clock()
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(worker);
+        let rows = rows.fetch_all(&self.pool).await.map_err(failed)?;
+        let orphans: std::result::Result<_, sqlx::Error> = rows.iter().map(Attempt::read).collect();
+        orphans.map_err(failed)
     }
 }
 
-fn read(row: &AnyRow) -> std::result::Result<StoredWorker, sqlx::Error> {
-    let ids = |column: &str| {
-        let ids: String = row.try_get(column)?;
-        serde_json::from_str(&ids).map_err(|e| sqlx::Error::Decode(e.into()))
+/// Selects the running jobs of all kinds.
+fn running_jobs() -> String {
+    let of_kind = |kind: WorkKind| {
+        let table = kind.table();
+        format!(
+            "SELECT '{table}' AS kind, id, attempt, worker FROM {table} WHERE status = 'running'"
+        )
     };
+    WorkKind::ALL.map(of_kind).join(" UNION ALL ")
+}
+
+fn read_worker(
+    row: &AnyRow,
+    name: String,
+    held: Vec<Attempt>,
+) -> std::result::Result<StoredWorker, sqlx::Error> {
+    let of_kind = |kind| held.iter().filter(move |attempt| attempt.kind == kind);
     Ok(StoredWorker {
-        name: row.try_get("name")?,
-        host: row.try_get("host")?,
-        version: row.try_get("version")?,
-        slots: row.try_get("slots")?,
-        started_at: row.try_get("started_at")?,
+        process: WorkerProcess {
+            name,
+            host: row.try_get("host")?,
+            version: row.try_get("version")?,
+            slots: row.try_get("slots")?,
+            started_at: row.try_get("started_at")?,
+        },
         last_seen: row.try_get("last_seen")?,
-        runs: ids("runs")?,
-        tasks: ids("tasks")?,
+        is_alive: row.try_get::<i64, _>("alive")? != 0,
+        runs: of_kind(WorkKind::Run).map(|run| run.id.clone()).collect(),
+        tasks: of_kind(WorkKind::Matrix).count() + of_kind(WorkKind::Grading).count(),
     })
 }

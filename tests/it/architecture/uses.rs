@@ -3,7 +3,7 @@
 use super::{Source, sources};
 
 /// Libraries that one place alone may name, so that they can be exchanged there.
-const CONFINED: [(&str, &[&str]); 10] = [
+const CONFINED: [(&str, &[&str]); 9] = [
     (
         "bollard",
         &["sandboxes/src/docker/", "sandboxes/src/docker.rs"],
@@ -28,7 +28,6 @@ const CONFINED: [(&str, &[&str]); 10] = [
     ("axum", &["server/src/"]),
     ("sqlx", &["server/src/store/"]),
     ("object_store", &["server/src/artifacts/"]),
-    ("apalis", &["server/src/queue.rs"]),
     ("prometheus_client", &["server/src/telemetry/"]),
     ("opentelemetry", &["server/src/telemetry/"]),
 ];

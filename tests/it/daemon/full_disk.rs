@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use testwright_config::error::Kind;
 use testwright_sandboxes::Shortage;
-use testwright_server::queue::Queue;
 use testwright_server::store::Store;
 
 use super::{Daemon, artifacts, databases, issue, stored_run, wait_until};
@@ -71,8 +70,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Writes by both pools, with and without transactions, side by side; says how many failed.
-async fn write_all(store: &Store, queue: &Queue, round: usize) -> usize {
+/// Writes with and without transactions, side by side; says how many failed.
+async fn write_all(store: &Store, round: usize) -> usize {
     let writes = (0..24).map(|n| async move {
         let run = testwright_server::store::NewRun {
             request: "x".repeat(20_000),
@@ -81,7 +80,7 @@ async fn write_all(store: &Store, queue: &Queue, round: usize) -> usize {
         let delivery = format!("{round}-{n}");
         let text = "x".repeat(5_000) + &delivery;
         match n % 3 {
-            0 => queue.push_ticket().await,
+            0 => store.check_write().await,
             1 => store.add_run(&run).await.map(drop),
             _ => store
                 .add_github_delivery(&delivery, &text, &[])
@@ -120,15 +119,14 @@ async fn sqlite_writes_again_once_a_full_disk_has_room() {
         return;
     };
     let store = Store::open(&Store::url_in(disk.path())).await.unwrap();
-    let queue = Queue::open(&store).await.unwrap();
-    assert_eq!(write_all(&store, &queue, 0).await, 0);
+    assert_eq!(write_all(&store, 0).await, 0);
     disk.fill();
     assert_eq!(first_failure(&store).await, Kind::Exhausted(Shortage::Disk));
     for round in 1..5 {
-        write_all(&store, &queue, round).await;
+        write_all(&store, round).await;
     }
     disk.free();
-    assert_eq!(write_all(&store, &queue, 10).await, 0);
+    assert_eq!(write_all(&store, 10).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,9 +135,8 @@ async fn postgres_writes_again_after_every_kind_of_outage() {
         return;
     };
     let store = Store::open(database.url.as_deref().unwrap()).await.unwrap();
-    let queue = Queue::open(&store).await.unwrap();
     let execute = |sql: &str| database.execute(Path::new(""), sql);
-    assert_eq!(write_all(&store, &queue, 0).await, 0);
+    assert_eq!(write_all(&store, 0).await, 0);
 
     // A backend is killed in a transaction, which waits for a lock.
     let mut holder = database.start("LOCK TABLE github_deliveries; SELECT pg_sleep(60)");
@@ -156,7 +153,7 @@ async fn postgres_writes_again_after_every_kind_of_outage() {
     );
     assert_eq!(killed.await.unwrap().unwrap_err().kind, Kind::Unavailable);
     let _ = holder.wait();
-    assert_eq!(write_all(&store, &queue, 1).await, 0);
+    assert_eq!(write_all(&store, 1).await, 0);
 
     execute("ALTER SYSTEM SET default_transaction_read_only = on");
     execute("SELECT pg_reload_conf()");
@@ -166,12 +163,12 @@ async fn postgres_writes_again_after_every_kind_of_outage() {
     execute("ALTER SYSTEM RESET default_transaction_read_only");
     execute("SELECT pg_reload_conf()");
     while is_read_only().await {}
-    assert_eq!(write_all(&store, &queue, 2).await, 0);
+    assert_eq!(write_all(&store, 2).await, 0);
 
     database.restart();
     let mut round = 3;
     // Connections that the restart cut are noticed when they are used.
-    while write_all(&store, &queue, round).await > 0 {
+    while write_all(&store, round).await > 0 {
         round += 1;
         assert!(round < 6);
     }
@@ -186,7 +183,6 @@ async fn postgres_on_a_full_disk_fails_at_once_and_recovers() {
         return;
     };
     let store = Store::open(database.url.as_deref().unwrap()).await.unwrap();
-    let queue = Queue::open(&store).await.unwrap();
     disk.fill();
     // The server may end over it, depending on which file has no room.
     let full = first_failure(&store).await;
@@ -197,7 +193,7 @@ async fn postgres_on_a_full_disk_fails_at_once_and_recovers() {
     disk.free();
     database.start_again();
     let mut round = 0;
-    while write_all(&store, &queue, round).await > 0 {
+    while write_all(&store, round).await > 0 {
         round += 1;
         assert!(round < 10);
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testwright_server::store::{NewMatrix, RunId, Store, WorkKind};
+use testwright_server::store::{NewMatrix, Store, WorkKind};
 
 use super::databases::{self, Database};
 use super::{Daemon, issue};
@@ -294,10 +294,10 @@ async fn a_matrix_that_was_left_behind_is_found_and_worked_on() {
             owner: "a".to_owned(),
             idempotency_key: None,
         };
-        // The process of one ended before the queue was told; that of the other, after it took the matrix.
+        // Another process stores one; a process that is gone has claimed the other.
         let (waits, _) = store.add_matrix(&new).await.unwrap();
         let (lost, _) = store.add_matrix(&new).await.unwrap();
-        let taken = store.take(&RunId::new(1)).await.unwrap().unwrap();
+        let taken = store.take("gone").await.unwrap().unwrap();
         assert_eq!(taken.kind, WorkKind::Matrix);
         let daemon = start(&place, &database, "data");
         for id in [&waits.id, &lost.id] {

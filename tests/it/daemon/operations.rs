@@ -86,7 +86,7 @@ fn a_server_that_cannot_take_work_is_not_ready_and_lives() {
     let ready = |client: &Client| client.get("/v1/ready").status;
     assert_eq!(ready(&daemon.client), 200);
     let newer = |sql: &str| database.execute(&place.path("data"), sql);
-    newer("UPDATE _sqlx_migrations SET success = 0 WHERE version = 20");
+    newer("UPDATE _sqlx_migrations SET success = 0 WHERE version = 1");
     let answer = daemon.client.get("/v1/ready");
     assert_eq!(answer.status, 503, "{answer:?}");
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_server_that_cannot_take_work_is_not_ready_and_lives() {
         Some("application/problem+json")
     );
     assert_eq!(daemon.client.get("/v1/health").status, 200);
-    newer("UPDATE _sqlx_migrations SET success = 1 WHERE version = 20");
+    newer("UPDATE _sqlx_migrations SET success = 1 WHERE version = 1");
     assert_eq!(ready(&daemon.client), 200);
 }
 

@@ -54,7 +54,7 @@ impl Stored {
     }
 
     async fn take(&self) -> Attempt {
-        let taken = self.store.take(&RunId::new(now())).await.unwrap();
+        let taken = self.store.take("w").await.unwrap();
         taken.unwrap()
     }
 
@@ -195,14 +195,14 @@ async fn comparisons_go_after_their_end_and_their_runs_not_before() {
         assert_eq!(removed, comparisons(2));
         assert!(store.comparison(&again).await.unwrap().is_some());
 
-        let claim = store.claim_comparison(now() + DAY).await.unwrap().unwrap();
+        let claim = store.claim_comparison("w").await.unwrap().unwrap();
         let file = StoredArtifact {
             name: "report.csv".to_owned(),
             digest: "b".to_owned(),
             bytes: 1,
         };
-        store.put_comparison_artifact(&claim, &file).await.unwrap();
-        let ended = store.end_comparison_claim(&claim, WorkStatus::Done, None);
+        store.put_artifact(&claim, &file).await.unwrap();
+        let ended = store.end_work(&claim, WorkStatus::Done, None);
         ended.await.unwrap();
         stored.ended_before("comparisons", asked.as_str(), 31);
         let wanted = Removed {

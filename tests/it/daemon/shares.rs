@@ -1,4 +1,4 @@
-//! Which run a worker is given: owners in turn, nobody's twice, and a lost one by its ticket.
+//! Which run a worker claims: owners in turn, no run twice, and orphans again.
 
 use std::collections::BTreeSet;
 
@@ -32,10 +32,6 @@ async fn store(place: &Place, database: &databases::Database) -> Store {
     Store::open(url).await.unwrap()
 }
 
-fn ticket(n: i64) -> RunId {
-    RunId::new(n)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_share_the_workers_however_many_runs_each_has() {
     for database in databases::all() {
@@ -49,8 +45,8 @@ async fn owners_share_the_workers_however_many_runs_each_has() {
         names.push((add(&store, "few", "").await, "few".to_owned()));
         let mut order = Vec::new();
         // One worker: each run ends before the next is taken.
-        for n in 0..6 {
-            let taken = store.take(&ticket(n)).await.unwrap().unwrap();
+        for _ in 0..6 {
+            let taken = store.take("w").await.unwrap().unwrap();
             let name = names.iter().find(|(id, _)| *id == taken.id).unwrap();
             order.push(name.1.as_str());
             let ended = store.end_attempt(&taken, RunStatus::Nothing, AttemptResults::default());
@@ -58,12 +54,12 @@ async fn owners_share_the_workers_however_many_runs_each_has() {
         }
         assert_eq!(order[..3], ["many/x0", "few", "many/y"]);
         assert_eq!(order[3..], ["many/x1", "many/x2", "many/x3"]);
-        assert_eq!(store.take(&ticket(9)).await.unwrap(), None);
+        assert_eq!(store.take("w").await.unwrap(), None);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_two_workers_have_one_run_and_a_lost_one_comes_back_by_its_ticket() {
+async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
     for database in databases::all() {
         let place = Place::new();
         let store = store(&place, &database).await;
@@ -72,19 +68,21 @@ async fn no_two_workers_have_one_run_and_a_lost_one_comes_back_by_its_ticket() {
         }
         let taking = (0..16).map(|n| {
             let store = store.clone();
-            tokio::spawn(async move { store.take(&ticket(n)).await.unwrap() })
+            tokio::spawn(async move { store.take(&format!("w{n}")).await.unwrap() })
         });
         let taken = futures::future::join_all(taking.collect::<Vec<_>>()).await;
         let taken: Vec<_> = taken.into_iter().filter_map(Result::unwrap).collect();
         let distinct: BTreeSet<&str> = taken.iter().map(|t| t.id.as_str()).collect();
-        // Four tickets too many do no harm.
+        // Four workers find nothing.
         assert_eq!((taken.len(), distinct.len()), (12, 12));
 
-        let lost = ticket(99);
         let run = add(&store, "a", "").await;
         add(&store, "a", "").await;
-        let first = store.take(&lost).await.unwrap().unwrap();
-        let second = store.take(&lost).await.unwrap().unwrap();
+        let first = store.take("w").await.unwrap().unwrap();
+        assert!(store.return_orphan(&first).await.unwrap());
+        assert!(!store.is_wanted(&first).await.unwrap());
+        let second = store.take("v").await.unwrap().unwrap();
+        assert!(!store.return_orphan(&first).await.unwrap());
         assert_eq!((&first.id, &second.id), (&run, &run));
         assert_eq!((first.number, second.number), (1, 2));
         // The first may write nothing more.
@@ -103,9 +101,10 @@ async fn no_two_workers_have_one_run_and_a_lost_one_comes_back_by_its_ticket() {
         assert_eq!(store.events(&run, 0, 9).await.unwrap(), []);
         let added = store.add_event(&run, second.number, event(1));
         assert!(added.await.is_ok());
-        // One that is to end ends, and the ticket is good for the next.
+        // A cancelled orphan has ended.
         assert!(store.cancel(WorkKind::Run, &run).await.unwrap());
-        let third = store.take(&lost).await.unwrap().unwrap();
+        assert!(store.return_orphan(&second).await.unwrap());
+        let third = store.take("w").await.unwrap().unwrap();
         assert_ne!(third.id, run);
         let ended = store.run(&run).await.unwrap().unwrap();
         assert_eq!(ended.status, RunStatus::Cancelled);
@@ -113,7 +112,7 @@ async fn no_two_workers_have_one_run_and_a_lost_one_comes_back_by_its_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_the_queue_lost_is_found_and_made() {
+async fn a_run_of_an_unknown_process_is_claimed_again() {
     for database in databases::all() {
         let place = Place::new();
         let embedded = Store::url_in(&place.path("data"));
@@ -126,10 +125,10 @@ async fn a_run_that_the_queue_lost_is_found_and_made() {
             repository: example("slugs"),
             ..stored_run("a", "")
         };
-        // Its process ended before the queue was told; that of the other, after it took the run.
+        // Another process stores one; a process that is gone has claimed the other.
         let (waits, _) = store.add_run(&new).await.unwrap();
         let (lost, _) = store.add_run(&new).await.unwrap();
-        let taken = store.take(&ticket(1)).await.unwrap().unwrap();
+        let taken = store.take("gone").await.unwrap().unwrap();
         let daemon = Daemon::start(&place, &database, None);
         for run in [&waits.id, &lost.id] {
             daemon.wait_for(run.as_str(), "accepted");

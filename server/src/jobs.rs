@@ -1,0 +1,86 @@
+//! The job loop of a process: it claims jobs in the store and runs them, a limited number at a time.
+//!
+//! Which job is next, who holds it and how it ended is in the [`Store`] alone. A job that is claimed belongs to the process
+//! until its end is stored, or until [`crate::heartbeat`] finds that no process holds it any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::heartbeat::Heartbeat;
+use crate::store::{Attempt, Store};
+use testwright_config::error::Result;
+use testwright_config::stop_signal::{StopSignal, stopped};
+
+/// How often a process with free slots checks for jobs of other processes. Its own jobs wake it.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// After the database failed.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+
+/// Jobs that a process can claim and run.
+#[async_trait::async_trait]
+pub trait JobSource: Send + Sync + 'static {
+    /// Claims the next job for a worker; `None` if none is due.
+    async fn claim(&self, worker: &str) -> Result<Option<Attempt>>;
+
+    /// Runs a job, and stores how it ended.
+    async fn run(&self, attempt: &Attempt) -> Result<()>;
+}
+
+/// Runs jobs until `stop`, then waits for those that are running.
+pub async fn run_jobs(
+    store: &Store,
+    source: Arc<dyn JobSource>,
+    heartbeat: &Arc<Heartbeat>,
+    slots: usize,
+    stop: StopSignal,
+) {
+    let mut added = store.added_jobs();
+    let mut running = JoinSet::new();
+    while !*stop.borrow() {
+        let mut pause = POLL_INTERVAL;
+        let has_slot = running.len() < slots;
+        if has_slot {
+            match source.claim(heartbeat.name()).await {
+                Ok(Some(attempt)) => {
+                    running.spawn(run_job(source.clone(), heartbeat.clone(), attempt));
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(error = error.with_cause(), "could not claim a job");
+                    pause = RETRY_DELAY;
+                }
+            }
+        }
+        tokio::select! {
+            () = stopped(stop.clone()) => {}
+            Some(ended) = running.join_next() => log_panic(ended),
+            _ = added.changed(), if has_slot && pause == POLL_INTERVAL => {}
+            () = tokio::time::sleep(pause), if has_slot => {}
+        }
+    }
+    while let Some(ended) = running.join_next().await {
+        log_panic(ended);
+    }
+}
+
+async fn run_job(source: Arc<dyn JobSource>, heartbeat: Arc<Heartbeat>, attempt: Attempt) {
+    let _held = heartbeat.hold(&attempt);
+    if let Err(error) = source.run(&attempt).await {
+        tracing::warn!(
+            kind = attempt.kind.name(),
+            id = attempt.id.as_str(),
+            error = error.with_cause(),
+            "the end of a job was not stored; it is queued again"
+        );
+    }
+}
+
+/// The job of a task that panicked is orphaned, and is queued again.
+fn log_panic(ended: std::result::Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a job panicked");
+    }
+}
