@@ -81,9 +81,9 @@ impl Embedded {
         let (store, signal) = (self.api.store.clone(), self.api.stop.clone());
         let working = async {
             if let Some(worker) = self.worker {
-                // No other process uses its database, so it sends no heartbeats.
                 let heartbeat = Heartbeat::new(store.clone(), 1);
-                run_jobs(&store, worker, &heartbeat, 1, signal).await;
+                let jobs = run_jobs(&store, worker, &heartbeat, 1, signal.clone());
+                tokio::join!(jobs, heartbeat.run_until(signal));
             }
         };
         let serving = async {

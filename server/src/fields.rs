@@ -42,7 +42,7 @@ fn check(field: &str, text: &str, max: usize) -> Result<()> {
     Ok(())
 }
 
-/// Cuts a text for a list: rows of older versions may hold texts of any length.
+/// Cuts a text for a list: the title of an issue may have any length.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -57,7 +57,7 @@ pub async fn run_jobs(
         tokio::select! {
             () = stopped(stop.clone()) => {}
             Some(ended) = running.join_next() => log_panic(ended),
-            _ = added.changed(), if has_slot && pause == POLL_INTERVAL => {}
+            _ = added.changed(), if has_slot => {}
             () = tokio::time::sleep(pause), if has_slot => {}
         }
     }

@@ -148,7 +148,6 @@ async fn in_time<T>(all: impl Future<Output = T>, stop: StopSignal) -> Result<T>
 /// The jobs of a process.
 struct JobPool {
     heartbeat: Arc<Heartbeat>,
-    store: Store,
     retention: Retention,
     stop: StopSignal,
     /// Each with its number of slots.
@@ -159,17 +158,15 @@ struct JobPool {
 
 impl JobPool {
     fn new(slots: usize, worker: Worker, kept: Kept) -> Self {
-        let store = worker.store.clone();
         let retention = Retention {
-            store: store.clone(),
+            store: worker.store.clone(),
             telemetry: worker.telemetry.clone(),
             runs: worker.folder.clone(),
             cache: worker.settings.cache.clone(),
             kept,
         };
         JobPool {
-            heartbeat: Heartbeat::new(store.clone(), slots),
-            store,
+            heartbeat: Heartbeat::new(worker.store.clone(), slots),
             retention,
             stop: worker.stop.clone(),
             sources: vec![(Arc::new(worker), slots)],
@@ -183,20 +180,16 @@ impl JobPool {
 
     /// Runs jobs until this process must stop. Those that are running then are returned to the queue.
     async fn until_stopped(self) {
-        let jobs = self.sources.into_iter().map(|(source, slots)| {
-            run_jobs(
-                &self.store,
-                source,
-                &self.heartbeat,
-                slots,
-                self.stop.clone(),
-            )
-        });
+        let (store, heartbeat) = (&self.retention.store, &self.heartbeat);
+        let jobs = self
+            .sources
+            .into_iter()
+            .map(|(source, slots)| run_jobs(store, source, heartbeat, slots, self.stop.clone()));
         let jobs = async {
             futures::future::join_all(jobs).await;
             self.drained.send_replace(true);
         };
-        let beating = self.heartbeat.run_until(self.drained.subscribe());
+        let beating = heartbeat.run_until(self.drained.subscribe());
         let kept = self.retention.keep(self.drained.subscribe());
         tokio::join!(jobs, beating, kept);
     }

@@ -11,6 +11,9 @@ use testwright_config::error::Result;
 
 /// Milliseconds without a heartbeat after which a process is dead.
 const DEAD_AFTER: i64 = 15_000;
+/// Milliseconds without a heartbeat after which the jobs of a process are suspected to be orphans. They are returned to the
+/// queue a few seconds later, when the process counts as dead.
+const SUSPECTED_AFTER: i64 = 11_000;
 /// Milliseconds for which a dead process is listed.
 const LISTED_FOR: i64 = 3_600_000;
 
@@ -113,12 +116,12 @@ impl Store {
         workers.map_err(failed)
     }
 
-    /// Lists the running jobs of processes that are dead or unknown, and those of this worker.
+    /// Lists the running jobs of processes that are silent or unknown, and those of this worker.
     pub async fn orphans(&self, worker: &str) -> Result<Vec<Attempt>> {
         let failed = |e: sqlx::Error| failure("list orphaned jobs", &e);
         let statement = format!(
             "SELECT kind, id, attempt FROM ({}) job WHERE worker = $1 OR NOT EXISTS \
-             (SELECT 1 FROM worker_processes p WHERE p.name = job.worker AND p.last_seen >= {} - {DEAD_AFTER})",
+             (SELECT 1 FROM worker_processes p WHERE p.name = job.worker AND p.last_seen >= {} - {SUSPECTED_AFTER})",
             running_jobs(),
             self.clock()
         );
