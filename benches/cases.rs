@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench cases`, on a machine that has nothing else to do.
 
-#[path = "../tests/it/cases/place.rs"]
+#[path = "../tests/it/product/cases/place.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod place;
 

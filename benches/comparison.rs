@@ -7,10 +7,10 @@
 
 #[path = "processor_time/mod.rs"]
 mod processor_time;
-#[path = "../tests/it/eval/repository.rs"]
+#[path = "../tests/it/product/eval/repository.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod repository;
-#[path = "../tests/it/server.rs"]
+#[path = "../tests/it/support/server.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod server;
 

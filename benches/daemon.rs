@@ -5,7 +5,7 @@
 //! `cargo bench --bench daemon`, on a machine that has nothing else to do: on SQLite, and on Postgres where Debian's postgresql is
 //! installed.
 
-#[path = "../tests/it/daemon/databases.rs"]
+#[path = "../tests/it/product/daemon/databases.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod databases;
 

@@ -4,7 +4,7 @@
 //!
 //! `cargo bench --bench eval`, on a machine that has nothing else to do.
 
-#[path = "../tests/it/eval/repository.rs"]
+#[path = "../tests/it/product/eval/repository.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod repository;
 

@@ -5,7 +5,7 @@
 //!
 //! `cargo bench --bench run`. Without a Docker engine that part is left out.
 
-#[path = "../tests/it/server.rs"]
+#[path = "../tests/it/support/server.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod server;
 

@@ -7,7 +7,7 @@
 //!
 //! `cargo bench --bench workers`, on a machine that has nothing else to do. It needs Debian's postgresql.
 
-#[path = "../tests/it/daemon/databases.rs"]
+#[path = "../tests/it/product/daemon/databases.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod databases;
 #[path = "processor_time/mod.rs"]

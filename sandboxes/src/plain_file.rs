@@ -1,7 +1,7 @@
 //! Opens and reads files by name, whatever lies there: only plain files, within a size, without waiting.
 //!
 //! A folder that somebody else filled can hold a link to `/dev/zero`, a pipe that nothing writes to, or a sparse file of
-//! terabytes. Every file that is found by its name is read through this module; `tests/it/architecture` checks that.
+//! terabytes. Every file that is found by its name is read through this module; `tests/it/repository/architecture` checks that.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Take};

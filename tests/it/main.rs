@@ -1,33 +1,11 @@
-//! Everything that is tested across module boundaries, in one binary.
+//! Tests across crates, in one binary. Tests of one module are beside it, those of one crate in its own folder `tests/it`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod action;
-mod architecture;
-#[path = "../../sandboxes/tests/it/base_image.rs"]
-mod base_image;
-mod cases;
-mod clover;
-mod compare;
-mod cover;
-mod daemon;
-mod deployment;
-mod diagnostics;
-mod drafts;
-mod eval;
-mod first_requests;
-mod guide;
-mod hostile;
-mod issues;
-mod lists;
-mod manual;
-mod messages;
-mod mine;
-mod pipelines;
-mod program;
-mod review;
-mod runs;
-mod samples;
-mod select;
-mod server;
-mod supply_chain;
+/// What users run and see: the commands, the server, approaches, attacks. A new test goes into the file of its command or
+/// subject.
+mod product;
+/// What holds for the repository itself: layers, lists, generated pages, the guide, deployment files, dependencies.
+mod repository;
+/// What the others share: the program in a folder of its own, a server that plays another's part, the base image.
+mod support;

@@ -1,5 +1,5 @@
 //! `--approach sample`: two tools and no feedback. Added to a copy of the project as `agent/src/approaches/sample.rs` by
-//! `tests/it/samples.rs`.
+//! `tests/it/repository/samples.rs`.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, TestwrightSystem};

@@ -1,5 +1,5 @@
 //! `--sandbox sample`: the local sandbox by another name. Added to a copy of the project as `agent/src/backends/sample.rs` by
-//! `tests/it/samples.rs`.
+//! `tests/it/repository/samples.rs`.
 
 use async_trait::async_trait;
 use testwright_sandboxes::Backend;

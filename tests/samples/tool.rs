@@ -1,4 +1,4 @@
-//! `sample`: counts the lines of a file. Added to a copy of the project as `tools/src/tools/sample.rs` by `tests/it/samples.rs`.
+//! `sample`: counts the lines of a file. Added to a copy of the project as `tools/src/tools/sample.rs` by `tests/it/repository/samples.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

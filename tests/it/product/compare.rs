@@ -1,0 +1,429 @@
+//! `testwright compare`: a real endpoint on the loopback interface that bills, real git, a real pytest.
+
+mod given;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::product::eval::repository::{GOOD, Repository, lines};
+use crate::support::program::{Place, assert_exit_code};
+use crate::support::server::{Request, Response, Server};
+
+const ISSUE: &str = "add(1, -2) gives 0\n\nI expected -1, as in `add(1, -2) == -1`.";
+
+/// Dollars per million tokens.
+const PRICES: &str = "[prices.m]\nprompt = 10\ncompletion = 100\n";
+
+/// What a model service did, in tokens.
+#[derive(Default)]
+pub struct Bill {
+    pub calls: u32,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    /// By request: how often it was answered.
+    answered: BTreeMap<String, u32>,
+}
+
+impl Bill {
+    pub fn dollars(&self) -> f64 {
+        (self.prompt_tokens as f64 * 10.0 + self.completion_tokens as f64 * 100.0) / 1e6
+    }
+}
+
+/// A model service whose answers depend on the question alone. Every fifth call fails, billed all the same.
+pub fn service(wait: Duration) -> (Server, Arc<Mutex<Bill>>) {
+    let bill: Arc<Mutex<Bill>> = Arc::default();
+    let booked = bill.clone();
+    let server = Server::start(move |request: &Request| {
+        std::thread::sleep(wait);
+        let body: Value = serde_json::from_str(&request.body).unwrap();
+        let mut bill = booked.lock().unwrap();
+        bill.calls += 1;
+        let (prompt, completion) = (request.body.len() as u64 / 4, 200);
+        assert!(body["max_completion_tokens"].is_u64() || body["max_tokens"].is_u64());
+        bill.prompt_tokens += prompt;
+        bill.completion_tokens += completion;
+        if bill.calls.is_multiple_of(5) {
+            return Response::status(500).with("retry-after", "0");
+        }
+        *bill.answered.entry(request.body.clone()).or_default() += 1;
+        Response::json(json!({
+            "choices": [{"index": 0, "finish_reason": "stop",
+                "message": {"role": "assistant", "content": answer(&request.body)}}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
+        }))
+        .with("content-type", "application/json")
+    });
+    (server, bill)
+}
+
+fn answer(question: &str) -> String {
+    let block = |test: &str| format!("diff\ntests/test_calc.py\ninsert\nEOF\n{test}end diff\n");
+    if question.contains("YES") {
+        return "YES\nIt is the wrong sum.".to_owned();
+    }
+    if question.contains("end diff") {
+        return block(GOOD);
+    }
+    if question.contains("unified diff") {
+        return "I cannot see what is wrong.".to_owned();
+    }
+    // A test that passes.
+    "```python\nfrom pkg.calc import add\n\n\ndef test_sum():\n    assert add(2, 2) == 4\n```\n"
+        .to_owned()
+}
+
+/// A repository with two issues, and a dataset of them.
+pub struct Bench {
+    pub place: Place,
+    url: String,
+}
+
+impl Bench {
+    pub fn new(server: &Server) -> Bench {
+        let place = Place::new();
+        let repository = Repository::new(place.path("repositories/example+sums"), None);
+        let dataset = place.path("dataset.jsonl");
+        lines(
+            &dataset,
+            &[
+                repository.instance("example__sums-1", ISSUE),
+                repository.instance(
+                    "example__sums-2",
+                    &ISSUE.replace("I expected", "It should be"),
+                ),
+            ],
+        );
+        std::fs::write(place.path("prices.toml"), PRICES).unwrap();
+        Bench {
+            place,
+            url: format!("{}/v1", server.url),
+        }
+    }
+
+    fn compare(&self, out: &str, words: &[&str]) -> Command {
+        let mut command = self.place.testwright();
+        command
+            .arg("compare")
+            .arg("--dataset")
+            .arg(self.place.path("dataset.jsonl"))
+            .arg("--repositories")
+            .arg(self.place.path("repositories").join("{owner}+{name}"))
+            .arg("--out")
+            .arg(self.out(out))
+            .arg("--config")
+            .arg(self.place.path("prices.toml"))
+            .args(["--workers", "2"])
+            .args(words)
+            .env("TESTWRIGHT_MODEL_BASE_URL", &self.url)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn out(&self, name: &str) -> PathBuf {
+        self.place.path(name)
+    }
+
+    fn json(&self, out: &str, file: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(self.out(out).join(file)).unwrap()).unwrap()
+    }
+}
+
+const APPROACHES: [&str; 4] = [
+    "--approaches",
+    "zero-shot,zero-shot-plus,zero-shot-file,libro,pass-at-k",
+    "--models",
+    "m",
+];
+
+/// The report and the predictions, by name.
+fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for name in [
+        "report.json",
+        "report.md",
+        "report.html",
+        "report.csv",
+        "runs.csv",
+    ] {
+        files.insert(name.to_owned(), std::fs::read(folder.join(name)).unwrap());
+    }
+    for entry in std::fs::read_dir(folder.join("predictions")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        files.insert(name, std::fs::read(entry.path()).unwrap());
+    }
+    files
+}
+
+/// Systems and pairs of a report. Seconds are not the same in two runs.
+fn without_seconds(bench: &Bench) -> Vec<Vec<String>> {
+    let report = bench.json("out", "report.json");
+    let of = |s: &Value| {
+        let mut s = s.clone();
+        for field in ["model_seconds", "tool_seconds", "failed_calls", "dollars"] {
+            s["cost"][field] = Value::Null;
+        }
+        s["stages"] = Value::Null;
+        s.to_string()
+    };
+    ["systems", "pairs"]
+        .map(|part| report[part].as_array().unwrap().iter().map(of).collect())
+        .into()
+}
+
+pub fn answered(bill: &Mutex<Bill>) -> u32 {
+    bill.lock().unwrap().answered.values().sum()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn assert_same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    for (name, content) in a {
+        assert_eq!(text(content), text(&b[name]), "{name}");
+    }
+}
+
+#[test]
+fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
+    let (server, bill) = service(Duration::ZERO);
+    let bench = Bench::new(&server);
+    let output = bench
+        .compare("out", &[&APPROACHES[..], &["--max-dollars", "50"]].concat())
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let report = bench.json("out", "report.json");
+    let rate = |name: &str| {
+        let systems = report["systems"].as_array().unwrap();
+        let found = systems.iter().find(|s| s["name"] == name).unwrap();
+        (
+            found["fail_to_pass"]["value"].as_f64().unwrap(),
+            found["submitted"].as_u64().unwrap(),
+        )
+    };
+    assert_eq!(rate("zero-shot@m"), (0.0, 0));
+    assert_eq!(rate("zero-shot-plus@m"), (1.0, 2));
+    assert_eq!(rate("zero-shot-file@m"), (0.0, 2));
+    assert_eq!(rate("libro@m"), (1.0, 2));
+    assert_eq!(rate("pass-at-k@m"), (1.0, 10));
+    // An upper bound is compared with nobody.
+    let pairs = report["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 6);
+    let discordant = pairs[0]["discordant"][0].clone();
+    let page = bench
+        .out("out")
+        .join(discordant["second_run"].as_str().unwrap());
+    let page = std::fs::read_to_string(page.join("trajectory.html")).unwrap();
+    assert!(page.contains("+def test_negative():"), "{page}");
+    let spent = std::fs::read_to_string(bench.out("out").join("spending.jsonl")).unwrap();
+    assert!(spent.lines().count() as u32 >= 2 * bill.lock().unwrap().calls * 4 / 5);
+
+    // Failed calls that were billed are in no run's own cost.
+    let dollars = report["dollars"].as_f64().unwrap();
+    assert!(dollars >= bill.lock().unwrap().dollars(), "{dollars}");
+    let csv = text(&std::fs::read(bench.out("out").join("report.csv")).unwrap());
+    assert!(
+        csv.lines()
+            .next()
+            .unwrap()
+            .ends_with(",pass_at_1,pass_at_2,pass_at_3,pass_at_4,pass_at_5")
+    );
+    let csv = text(&std::fs::read(bench.out("out").join("runs.csv")).unwrap());
+    assert!(
+        csv.contains(",tdd_score,coverage_delta,confidence,"),
+        "{csv}"
+    );
+    let page = text(&std::fs::read(bench.out("out").join("report.html")).unwrap());
+    assert!(page.contains("dollars a run") && page.contains("model calls a run"));
+
+    // The same command has nothing left to do, and asks nobody.
+    let calls = bill.lock().unwrap().calls;
+    let before = tables(&bench.out("out"));
+    let output = bench.compare("out", &APPROACHES).output().unwrap();
+    assert_exit_code(&output, 0);
+    assert_eq!(bill.lock().unwrap().calls, calls);
+    assert_same(&before, &tables(&bench.out("out")));
+
+    // Without any model.
+    let recorded = bench.out("out");
+    let output = bench
+        .compare("again", &["--replay", recorded.to_str().unwrap()])
+        .env_remove("TESTWRIGHT_MODEL_BASE_URL")
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    assert_eq!(bill.lock().unwrap().calls, calls);
+    assert_same(&before, &tables(&bench.out("again")));
+
+    // Less than is there is refused, and nothing is lost.
+    let words = ["--approaches", "libro", "--models", "m"];
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 2);
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("it compares zero-shot@m, which is not asked for"),
+        "{stderr}"
+    );
+    assert_same(&before, &tables(&bench.out("out")));
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on_and_pays_for_nothing_twice() {
+    let (server, bill) = service(Duration::from_millis(60));
+    let bench = Bench::new(&server);
+    let words = [&APPROACHES[..], &["--max-dollars", "50"]].concat();
+    for wait in [1500, 2600, 3300] {
+        let mut child = bench.compare("out", &words).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
+    let (whole, undisturbed) = service(Duration::ZERO);
+    let other = Bench::new(&whole);
+    assert_exit_code(&other.compare("out", &words).output().unwrap(), 0);
+    assert_eq!(without_seconds(&bench), without_seconds(&other));
+    // At most the calls in flight are made again: eight runs go on at one time.
+    let (with, without) = (answered(&bill), answered(&undisturbed));
+    assert!(
+        (without..=without + 3 * 8).contains(&with),
+        "{with} {without}"
+    );
+}
+
+#[test]
+fn a_call_that_outlasts_its_run_does_so_in_a_replay_too() {
+    let (server, _) = service(Duration::from_secs(6));
+    let bench = Bench::new(&server);
+    let words = [
+        "--approaches",
+        "zero-shot-plus",
+        "--models",
+        "m",
+        "--max-minutes",
+        "0.05",
+    ];
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 0);
+    let report = bench.json("out", "report.json");
+    let system = &report["systems"][0];
+    assert_eq!(
+        (&system["judged"], &system["submitted"]),
+        (&json!(2), &json!(0))
+    );
+    let recorded = bench.out("out");
+    let output = bench
+        .compare("again", &["--replay", recorded.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    assert_same(&tables(&recorded), &tables(&bench.out("again")));
+}
+
+fn spent(output: &Output, bill: &Mutex<Bill>, most: f64) {
+    let billed = bill.lock().unwrap().dollars();
+    assert!(
+        billed <= most,
+        "{billed} of {most}: {}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn the_ceiling_is_never_passed_and_a_higher_one_goes_on() {
+    let (server, bill) = service(Duration::ZERO);
+    let bench = Bench::new(&server);
+    let run = |most: &str| {
+        let words = [&APPROACHES[..], &["--max-dollars", most]].concat();
+        bench
+            .compare("out", &words)
+            .env("TESTWRIGHT_MODEL_MAX_TOKENS", "300")
+            .output()
+            .unwrap()
+    };
+    let output = run("0.3");
+    assert_exit_code(&output, 3);
+    spent(&output, &bill, 0.3);
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("the ceiling of --max-dollars is reached"),
+        "{stderr}"
+    );
+    let begun = bill.lock().unwrap().calls;
+    assert!(begun > 0);
+    // What could not be run counts against nobody.
+    let report = bench.json("out", "report.json");
+    assert!(
+        report["not_judged"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|why| why[1].as_u64() > Some(0))
+    );
+    for most in ["0.31", "50"] {
+        let output = run(most);
+        spent(&output, &bill, most.parse().unwrap());
+    }
+    let report = bench.json("out", "report.json");
+    assert_eq!(report["not_judged"], json!([]));
+
+    // A ceiling is of no use where nobody knows a price.
+    let words = [
+        "--approaches",
+        "zero-shot",
+        "--models",
+        "free",
+        "--max-dollars",
+        "1",
+    ];
+    let output = bench.compare("free", &words).output().unwrap();
+    assert_exit_code(&output, 2);
+    assert!(text(&output.stderr).contains("has no price in the settings"));
+}
+
+#[test]
+fn an_outage_is_nobodys_failure() {
+    let server = Server::start(|_| Response::status(401));
+    let bench = Bench::new(&server);
+    let words = ["--approaches", "zero-shot,zero-shot-plus", "--models", "m"];
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 3);
+    let report = bench.json("out", "report.json");
+    for system in report["systems"].as_array().unwrap() {
+        assert_eq!(system["fail_to_pass"]["value"], Value::Null);
+        assert_eq!(
+            (&system["judged"], &system["not_judged"]),
+            (&json!(0), &json!(2))
+        );
+    }
+    for (words, says) in [
+        (
+            ["--approaches", "zero-shoot", "--models", "m"],
+            "failed to find the approach `zero-shoot`",
+        ),
+        (
+            ["--approaches", "libro,libro", "--models", "m"],
+            "libro@m is named twice",
+        ),
+    ] {
+        let output = bench.compare("other", &words).output().unwrap();
+        assert_exit_code(&output, 2);
+        assert!(
+            text(&output.stderr).contains(says),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! `testwright compare --database`: the runs are made by workers, of which one is killed.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use testwright_server::store::{ComparisonFilter, Store};
+
+use super::{APPROACHES, Bench, answered, service, without_seconds};
+use crate::product::daemon::databases;
+use crate::support::program::assert_exit_code;
+
+/// A worker of a database; it is killed with the test.
+struct Worker(Child);
+
+impl Worker {
+    fn start(bench: &Bench, url: &str, data: &str) -> Worker {
+        let mut command: Command = bench.place.testwright();
+        command
+            .args(["worker", "--workers", "2", "--database", url, "--data"])
+            .arg(bench.place.path(data))
+            .arg("--config")
+            .arg(bench.place.path("prices.toml"))
+            .env("TESTWRIGHT_MODEL_BASE_URL", &bench.url);
+        Worker(command.stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_make_a_comparison_and_one_of_them_may_die() {
+    let (whole, undisturbed) = service(Duration::ZERO);
+    let local = Bench::new(&whole);
+    let words = [&APPROACHES[..], &["--max-dollars", "50"]].concat();
+    assert_exit_code(&local.compare("out", &words).output().unwrap(), 0);
+    for database in databases::all() {
+        let (server, bill) = service(Duration::from_millis(40));
+        let bench = Bench::new(&server);
+        let embedded = Store::url_in(&bench.place.path("."));
+        let url = database.url.as_deref().unwrap_or(&embedded);
+        let words = [&words[..], &["--database", url]].concat();
+        let mut comparing = bench.compare("out", &words).spawn().unwrap();
+        let dies = Worker::start(&bench, url, "one");
+        let begun = Instant::now();
+        while bill.lock().unwrap().calls < 3 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(120),
+                "no call was made"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Who asked may go away, too: the runs go on.
+        comparing.kill().unwrap();
+        comparing.wait().unwrap();
+        drop(dies);
+        let _lives = Worker::start(&bench, url, "two");
+        assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
+        assert_eq!(without_seconds(&bench), without_seconds(&local));
+        let store = Store::open(url).await.unwrap();
+        let all = ComparisonFilter {
+            limit: 9,
+            ..ComparisonFilter::default()
+        };
+        let stored = store.comparisons(&all).await.unwrap();
+        assert_eq!(stored.len(), 1);
+        let report = store
+            .comparison_report(&stored[0].id)
+            .await
+            .unwrap()
+            .unwrap();
+        let page = std::fs::read_to_string(bench.out("out").join("report.html")).unwrap();
+        assert_eq!(report.page, page);
+        // What a run leaves is here as if it had been made here, and so is what it cost.
+        let (left, wanted) = (left_by_runs(&bench), left_by_runs(&local));
+        let lacking: Vec<&String> = wanted.difference(&left).collect();
+        assert_eq!(lacking, Vec::<&String>::new());
+        assert!(left.is_subset(&wanted), "{left:?}");
+        let spent = bench.json("out", "report.json")["dollars"]
+            .as_f64()
+            .unwrap();
+        assert!(spent >= bill.lock().unwrap().dollars(), "{spent}");
+        // At most the calls in flight are made again.
+        let (with, without) = (answered(&bill), answered(&undisturbed));
+        assert!((without..=without + 8).contains(&with), "{with} {without}");
+    }
+}
+
+/// Paths of the files of all runs.
+fn left_by_runs(bench: &Bench) -> BTreeSet<String> {
+    let out = bench.out("out");
+    let (mut files, mut folders) = (BTreeSet::new(), vec![out.join("runs")]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let path = path.strip_prefix(&out).unwrap();
+            files.insert(path.display().to_string());
+        }
+    }
+    files
+}
+
+#[test]
+fn a_worker_that_asks_the_model_otherwise_makes_no_run() {
+    let (server, bill) = service(Duration::ZERO);
+    let bench = Bench::new(&server);
+    let url = Store::url_in(&bench.place.path("."));
+    let words = ["--approaches", "libro", "--models", "m", "--database", &url];
+    let asking = bench
+        .compare("out", &words)
+        .env("TESTWRIGHT_MODEL_TEMPERATURE", "0.5")
+        .spawn()
+        .unwrap();
+    let _worker = Worker::start(&bench, &url, "one");
+    assert_exit_code(&asking.wait_with_output().unwrap(), 3);
+    let runs = std::fs::read_to_string(bench.out("out").join("runs.jsonl")).unwrap();
+    assert!(
+        runs.contains("with no temperature of its own, and the comparison is made at"),
+        "{runs}"
+    );
+    assert_eq!(bill.lock().unwrap().calls, 0);
+    // It is made once the settings are the same.
+    assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
+}

@@ -1,0 +1,116 @@
+//! What every answer has, and who may change something from a browser.
+
+use serde_json::Value;
+
+use super::client::{Client, Reply};
+use super::{Daemon, databases, issue};
+use crate::support::program::Place;
+
+fn is_problem(reply: &Reply) -> bool {
+    reply.header("content-type") == Some("application/problem+json")
+        && reply.json()["status"] == reply.status
+}
+
+#[test]
+fn no_answer_lets_a_browser_guess_what_it_is() {
+    let place = Place::new();
+    let log = place.path("log");
+    let mut command = place.testwright();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--workers", "0"]);
+    command.args(["--metrics", "127.0.0.1:0", "--data"]);
+    command.arg(place.path("data"));
+    let daemon = Daemon::logged(command, &log);
+    let probes = Client {
+        address: super::wait_for_text(&log, "metrics on http://"),
+    };
+    let ask = |client: &Client, method: &str, path: &str, status: u16| {
+        let reply = client.send(method, path, &[], "");
+        assert_eq!(reply.status, status, "{path}: {reply:?}");
+        let sniffing = reply.header("x-content-type-options");
+        assert_eq!(sniffing, Some("nosniff"), "{path}: {reply:?}");
+        reply
+    };
+    for path in [
+        "/",
+        "/new",
+        "/v1/runs",
+        "/v1/openapi.json",
+        "/v1/health",
+        "/metrics",
+    ] {
+        ask(&daemon.client, "GET", path, 200);
+    }
+    for (method, path, status) in [
+        ("GET", "/none", 404),
+        ("GET", "/v1/runs/%ff", 400),
+        ("GET", "/v1/runs?limit=0", 400),
+        ("DELETE", "/v1/runs", 405),
+        ("POST", "/v1/runs", 415),
+        ("POST", "/new", 403),
+        ("POST", "/mcp", 406),
+        ("PUT", "/mcp", 405),
+    ] {
+        let reply = ask(&daemon.client, method, path, status);
+        assert!(is_problem(&reply), "{path}: {reply:?}");
+    }
+    for (path, status) in [("/metrics", 200), ("/v1/ready", 200), ("/none", 404)] {
+        ask(&probes, "GET", path, status);
+    }
+}
+
+#[test]
+fn what_comes_from_another_site_changes_nothing() {
+    let place = Place::new();
+    let daemon = Daemon::start_idle(&place);
+    let send = |path: &str, site: &str, more: &[(&str, &str)]| {
+        let kind = ("content-type", "application/json");
+        let headers = [&[kind, ("sec-fetch-site", site)][..], more].concat();
+        let body = issue().to_string();
+        daemon.client.send("POST", path, &headers, &body)
+    };
+    for site in ["cross-site", "same-site"] {
+        for path in ["/v1/runs", "/v1/gradings/one/cancel", "/mcp"] {
+            let refused = send(path, site, &[]);
+            assert_eq!(refused.status, 403, "{refused:?}");
+            assert!(is_problem(&refused), "{refused:?}");
+        }
+        let basic = send("/v1/runs", site, &[("authorization", "Basic YTpi")]);
+        assert_eq!(basic.status, 403, "{basic:?}");
+        // It knows its callers by their signatures, and none is set up here.
+        assert_eq!(send("/v1/github/webhook", site, &[]).status, 404);
+    }
+    let runs = || daemon.client.get("/v1/runs").json()["runs"].clone();
+    assert_eq!(runs(), Value::Array(Vec::new()));
+    assert_eq!(send("/v1/runs", "same-origin", &[]).status, 201);
+    assert_eq!(send("/v1/runs", "none", &[]).status, 201);
+    // No page of another site has a browser send this.
+    let token = [("authorization", "Bearer testwright_none")];
+    assert_eq!(send("/v1/runs", "cross-site", &token).status, 201);
+}
+
+#[test]
+fn the_description_says_who_may_ask_and_how_others_are_refused() {
+    let place = Place::new();
+    let words = ["--workers", "0", "--require-tokens"];
+    let daemon = Daemon::start_with(&place, &databases::embedded(), None, "data", &words);
+    let description = daemon.client.get("/v1/openapi.json").json();
+    let scheme = &description["components"]["securitySchemes"]["bearer"];
+    assert_eq!(scheme["scheme"], "bearer");
+    let told = |path: &str, status: u16| {
+        description["paths"][path]["get"]["responses"]
+            .get(status.to_string())
+            .is_some()
+    };
+    for path in ["/v1/runs", "/v1/comparisons", "/v1/gradings", "/v1/workers"] {
+        for (headers, status) in [
+            (vec![], 401),
+            (vec![("origin", "http://example.org")], 403),
+            (vec![("host", "example.org")], 421),
+        ] {
+            let reply = daemon.client.send("GET", path, &headers, "");
+            assert_eq!(reply.status, status, "{reply:?}");
+            assert!(is_problem(&reply) && told(path, status), "{path} {status}");
+        }
+    }
+    assert!(!told("/v1/health", 401));
+}

@@ -1,0 +1,405 @@
+//! Tests × patches over the API: which patches are kept, in which order, and what becomes of a matrix whose worker dies.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testwright_server::store::{NewMatrix, Store, WorkKind};
+
+use super::databases::{self, Database};
+use super::{Daemon, issue};
+use crate::product::eval::repository::{GOOD, Repository};
+use crate::support::program::{Place, example};
+
+const PASSING: &str = "\n\ndef test_short():\n    assert add(1, 1) == 2\n";
+fn start(place: &Place, database: &Database, data: &str) -> Daemon {
+    let own = place.path("*").display().to_string();
+    Daemon::start_with(place, database, None, data, &["--allow-repository", &own])
+}
+
+/// A fix, written into `pkg/calc.py`.
+fn fix(repository: &Repository, add: &str) -> String {
+    let code = format!("def add(a, b):\n    {add}\n\n\ndef twice(a):\n    return add(a, a)\n");
+    repository.patch(|r| r.write("pkg/calc.py", code.as_bytes()))
+}
+
+fn named(name: &str, patch: &str) -> Value {
+    json!({"name": name, "patch": patch})
+}
+
+fn make(daemon: &Daemon, request: &Value) -> String {
+    let made = daemon.client.post("/v1/matrices", request);
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    let place = format!("/v1/matrices/{id}");
+    assert_eq!(made.header("location"), Some(place.as_str()));
+    id
+}
+
+fn matrix(daemon: &Daemon, id: &str) -> Value {
+    daemon.client.get(&format!("/v1/matrices/{id}")).json()
+}
+
+/// The matrix, once it is as it should be.
+fn wait_for(daemon: &Daemon, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let matrix = matrix(daemon, id);
+        if wanted(&matrix) {
+            return matrix;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(180), "{matrix}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn has_ended(matrix: &Value) -> bool {
+    !matches!(matrix["status"].as_str(), Some("queued" | "running"))
+}
+
+fn verdicts(matrix: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let patches = matrix["patches"].as_array().unwrap().iter();
+    patches
+        .map(|patch| (text(&patch["name"]), text(&patch["verdict"])))
+        .collect()
+}
+
+fn cell<'m>(matrix: &'m Value, tests: &str, patch: &str) -> &'m Value {
+    let mut cells = matrix["cells"].as_array().unwrap().iter();
+    let found = cells.find(|cell| cell["tests"] == tests && cell["patch"] == patch);
+    found.unwrap_or_else(|| panic!("{tests} {patch}: {matrix}"))
+}
+
+#[test]
+fn patches_are_kept_dropped_and_ranked_on_every_database() {
+    for database in databases::all() {
+        let place = Place::new();
+        let repository = Repository::new(place.path("sums"), None);
+        let daemon = start(&place, &database, "data");
+        let request = json!({
+            "repository": repository.folder, "issue": "add(1, -2) gives 0 <b>", "tests": [
+                named("good", &repository.added(GOOD)),
+                named("passes anyway", &repository.added(PASSING)),
+                named("does not apply", "--- a/tests/none.py\n+++ b/tests/none.py\n@@ -1 +1 @@\n-x\n+y\n"),
+            ],
+            "patches": [
+                named("no fix", &fix(&repository, "return a + b + (b < 0)")),
+                named("right", &fix(&repository, "return a + b")),
+                named("right too", &fix(&repository, "return b + a")),
+                named("does not apply", "--- a/pkg/none.py\n+++ b/pkg/none.py\n@@ -1 +1 @@\n-x\n+y\n"),
+            ],
+        });
+        let id = make(&daemon, &request);
+        let matrix = wait_for(&daemon, &id, has_ended);
+        assert_eq!(matrix["status"], "done", "{matrix}");
+        let wanted = [
+            ("no fix", "dropped"),
+            ("right", "kept"),
+            ("right too", "kept"),
+            ("does not apply", "undecided"),
+        ];
+        let wanted = wanted.map(|(name, verdict)| (name.to_owned(), verdict.to_owned()));
+        assert_eq!(verdicts(&matrix), wanted);
+        assert_eq!(matrix["ranking"], json!(["right", "right too"]));
+        assert_eq!(matrix["patches"][1]["score"], 2);
+        assert_eq!(matrix["cells"].as_array().unwrap().len(), 12);
+        assert_eq!(matrix["all_cells"], 12);
+        let test = "tests/test_calc.py::test_negative";
+        let right = cell(&matrix, "good", "right");
+        assert_eq!(
+            (&right["old"][test], &right["new"][test]),
+            (&json!("failed"), &json!("passed"))
+        );
+        let wrong = cell(&matrix, "good", "no fix");
+        assert_eq!(
+            (&wrong["new"][test], &wrong["failed"]),
+            (&json!("failed"), &json!([test]))
+        );
+        let passing = cell(&matrix, "passes anyway", "right");
+        assert_eq!(passing["old"]["tests/test_calc.py::test_short"], "passed");
+        for (tests, patch, reason) in [
+            ("does not apply", "right", "the tests do not apply"),
+            ("good", "does not apply", "it does not apply"),
+        ] {
+            let why = cell(&matrix, tests, patch)["not_tried"].as_str().unwrap();
+            assert!(why.contains(reason), "{why}");
+        }
+
+        let page = daemon.client.get(&format!("/matrices/{id}"));
+        assert!(
+            page.body.contains("1 of 1 pass") && page.body.contains("gives 0 &lt;b&gt;"),
+            "{}",
+            page.body
+        );
+        assert!(daemon.client.get("/matrices").body.contains(&id));
+        let listed = daemon.client.get("/v1/matrices?limit=1").json();
+        assert_eq!(listed["matrices"][0]["id"], id);
+        assert_eq!(
+            daemon
+                .client
+                .get(&format!("/v1/matrices?before={id}"))
+                .json()["matrices"],
+            json!([])
+        );
+        let address = format!("/v1/matrices/{id}");
+        assert_eq!(
+            daemon
+                .client
+                .send("POST", &format!("{address}/cancel"), &[], "")
+                .status,
+            409
+        );
+        assert_eq!(daemon.client.send("DELETE", &address, &[], "").status, 204);
+        assert_eq!(daemon.client.get(&address).status, 404);
+        assert_eq!(daemon.terminate(), Some(0));
+    }
+}
+
+/// The second set of tests takes seconds; runs are kept by content, so it is one that was never run before.
+fn slow_request(repository: &Repository) -> Value {
+    let slow = format!(
+        "\n\ndef test_slow():\n    import time\n    time.sleep(5)\n    assert add(2, -3) == -1, {:?}\n",
+        repository.folder.display().to_string()
+    );
+    json!({
+        "repository": repository.folder,
+        "tests": [named("quick", &repository.added(GOOD)), named("slow", &repository.added(&slow))],
+        "patches": [named("right", &fix(repository, "return a + b"))],
+    })
+}
+
+#[test]
+fn the_matrix_of_a_killed_server_is_gone_on_with_by_another() {
+    for database in databases::all() {
+        let place = Place::new();
+        let repository = Repository::new(place.path("sums"), None);
+        let mut first = start(&place, &database, "data");
+        let id = make(&first, &slow_request(&repository));
+        let known = |matrix: &Value| {
+            matrix["cells"]
+                .as_array()
+                .is_some_and(|cells| cells.len() == 1)
+        };
+        let seen = wait_for(&first, &id, known);
+        first.child.kill().unwrap();
+        first.child.wait().unwrap();
+        database.restart();
+
+        let data = if database.url.is_some() {
+            "other"
+        } else {
+            "data"
+        };
+        let second = start(&place, &database, data);
+        let matrix = wait_for(&second, &id, |matrix| matrix["attempts"] == 2);
+        assert_eq!(matrix["cells"], seen["cells"], "what was known stays");
+        let matrix = wait_for(&second, &id, has_ended);
+        assert_eq!(matrix["status"], "done", "{matrix}");
+        assert_eq!(cell(&matrix, "quick", "right"), &seen["cells"][0]);
+        assert_eq!(matrix["patches"][0]["score"], 2);
+    }
+}
+
+#[test]
+fn a_matrix_is_cancelled_while_it_waits_and_while_it_is_worked_on() {
+    let place = Place::new();
+    let repository = Repository::new(place.path("sums"), None);
+    let idle = Daemon::start_idle(&place);
+    let mut request = slow_request(&repository);
+    request["repository"] = json!(example("slugs"));
+    let waiting = make(&idle, &request);
+    let address = format!("/v1/matrices/{waiting}");
+    assert_eq!(idle.client.send("DELETE", &address, &[], "").status, 409);
+    let cancelled = idle
+        .client
+        .send("POST", &format!("{address}/cancel"), &[], "");
+    assert_eq!(
+        (cancelled.status, &cancelled.json()["status"]),
+        (202, &json!("cancelled"))
+    );
+
+    let daemon = start(&place, &databases::all()[0], "other");
+    let id = make(&daemon, &slow_request(&repository));
+    wait_for(&daemon, &id, |matrix| {
+        matrix["cells"]
+            .as_array()
+            .is_some_and(|cells| cells.len() == 1)
+    });
+    let asked = daemon
+        .client
+        .send("POST", &format!("/v1/matrices/{id}/cancel"), &[], "");
+    assert_eq!(
+        (asked.status, &asked.json()["cancelling"]),
+        (202, &json!(true))
+    );
+    let matrix = wait_for(&daemon, &id, has_ended);
+    assert_eq!(matrix["status"], "cancelled");
+    assert_eq!(matrix["cells"].as_array().unwrap().len(), 1);
+
+    // It goes on with what is known.
+    let retry = format!("/v1/matrices/{id}/retry");
+    let again = daemon.client.send("POST", &retry, &[], "");
+    assert_eq!(again.status, 202, "{again:?}");
+    let done = wait_for(&daemon, &id, has_ended);
+    assert_eq!(done["status"], "done", "{done}");
+    assert_eq!(done["cells"].as_array().unwrap().len(), 2);
+    assert_eq!(cell(&done, "quick", "right"), &matrix["cells"][0]);
+    assert_eq!(daemon.client.send("POST", &retry, &[], "").status, 409);
+}
+
+#[test]
+fn the_same_matrix_is_made_once() {
+    for database in databases::all() {
+        let place = Place::new();
+        let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
+        let keyed = |key: &str, request: &Value| {
+            let headers = [
+                ("content-type", "application/json"),
+                ("idempotency-key", key),
+            ];
+            let body = request.to_string();
+            daemon.client.send("POST", "/v1/matrices", &headers, &body)
+        };
+        let request = json!({
+            "repository": example("slugs"), "tests": [named("t", "+")], "patches": [named("p", "+")],
+        });
+        let (first, again) = (keyed("one", &request), keyed("one", &request));
+        assert_eq!((first.status, again.status), (201, 200), "{again:?}");
+        assert_eq!(first.json()["id"], again.json()["id"]);
+        let mut other = request.clone();
+        other["patches"][0]["name"] = json!("q");
+        assert_eq!(keyed("one", &other).status, 409);
+        assert_eq!(keyed("two", &other).status, 201);
+        assert_eq!(keyed("", &other).status, 400);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_matrix_that_was_left_behind_is_found_and_worked_on() {
+    for database in databases::all() {
+        let place = Place::new();
+        let repository = Repository::new(place.path("sums"), None);
+        let embedded = Store::url_in(&place.path("data"));
+        std::fs::create_dir(place.path("data")).unwrap();
+        let url = database.url.as_deref().unwrap_or(&embedded);
+        let store = Store::open(url).await.unwrap();
+        let input = json!({
+            "repository": repository.folder, "commit": null, "issue": null,
+            "tests": [named("good", &repository.added(GOOD))],
+            "patches": [named("right", &fix(&repository, "return a + b"))],
+        });
+        let new = NewMatrix {
+            request: input.to_string(),
+            repository: repository.folder.display().to_string(),
+            owner: "a".to_owned(),
+            idempotency_key: None,
+        };
+        // Another process stores one; a process that is gone has claimed the other.
+        let (waits, _) = store.add_matrix(&new).await.unwrap();
+        let (lost, _) = store.add_matrix(&new).await.unwrap();
+        let taken = store.take("gone").await.unwrap().unwrap();
+        assert_eq!(taken.kind, WorkKind::Matrix);
+        let daemon = start(&place, &database, "data");
+        for id in [&waits.id, &lost.id] {
+            let matrix = wait_for(&daemon, id.as_str(), has_ended);
+            assert_eq!(matrix["status"], "done", "{matrix}");
+            let attempts = if id.work() == &taken.id { 2 } else { 1 };
+            assert_eq!(matrix["attempts"], attempts);
+        }
+    }
+}
+
+#[test]
+fn the_test_of_a_run_is_tried_on_its_own_old_code() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place, &databases::all()[0], None);
+    let run = daemon.run(&issue());
+    daemon.wait_for(&run, "accepted");
+    let request = json!({
+        "tests": [{"run": run}],
+        "patches": [named("wrong", &slug_patch(".lower()")), named("right", &slug_patch(".rstrip(\"-\")"))],
+    });
+    let id = make(&daemon, &request);
+    let matrix = wait_for(&daemon, &id, has_ended);
+    assert_eq!(matrix["ranking"], json!(["right"]), "{matrix}");
+    assert_eq!(matrix["tests"], json!([run]));
+}
+
+/// Changes what `truncate` answers.
+pub fn slug_patch(more: &str) -> String {
+    format!(
+        "--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n@@ -30,4 +30,4 @@\n \n def truncate(slug, max_length):\n     \"\"\"Cut a slug \
+         to its first ``max_length`` characters.\"\"\"\n-    return slug[:max_length]\n+    return slug[:max_length]{more}\n"
+    )
+}
+
+#[test]
+fn what_cannot_be_tried_is_a_problem() {
+    let place = Place::new();
+    let daemon = Daemon::start_idle(&place);
+    let run = daemon.run(&issue());
+    let request = |changes: Value| {
+        let mut request = json!({
+            "repository": example("slugs"), "tests": [named("t", "+")], "patches": [named("p", "+")],
+        });
+        let changes = changes.as_object().unwrap().clone();
+        request.as_object_mut().unwrap().extend(changes);
+        request
+    };
+    let many = |n: usize| -> Vec<Value> { (0..n).map(|n| named(&n.to_string(), "+")).collect() };
+    for (changes, reason) in [
+        (json!({"tests": []}), "there are 0 sets of tests"),
+        (json!({"tests": many(21)}), "there are 21 sets of tests"),
+        (json!({"patches": many(51)}), "there are 51 patches"),
+        (
+            json!({"patches": [named("p", "+"), named("p", "-")]}),
+            "two of the patches are called",
+        ),
+        (
+            json!({"patches": [named("p\n", "+")]}),
+            "read `patches`: it has a character that cannot be seen",
+        ),
+        (
+            json!({"patches": [named(&"p".repeat(101), "+")]}),
+            "is not a line of 1 to 100 characters",
+        ),
+        (
+            json!({"patches": [named("p", &"+".repeat((1 << 20) + 1))]}),
+            "at most 1048576 bytes",
+        ),
+        (json!({"tests": [{"name": "t"}]}), "is neither or both"),
+        (
+            json!({"tests": [{"patch": "+"}]}),
+            "a set of tests has no name",
+        ),
+        (json!({"tests": [{"run": "../../etc"}]}), "there is no run"),
+        (
+            json!({"tests": [{"run": run}]}),
+            "has no accepted test: it is queued",
+        ),
+        (json!({"repository": "/etc"}), "it is not allowed here"),
+        (
+            json!({"repository": "ext::sh -c id"}),
+            "it is not a plain address",
+        ),
+        (json!({"repository": null}), "none is named"),
+        (json!({"commit": "--output=x"}), "no commit, tag or branch"),
+        (json!({"more": 1}), "unknown field"),
+    ] {
+        let refused = daemon.client.post("/v1/matrices", &request(changes));
+        assert_eq!(refused.status, 422, "{reason}: {refused:?}");
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(reason), "{reason}: {detail}");
+    }
+    for address in [
+        "/v1/matrices/nothing",
+        "/v1/matrices/..%2fetc",
+        "/matrices/0000000000000000000",
+    ] {
+        assert_eq!(daemon.client.get(address).status, 404, "{address}");
+    }
+    assert_eq!(
+        daemon.client.get("/v1/matrices").json()["matrices"],
+        json!([])
+    );
+}

@@ -1,0 +1,165 @@
+//! Clients that hold the server up: idle connections, half requests, deliveries that are not signed.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Daemon, databases, issue, wait_until};
+use crate::support::program::{Place, example};
+
+/// Less than the time that a client has for a body.
+const AT_ONCE: Duration = Duration::from_secs(15);
+
+/// A server whose limit of open files is 256.
+fn limited(place: &Place) -> Daemon {
+    let program = place.testwright();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 256; exec \"$@\"", "sh"]);
+    command.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--workers",
+            "1",
+            "--data",
+        ])
+        .arg(place.path("data"))
+        .args(["--allow-repository", &example("*")])
+        .env("GITHUB_TOKEN", "a-token-of-the-test")
+        .env("GITHUB_WEBHOOK_SECRET", "0123456789abcdef0123456789abcdef")
+        .stdin(Stdio::null());
+    Daemon::logged(command, &place.path("log"))
+}
+
+fn half_request(daemon: &Daemon, head: &str, bytes: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(&daemon.client.address).unwrap();
+    let address = &daemon.client.address;
+    let head = format!("POST {head}\r\nhost: {address}\r\norigin: http://{address}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    // A server that has refused it may have closed the connection.
+    let _ = stream.write_all(&vec![b'x'; bytes]);
+    stream
+}
+
+fn resident(daemon: &Daemon) -> f64 {
+    let metrics = daemon.client.get("/metrics").body;
+    let line = metrics
+        .lines()
+        .find_map(|l| l.strip_prefix("process_resident_memory_bytes "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn runs_and_probes_go_on_beside_hundreds_of_idle_connections() {
+    let place = Place::new();
+    let daemon = limited(&place);
+    let idle: Vec<TcpStream> = (0..400)
+        .map(|_| TcpStream::connect(&daemon.client.address).unwrap())
+        .collect();
+    let begun = Instant::now();
+    assert_eq!(daemon.client.get("/v1/health").status, 200);
+    assert_eq!(daemon.client.get("/v1/ready").status, 200);
+    assert!(begun.elapsed() < AT_ONCE);
+    let runs: Vec<String> = (0..3).map(|_| daemon.run(&issue())).collect();
+    for run in &runs {
+        daemon.wait_for(run, "accepted");
+        let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
+        assert_eq!(shown["returns"], 0, "{shown}");
+    }
+    drop(idle);
+}
+
+#[test]
+fn half_requests_hold_little_memory_and_the_unsigned_are_not_read() {
+    let place = Place::new();
+    let daemon = limited(&place);
+    let answer = |stream: &mut TcpStream| {
+        stream.set_read_timeout(Some(AT_ONCE)).unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let too_large = "/login HTTP/1.1\r\ncontent-length: 4194304";
+    assert_eq!(
+        answer(&mut half_request(&daemon, too_large, 0)),
+        "HTTP/1.1 413"
+    );
+    let webhook = "/v1/github/webhook HTTP/1.1\r\ncontent-length: 4194304";
+    assert_eq!(
+        answer(&mut half_request(&daemon, webhook, 0)),
+        "HTTP/1.1 401"
+    );
+    let malformed = format!("{webhook}\r\nx-hub-signature-256: sha256=12");
+    assert_eq!(
+        answer(&mut half_request(&daemon, &malformed, 0)),
+        "HTTP/1.1 401"
+    );
+
+    let before = resident(&daemon);
+    let signed = format!(
+        "{webhook}\r\nx-hub-signature-256: sha256={}",
+        "0".repeat(64)
+    );
+    let login = "/login HTTP/1.1\r\ncontent-length: 16000";
+    let held: Vec<TcpStream> = (0..40)
+        .flat_map(|_| {
+            [
+                half_request(&daemon, login, 8_000),
+                half_request(&daemon, &signed, 1 << 20),
+            ]
+        })
+        .collect();
+    assert_eq!(daemon.client.get("/v1/health").status, 200);
+    // The bound for all large bodies together, and as much again for what is on its way.
+    let grown = resident(&daemon) - before;
+    assert!(grown < 160e6, "{grown}");
+    drop(held);
+}
+
+#[test]
+fn a_machine_without_descriptors_uses_up_no_runs() {
+    let place = Place::new();
+    let daemon = Daemon::start_with(
+        &place,
+        &databases::embedded(),
+        None,
+        "data",
+        &["--workers", "2"],
+    );
+    let process = daemon.child.id();
+    let limit = |files: &str| {
+        let limited = Command::new("prlimit")
+            .args(["--pid", &process.to_string(), &format!("--nofile={files}:")])
+            .status();
+        assert!(limited.unwrap().success());
+    };
+    // Connections of the database and of this client stay open.
+    assert_eq!(daemon.client.get("/v1/ready").status, 200);
+    let open = std::fs::read_dir(format!("/proc/{process}/fd"))
+        .unwrap()
+        .count();
+    let runs: Vec<String> = (0..4).map(|_| daemon.run(&issue())).collect();
+    limit(&(open + 8).to_string());
+    // While there are no descriptors, the database may not be read either.
+    let is_returned = |run: &String| {
+        let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
+        shown["returns"].as_i64().is_some_and(|times| times > 0)
+    };
+    wait_until("a run is returned", || runs.iter().any(is_returned));
+    wait_until("it is not ready", || {
+        daemon.client.get("/v1/ready").status == 503
+    });
+    limit("1024");
+    for run in &runs {
+        daemon.wait_for(run, "accepted");
+    }
+}

@@ -1,0 +1,170 @@
+//! What refuses a browser: a page with the same status, and a way back; and the way to log in, which leads to what was asked for.
+
+use super::client::{Client, Reply};
+use super::{Daemon, databases, tokens};
+use crate::support::program::{Place, example};
+
+const PAGE: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+
+fn is_page(reply: &Reply) -> bool {
+    let kind = reply.header("content-type").unwrap_or_default();
+    kind.starts_with("text/html") && reply.header("content-security-policy").is_some()
+}
+
+#[test]
+fn a_browser_is_refused_with_a_page_and_a_program_with_a_problem() {
+    let place = Place::new();
+    let daemon = Daemon::start_idle(&place);
+    let client = &daemon.client;
+    let comparison = "/comparisons/0190a1b2c3dabcdefgh";
+    let report = format!("{comparison}/report");
+    for (method, path, status, told, back) in [
+        ("GET", "/runs/x", 404, "There is no run of this id.", "/"),
+        (
+            "GET",
+            "/nothing",
+            404,
+            "There is nothing at this address.",
+            "/",
+        ),
+        (
+            "GET",
+            report.as_str(),
+            404,
+            "There is no comparison of this id.",
+            comparison,
+        ),
+        (
+            "GET",
+            "/matrices/x",
+            404,
+            "There is no matrix of this id.",
+            "/matrices",
+        ),
+        (
+            "POST",
+            "/new",
+            403,
+            "A form comes without the origin of its page.",
+            "/new",
+        ),
+        (
+            "PUT",
+            "/new",
+            405,
+            "This address does not take this method.",
+            "/new",
+        ),
+    ] {
+        let shown = client.send(method, path, &[PAGE], "");
+        assert_eq!(shown.status, status, "{path}: {shown:?}");
+        assert!(is_page(&shown), "{path}: {shown:?}");
+        assert!(shown.body.contains(told), "{path}: {}", shown.body);
+        assert!(!shown.body.contains("/v1/"), "{path}: {}", shown.body);
+        let link = format!("<p><a href=\"{back}\">");
+        let body = shown.body.replace("&#x2f;", "/");
+        assert!(body.contains(&link), "{path}: {body}");
+        let program = client.send(method, path, &[], "");
+        assert_eq!(program.status, status, "{path}: {program:?}");
+        let kind = program.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"), "{path}");
+        assert_eq!(shown.header("allow"), program.header("allow"), "{path}");
+    }
+    // The API answers whoever asks.
+    let api = client.send("GET", "/v1/runs/x", &[PAGE], "");
+    let kind = api.header("content-type");
+    assert_eq!((api.status, kind), (404, Some("application/problem+json")));
+}
+
+fn log_in(client: &Client, token: &str, next: &str) -> Reply {
+    let own = format!("http://{}", client.address);
+    let form = format!("token={token}&next={next}");
+    client.send("POST", "/login", &[FORM, PAGE, ("origin", &own)], &form)
+}
+
+#[test]
+fn whoever_logs_in_comes_to_what_was_asked_for_and_never_elsewhere() {
+    let place = Place::new();
+    let database = &databases::all()[0];
+    let words = ["--workers", "0", "--require-tokens"];
+    let daemon = Daemon::start_with(&place, database, None, "data", &words);
+    let client = &daemon.client;
+    let token = tokens::create(&place, database, &["someone"]);
+    for (asked, login, shown) in [
+        ("/", "/login", None),
+        ("/workers", "/login?next=/workers", Some("/workers")),
+        (
+            "/?status=accepted&before=x",
+            "/login?next=/%3Fstatus%3Daccepted%26before%3Dx",
+            Some("/?status=accepted&amp;before=x"),
+        ),
+        ("//example.org/x", "/login", None),
+    ] {
+        let away = client.send("GET", asked, &[PAGE], "");
+        assert_eq!((away.status, away.header("location")), (303, Some(login)));
+        let page = client.send("GET", login, &[PAGE], "").body;
+        let page = page.replace("&#x2f;", "/");
+        let field = shown.map(|next| format!("name=\"next\" value=\"{next}\""));
+        match field {
+            Some(field) => assert!(page.contains(&field), "{page}"),
+            None => assert!(!page.contains("name=\"next\""), "{page}"),
+        }
+    }
+    let wrong = log_in(client, "testwright_guessed", "%2Fworkers");
+    assert_eq!(wrong.status, 401);
+    let page = wrong.body.replace("&#x2f;", "/");
+    assert!(page.contains("name=\"next\" value=\"/workers\""), "{page}");
+
+    let to = |next: &str| {
+        let reply = log_in(client, &token, next);
+        assert_eq!(reply.status, 303, "{next}: {reply:?}");
+        reply.header("location").unwrap().to_owned()
+    };
+    assert_eq!(to("%2Fworkers"), "/workers");
+    assert_eq!(
+        to("/?status=accepted%26before=x"),
+        "/?status=accepted&before=x"
+    );
+    for elsewhere in [
+        "",
+        "https://example.org",
+        "//example.org",
+        "/%5Cexample.org",
+        "%5C%5Cexample.org",
+        "/%09/example.org",
+        "/%0A/example.org",
+        "%20//example.org",
+        "javascript:alert(1)",
+        "/runs%0D%0Aset-cookie:a=b",
+        "/login?next=//example.org",
+    ] {
+        assert_eq!(to(elsewhere), "/", "{elsewhere}");
+        let page = client.send("GET", &format!("/login?next={elsewhere}"), &[PAGE], "");
+        assert!(!page.body.contains("name=\"next\""), "{}", page.body);
+    }
+
+    // A browser shows its token with no link of another site, such as a comment: it asks again from here, and once.
+    for (site, status, refresh) in [
+        ("cross-site", 200, Some("0; url=/workers?a=b")),
+        ("same-origin", 303, None),
+        ("none", 303, None),
+    ] {
+        let headers = [PAGE, ("sec-fetch-site", site)];
+        let away = client.send("GET", "/workers?a=b", &headers, "");
+        assert_eq!((away.status, away.header("refresh")), (status, refresh));
+        assert!(!away.body.contains("Runs at one time"), "{}", away.body);
+        let elsewhere = client.send("GET", "//example.org", &headers, "");
+        assert_eq!(elsewhere.header("location"), Some("/login"));
+    }
+
+    // Who sends a form when the cookie has gone is told so, and not that it is JSON.
+    let own = format!("http://{}", client.address);
+    let form = format!("issue=It+fails&repository={}", example("slugs"));
+    let headers = [FORM, PAGE, ("origin", own.as_str())];
+    let refused = client.send("POST", "/new", &headers, &form);
+    assert_eq!(refused.status, 401);
+    assert!(is_page(&refused), "{refused:?}");
+    let body = refused.body.replace("&#x2f;", "/");
+    assert!(body.contains("<a href=\"/login\">Log in</a>"), "{body}");
+}

@@ -1,0 +1,66 @@
+//! `testwright runs`, beside a daemon.
+
+use super::{Daemon, databases, issue};
+use crate::support::program::Place;
+
+#[test]
+fn the_command_line_lists_follows_and_exports_runs() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place, &databases::all()[0], None);
+    let id = daemon.run(&issue());
+    let server = format!("http://{}", daemon.client.address);
+    let runs = |words: &[&str]| {
+        let mut command = place.testwright();
+        command.arg("runs").args(words).args(["--server", &server]);
+        let output = command.output().unwrap();
+        let code = output.status.code().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (code, text(&output.stdout), text(&output.stderr))
+    };
+    let (code, followed, told) = runs(&["follow", &id]);
+    assert_eq!(code, 0, "{told}");
+    assert!(followed.contains("run_pytest"), "{followed}");
+    let (_, listed, _) = runs(&["list"]);
+    let row = format!("{id}  accepted");
+    assert!(
+        listed.starts_with(&row) && followed.contains(&row),
+        "{listed}"
+    );
+    let (_, shown, _) = runs(&["show", &id]);
+    assert!(shown.contains("+++ b/tests/test_slug.py"), "{shown}");
+    let out = place.path("exported");
+    let (code, _, told) = runs(&["export", &id, "--out", &out.display().to_string()]);
+    assert_eq!(code, 0, "{told}");
+    for name in [
+        "run.json",
+        "trajectory.jsonl",
+        "test.patch",
+        "evidence.json",
+        "environment.log",
+    ] {
+        assert!(out.join(name).is_file(), "{name}");
+    }
+    let log = std::fs::read_to_string(out.join("environment.log")).unwrap();
+    assert!(!log.is_empty());
+    // What was exported is a run's folder as any other.
+    let card = place.testwright().arg("show").arg(&out).output().unwrap();
+    assert!(String::from_utf8_lossy(&card.stdout).contains("A test was accepted."));
+    for (words, hint) in [
+        (&["show", "nothing"][..], "lists those that there are"),
+        (&["cancel", &id], "the run has ended"),
+        (&["retry", &id], "POST /v1/runs makes a new one"),
+        (
+            &["export", &id, "--out", &out.display().to_string()],
+            "it is there already",
+        ),
+    ] {
+        let (code, _, told) = runs(words);
+        assert!(code == 2 && told.contains(hint), "{code} {told}");
+    }
+    drop(daemon);
+    let (code, _, told) = runs(&["list"]);
+    assert!(
+        code == 3 && told.contains("testwright serve"),
+        "{code} {told}"
+    );
+}

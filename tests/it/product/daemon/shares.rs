@@ -1,0 +1,139 @@
+//! Which run a worker claims: owners in turn, no run twice, and orphans again.
+
+use std::collections::BTreeSet;
+
+use testwright_server::store::{
+    AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent, WorkKind,
+};
+
+use super::{Daemon, databases, issue, stored_run};
+use crate::support::program::{Place, example};
+
+async fn add(store: &Store, owner: &str, batch: &str) -> RunId {
+    let new = NewRun {
+        request: "{}".to_owned(),
+        title: String::new(),
+        repository: "https://example.org/o/n".to_owned(),
+        approach: "a".to_owned(),
+        model: "m".to_owned(),
+        idempotency_key: None,
+        owner: owner.to_owned(),
+        batch: batch.to_owned(),
+        traceparent: None,
+    };
+    // Ids sort by the millisecond.
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    store.add_run(&new).await.unwrap().0.id
+}
+
+async fn store(place: &Place, database: &databases::Database) -> Store {
+    let embedded = Store::url_in(&place.path("."));
+    let url = database.url.as_deref().unwrap_or(&embedded);
+    Store::open(url).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_share_the_workers_however_many_runs_each_has() {
+    for database in databases::all() {
+        let place = Place::new();
+        let store = store(&place, &database).await;
+        let mut names = Vec::new();
+        for n in 0..4 {
+            names.push((add(&store, "many", "x").await, format!("many/x{n}")));
+        }
+        names.push((add(&store, "many", "y").await, "many/y".to_owned()));
+        names.push((add(&store, "few", "").await, "few".to_owned()));
+        let mut order = Vec::new();
+        // One worker: each run ends before the next is taken.
+        for _ in 0..6 {
+            let taken = store.take("w").await.unwrap().unwrap();
+            let name = names.iter().find(|(id, _)| *id == taken.id).unwrap();
+            order.push(name.1.as_str());
+            let ended = store.end_attempt(&taken, RunStatus::Nothing, AttemptResults::default());
+            assert_eq!(ended.await.unwrap(), Some(RunStatus::Nothing));
+        }
+        assert_eq!(order[..3], ["many/x0", "few", "many/y"]);
+        assert_eq!(order[3..], ["many/x1", "many/x2", "many/x3"]);
+        assert_eq!(store.take("w").await.unwrap(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
+    for database in databases::all() {
+        let place = Place::new();
+        let store = store(&place, &database).await;
+        for _ in 0..12 {
+            add(&store, "a", "").await;
+        }
+        let taking = (0..16).map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move { store.take(&format!("w{n}")).await.unwrap() })
+        });
+        let taken = futures::future::join_all(taking.collect::<Vec<_>>()).await;
+        let taken: Vec<_> = taken.into_iter().filter_map(Result::unwrap).collect();
+        let distinct: BTreeSet<&str> = taken.iter().map(|t| t.id.as_str()).collect();
+        // Four workers find nothing.
+        assert_eq!((taken.len(), distinct.len()), (12, 12));
+
+        let run = add(&store, "a", "").await;
+        add(&store, "a", "").await;
+        let first = store.take("w").await.unwrap().unwrap();
+        assert!(store.return_orphan(&first).await.unwrap());
+        assert!(!store.is_wanted(&first).await.unwrap());
+        let second = store.take("v").await.unwrap().unwrap();
+        assert!(!store.return_orphan(&first).await.unwrap());
+        assert_eq!((&first.id, &second.id), (&run, &run));
+        assert_eq!((first.number, second.number), (1, 2));
+        // The first may write nothing more.
+        let event = |number| StoredEvent {
+            number,
+            line: "{}".to_owned(),
+        };
+        let added = store.add_event(&run, first.number, event(1));
+        assert!(added.await.is_err());
+        let ends = AttemptResults {
+            last_event: Some(event(1)),
+            ..AttemptResults::default()
+        };
+        let ended = store.end_attempt(&first, RunStatus::Nothing, ends).await;
+        assert_eq!(ended.unwrap(), None);
+        assert_eq!(store.events(&run, 0, 9).await.unwrap(), []);
+        let added = store.add_event(&run, second.number, event(1));
+        assert!(added.await.is_ok());
+        // A cancelled orphan has ended.
+        assert!(store.cancel(WorkKind::Run, &run).await.unwrap());
+        assert!(store.return_orphan(&second).await.unwrap());
+        let third = store.take("w").await.unwrap().unwrap();
+        assert_ne!(third.id, run);
+        let ended = store.run(&run).await.unwrap().unwrap();
+        assert_eq!(ended.status, RunStatus::Cancelled);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_an_unknown_process_is_claimed_again() {
+    for database in databases::all() {
+        let place = Place::new();
+        let embedded = Store::url_in(&place.path("data"));
+        std::fs::create_dir(place.path("data")).unwrap();
+        let store = Store::open(database.url.as_deref().unwrap_or(&embedded))
+            .await
+            .unwrap();
+        let new = NewRun {
+            request: issue().to_string(),
+            repository: example("slugs"),
+            ..stored_run("a", "")
+        };
+        // Another process stores one; a process that is gone has claimed the other.
+        let (waits, _) = store.add_run(&new).await.unwrap();
+        let (lost, _) = store.add_run(&new).await.unwrap();
+        let taken = store.take("gone").await.unwrap().unwrap();
+        let daemon = Daemon::start(&place, &database, None);
+        for run in [&waits.id, &lost.id] {
+            daemon.wait_for(run.as_str(), "accepted");
+        }
+        let run = store.run(&taken.id).await.unwrap().unwrap();
+        assert_eq!(run.attempt, 2);
+    }
+}

@@ -1,0 +1,64 @@
+//! TESTWRIGHT_LOG: what goes on behind a run, for finding the cause of a problem.
+
+use serde_json::json;
+
+use crate::support::program::{Place, code};
+use crate::support::server::{Response, Server};
+
+/// A run whose model is busy at first: what it printed to stderr.
+fn printed(log: Option<&str>) -> (i32, String) {
+    let place = Place::new();
+    let refusals = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::start(move |_| {
+        if refusals.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
+            return Response::status(429).with("retry-after", 0);
+        }
+        Response::json(json!({
+            "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "I wait."}}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }))
+    });
+    let mut run = place.run_example(&["--model", "m", "--max-steps", "1"]);
+    run.env("OPENAI_BASE_URL", &server.url)
+        .env("OPENAI_API_KEY", "sk-secret-key");
+    if let Some(log) = log {
+        run.env("TESTWRIGHT_LOG", log);
+    }
+    let output = run.output().unwrap();
+    (
+        code(&output),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn a_variable_shows_what_goes_on() {
+    const RETRY: &str = "waiting before asking the model again";
+    let (ended, text) = printed(Some("testwright=info"));
+    assert_eq!(ended, 1, "{text}");
+    assert!(
+        text.contains("INFO testwright_models::retry") && text.contains(RETRY),
+        "{text}"
+    );
+    assert!(!text.contains("sk-secret-key"), "{text}");
+    let (ended, text) = printed(None);
+    assert_eq!(ended, 1, "{text}");
+    assert!(!text.contains(RETRY), "{text}");
+}
+
+#[test]
+fn a_level_that_is_none_is_an_error() {
+    let output = Place::new()
+        .testwright()
+        .env("TESTWRIGHT_LOG", "testwright=loud")
+        .arg("tools")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 2);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("TESTWRIGHT_LOG=testwright=loud") && text.contains("hint: "),
+        "{text}"
+    );
+}

@@ -1,0 +1,341 @@
+//! `testwright eval`, as a user runs it: real git, a real pytest in the local sandbox.
+
+mod corpus;
+mod folder;
+mod hostile;
+mod interrupted;
+pub mod repository;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Place, assert_exit_code};
+use repository::{GOOD, Repository, TESTS, lines};
+
+const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
+
+/// A repository, a dataset of it and predictions.
+struct Bench {
+    place: Place,
+    repository: Repository,
+}
+
+impl Bench {
+    fn new(after_install: Option<&str>) -> Bench {
+        let place = Place::new();
+        let folder = place.path("repositories/example+sums");
+        Bench {
+            repository: Repository::new(folder, after_install),
+            place,
+        }
+    }
+
+    fn dataset(&self, instances: &[Value]) {
+        lines(&self.place.path("dataset.jsonl"), instances);
+    }
+
+    fn predictions(&self, predictions: &[(&str, &str, Option<&str>)]) {
+        let records: Vec<Value> = predictions
+            .iter()
+            .map(|(model, instance, patch)| {
+                json!({"instance_id": instance, "model_name_or_path": model, "model_patch": patch})
+            })
+            .collect();
+        lines(&self.place.path("predictions.jsonl"), &records);
+    }
+
+    fn command(&self, words: &[&str], out: &str) -> Command {
+        let template = self.place.path("repositories").join("{owner}+{name}");
+        let mut command = self.place.testwright();
+        command
+            .arg("eval")
+            .args(words)
+            .arg("--dataset")
+            .arg(self.place.path("dataset.jsonl"))
+            .arg("--repositories")
+            .arg(template)
+            .arg("--out")
+            .arg(self.place.path(out))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn grade(&self, words: &[&str], out: &str) -> Command {
+        let mut command = self.command(words, out);
+        command
+            .arg("--predictions")
+            .arg(self.place.path("predictions.jsonl"));
+        command
+    }
+
+    /// Results by prediction and instance.
+    fn results(&self, out: &str) -> BTreeMap<(String, String), Value> {
+        let text = std::fs::read_to_string(self.place.path(out).join("results.jsonl")).unwrap();
+        let text_of = |value: &Value| value.as_str().unwrap().to_owned();
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .map(|r| ((text_of(&r["prediction"]), text_of(&r["instance_id"])), r))
+            .collect()
+    }
+}
+
+#[test]
+fn nasty_predictions_get_the_verdicts_that_they_deserve() {
+    let bench = Bench::new(None);
+    let (slow, cases): (Vec<_>, Vec<_>) = corpus::cases(&bench.repository)
+        .into_iter()
+        .partition(|case| case.name == "hangs");
+    bench.dataset(&[
+        bench.repository.instance("plain", ISSUE),
+        bench
+            .repository
+            .instance("asks", "There should be a function `total`."),
+    ]);
+    let asked = cases
+        .iter()
+        .find(|case| case.name.starts_with("an import error"))
+        .unwrap();
+    let mut predictions: Vec<(&str, &str, Option<&str>)> = cases
+        .iter()
+        .map(|case| (case.name, "plain", Some(case.patch.as_str())))
+        .collect();
+    predictions.push(("asked for", "asks", Some(&asked.patch)));
+    predictions.push(("nothing", "plain", None));
+    predictions.push(("blank", "plain", Some(" \n")));
+    predictions.push(("unknown", "no-such-instance", Some("x")));
+    bench.predictions(&predictions);
+    assert_exit_code(
+        &bench.grade(&["--workers", "2"], "out").output().unwrap(),
+        0,
+    );
+    let mut results = bench.results("out");
+    // All that it takes is time.
+    bench.predictions(&[("hangs", "plain", Some(&slow[0].patch))]);
+    let short = ["--test-seconds", "20", "--instances", "pl*"];
+    assert_exit_code(&bench.grade(&short, "slow").output().unwrap(), 0);
+    results.append(&mut bench.results("slow"));
+    let mut wrong = Vec::new();
+    for case in cases.iter().chain(&slow) {
+        let result = &results[&(case.name.to_owned(), "plain".to_owned())];
+        let verdicts = [
+            result["strict"]["fail_to_pass"].as_bool().unwrap(),
+            result["swt"]["success"].as_bool().unwrap(),
+            result["tdd"]["fail_to_pass"].as_bool().unwrap(),
+        ];
+        let reason = result["strict"]["reason"].as_str().unwrap();
+        let notes = format!("{} {}", result["notes"], result["differs"]);
+        let agree = verdicts.iter().all(|v| *v == verdicts[0]);
+        let good = verdicts == [case.strict, case.swt, case.tdd]
+            && reason.contains(case.reason)
+            && notes.contains(case.note)
+            && result["infrastructure"].is_null()
+            && result["differs"].as_array().unwrap().is_empty() == agree;
+        if !good {
+            wrong.push(format!(
+                "{}: wanted {:?}, {:?}, {:?}; got {verdicts:?}, {reason}, {notes}, {}",
+                case.name,
+                [case.strict, case.swt, case.tdd],
+                case.reason,
+                case.note,
+                result["infrastructure"]
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    let of = |name: &str, instance: &str| &results[&(name.to_owned(), instance.to_owned())];
+    let asked = of("asked for", "asks");
+    assert_eq!(asked["strict"]["fail_to_pass"], true, "{asked:#}");
+    for name in ["nothing", "blank"] {
+        assert_eq!(of(name, "plain")["given"], false);
+        assert_eq!(of(name, "plain")["applied"], false);
+    }
+    let plain = of("plain", "plain");
+    // Of the changed lines that golden tests and base suite run, two run more often; `def total` runs on import in both.
+    let delta = plain["coverage_delta"].as_f64().unwrap();
+    assert!((delta - 2.0 / 3.0).abs() < 1e-9, "{plain:#}");
+    assert_eq!(plain["coverage_lines"], 3);
+    // It replaces its old self, which ran the same lines.
+    let changed = of("changes a test that passes", "plain");
+    assert_eq!(changed["coverage_delta"], 0.0, "{changed:#}");
+    assert_eq!(plain["old_class"], "assertion");
+    assert_eq!(plain["peeking"]["found"], json!([]));
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(bench.place.path("out/report.json")).unwrap())
+            .unwrap();
+    assert!(
+        report.to_string().contains("no-such-instance"),
+        "told of, not dropped"
+    );
+    assert_eq!(report["summary"]["plain"]["instances"], 2);
+}
+
+#[test]
+fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
+    let bench = Bench::new(Some(
+        "d=\"$(python -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])')/later/pkg\" && mkdir -p \"$d\" && \
+         printf 'def add(a, b):\\n    return a + b\\ndef total(numbers):\\n    result = 0\\n    for number in numbers:\\n        \
+         result = add(result, number)\\n    return result\\n' > \"$d/calc.py\"",
+    ));
+    // The new code of the second has an environment of its own.
+    let plain = bench.repository.instance("plain", ISSUE);
+    let mut packaging = bench.repository.instance("packaging", ISSUE);
+    let more = bench.repository.patch(|r| {
+        r.write("requirements-dev.txt", b"pytest\n");
+        r.write("CHANGES.md", b"# Changes\n");
+    });
+    packaging["patch"] = json!(format!("{}{more}", plain["patch"].as_str().unwrap()));
+    bench.dataset(&[plain, packaging]);
+    let output = bench.command(&["verify"], "out").output().unwrap();
+    assert_exit_code(&output, 0);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    for line in [
+        "golden tests fail-to-pass: 2 of 2",
+        "FAIL_TO_PASS of the dataset: 2 of 2 tests agree",
+        "PASS_TO_PASS of the dataset: 4 of 4 tests agree",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    for result in bench.results("out").values() {
+        let found = &result["peeking"]["found"];
+        let place = found[0].as_str().unwrap_or_default();
+        assert!(place.ends_with("later/pkg/calc.py"), "{found}");
+    }
+
+    // What a prediction shares with the fix is put over the fix, on either kind of new code; prose does not matter.
+    let of = |edit: &dyn Fn(&Repository)| {
+        bench.repository.patch(|r| {
+            r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());
+            edit(r);
+        })
+    };
+    let remark = of(&|r| {
+        let code = std::fs::read_to_string(r.folder.join("pkg/calc.py")).unwrap();
+        r.write("pkg/calc.py", format!("# A remark.\n{code}").as_bytes());
+    });
+    let prose = of(&|r| r.write("CHANGES.md", b"# Changes\n\n- A test.\n"));
+    bench.predictions(&[
+        ("remark", "plain", Some(&remark)),
+        ("remark", "packaging", Some(&remark)),
+        ("prose", "packaging", Some(&prose)),
+    ]);
+    assert_exit_code(&bench.grade(&[], "shared").output().unwrap(), 0);
+    let results = bench.results("shared");
+    for (name, instance, strict) in [
+        ("remark", "plain", false),
+        ("remark", "packaging", false),
+        ("prose", "packaging", true),
+    ] {
+        let result = &results[&(name.to_owned(), instance.to_owned())];
+        assert_eq!(result["tdd"]["fail_to_pass"], true, "{result:#}");
+        assert_eq!(result["strict"]["fail_to_pass"], strict, "{result:#}");
+    }
+}
+
+/// What a result says, without what may differ from one time to the next.
+fn lasting(mut result: Value) -> Value {
+    for key in ["seconds", "cached"] {
+        result.as_object_mut().unwrap().remove(key);
+    }
+    result
+}
+
+#[test]
+fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
+    let bench = Bench::new(None);
+    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    let good = bench.repository.added(GOOD);
+    let patches: Vec<(String, String)> = (0..6)
+        .map(|n| {
+            (
+                format!("model {n}"),
+                good.replace("test_negative", &format!("test_negative_{n}")),
+            )
+        })
+        .collect();
+    let predictions: Vec<_> = patches
+        .iter()
+        .map(|(model, patch)| (model.as_str(), "plain", Some(patch.as_str())))
+        .collect();
+    bench.predictions(&predictions);
+    for wait in [400, 1900, 3100] {
+        let mut child = bench.grade(&[], "out").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    // As if the last line had been cut short.
+    let path = bench.place.path("out/results.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap_or_default();
+    bytes.extend(b"{\"instance_id\": \"plain\", \"predi");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "whole").output().unwrap(), 0);
+    let (resumed, whole) = (bench.results("out"), bench.results("whole"));
+    assert_eq!(whole.len(), 6);
+    for (name, result) in whole {
+        assert_eq!(result["infrastructure"], Value::Null, "{result:#}");
+        assert_eq!(lasting(resumed[&name].clone()), lasting(result), "{name:?}");
+    }
+
+    // Nothing is left to do, and nothing is done.
+    let before = std::fs::read(&path).unwrap();
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert!(std::fs::read(&path).unwrap() == before, "graded again");
+    assert_exit_code(
+        &bench
+            .place
+            .testwright()
+            .args(["eval", "report"])
+            .arg(bench.place.path("out"))
+            .output()
+            .unwrap(),
+        0,
+    );
+}
+
+#[test]
+fn wrong_input_gets_one_line_with_a_hint() {
+    let bench = Bench::new(None);
+    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    let shown = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert_exit_code(&output, 2);
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let none = shown(&mut bench.command(&[], "out"));
+    assert!(none.contains("there are no predictions"), "{none}");
+    let unknown = shown(&mut bench.command(&["verify", "--instances", "plane"], "out"));
+    assert!(unknown.contains("plain"), "names the nearest: {unknown}");
+    let gone = shown(
+        bench
+            .place
+            .testwright()
+            .args(["eval", "report", "/no/such/folder"]),
+    );
+    assert!(gone.contains("results.jsonl"), "{gone}");
+    std::fs::create_dir(bench.place.path("results")).unwrap();
+    std::fs::write(bench.place.path("results/results.jsonl"), "").unwrap();
+    let twice = shown(
+        bench
+            .place
+            .testwright()
+            .args(["eval", "report", "results", "./results/"])
+            .current_dir(bench.place.folder.path()),
+    );
+    assert!(twice.contains("./results/ is named twice"), "{twice}");
+    std::fs::write(bench.place.path("dataset.jsonl"), [0u8, 1, 2, 255]).unwrap();
+    let binary = shown(&mut bench.command(&["verify"], "out"));
+    assert!(
+        binary.starts_with("error:") && binary.lines().count() <= 3,
+        "{binary}"
+    );
+    assert!(!Path::new(&bench.place.path("out/report.json")).exists());
+}

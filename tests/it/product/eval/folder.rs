@@ -1,0 +1,226 @@
+//! What a folder of results holds when a command is cut short, and when it asks for something else.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::repository::GOOD;
+use super::{Bench, ISSUE};
+use crate::support::program::assert_exit_code;
+
+/// A bench of instances of one repository and commit.
+fn bench(instances: &[&str]) -> Bench {
+    let bench = Bench::new(None);
+    let all: Vec<Value> = instances
+        .iter()
+        .map(|id| bench.repository.instance(id, ISSUE))
+        .collect();
+    bench.dataset(&all);
+    bench
+}
+
+/// The bytes of all files below a folder.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.display().to_string(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+fn report(bench: &Bench) -> Value {
+    let output = bench
+        .place
+        .testwright()
+        .args(["eval", "report", "--json"])
+        .arg(bench.place.path("out"))
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
+    let bench = bench(&["first", "second"]);
+    let good = bench.repository.added(GOOD);
+    bench.predictions(&[
+        ("otter", "first", Some(&good)),
+        ("otter", "second", Some(&good)),
+    ]);
+    assert_exit_code(
+        &bench
+            .grade(&["--instances", "first"], "out")
+            .output()
+            .unwrap(),
+        0,
+    );
+    let graded = report(&bench);
+    assert_eq!(graded["summary"]["otter"]["instances"], 1);
+    // The dataset has the other instance, which was not chosen.
+    let remarks = graded["remarks"].to_string();
+    assert!(!remarks.contains("no such instance"), "{remarks}");
+
+    // More does not matter.
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_eq!(bench.results("out").len(), 2);
+
+    // As if a line had been cut short: that too is left as it is.
+    let path = bench.place.path("out/results.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend(b"{\"instance_id\": \"first\", \"predi");
+    std::fs::write(&path, bytes).unwrap();
+    let before = files(&bench.place.path("out"));
+    let refused = |command: &mut Command, what: &str| {
+        let output = command.output().unwrap();
+        assert_exit_code(&output, 2);
+        let shown = String::from_utf8(output.stderr).unwrap();
+        let out = bench.place.path("out");
+        let cause = format!("{} holds {what}", out.display());
+        assert!(shown.contains(&cause), "{shown}");
+        assert!(shown.contains("--out"), "{shown}");
+        assert!(files(&out) == before, "the folder was changed");
+    };
+    refused(
+        &mut bench.grade(&["--instances", "first"], "out"),
+        "1 result that this command does not ask for (otter: second)",
+    );
+    let both = "2 results that this command does not ask for (otter: first, second)";
+    refused(&mut bench.command(&["verify"], "out"), both);
+    bench.predictions(&[("beaver", "first", Some(&good))]);
+    refused(&mut bench.grade(&[], "out"), both);
+}
+
+/// Waits until the command has begun to grade, in the folder `out`.
+fn begun(bench: &Bench, child: &mut Child) {
+    let before = Instant::now();
+    while !bench.place.path("out/run.json").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        assert!(
+            before.elapsed() < Duration::from_secs(300),
+            "nothing begins"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How many results are there: whole lines.
+fn graded(bench: &Bench) -> u64 {
+    let bytes = std::fs::read(bench.place.path("out/results.jsonl")).unwrap();
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+#[test]
+fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
+    let ids = ["a", "b", "c", "d", "e"];
+    let bench = bench(&ids);
+    // Tests that no run in the cache has, so that each takes its time.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let patches: Vec<String> = (0..ids.len())
+        .map(|n| {
+            let name = format!("test_negative_{n}_{}", now.as_nanos());
+            let tests = GOOD.replace("test_negative", &name);
+            bench.repository.added(&tests)
+        })
+        .collect();
+    let predictions: Vec<_> = ids
+        .iter()
+        .zip(&patches)
+        .map(|(id, patch)| ("otter", *id, Some(patch.as_str())))
+        .collect();
+    bench.predictions(&predictions);
+    let slowly = ["--workers", "1"];
+    let counts = |report: &Value| {
+        let of = |name: &str| report["summary"]["otter"][name].as_u64().unwrap();
+        [of("instances"), of("graded"), of("not_graded")]
+    };
+
+    // Killed.
+    let mut child = bench.grade(&slowly, "out").spawn().unwrap();
+    begun(&bench, &mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (there, first) = (graded(&bench), report(&bench));
+    assert!(there < 5, "too late to cut it short");
+    assert_eq!(counts(&first), [5, there, 5 - there]);
+    assert_eq!(first["run"]["seconds"], Value::Null);
+    let started = first["run"]["started"].as_str().unwrap();
+
+    // Interrupted.
+    let mut child = bench.grade(&slowly, "out").spawn().unwrap();
+    let wait = Instant::now();
+    while graded(&bench) < there + 1 {
+        assert!(
+            wait.elapsed() < Duration::from_secs(300),
+            "nothing is graded"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let id = child.id().to_string();
+    let status = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(status.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let (there, second) = (graded(&bench), report(&bench));
+    assert!(there < 5, "too late to cut it short");
+    assert_eq!(counts(&second), [5, there, 5 - there]);
+    assert_eq!(second["run"]["started"], started);
+    let seconds = second["run"]["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0);
+    let shown = bench
+        .place
+        .testwright()
+        .args(["eval", "report"])
+        .arg(bench.place.path("out"))
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let line = format!("otter: {} of 5 instances are not graded yet", 5 - there);
+    assert!(shown.contains(&line), "{shown}");
+
+    // Gone on with, to the end.
+    assert_exit_code(&bench.grade(&slowly, "out").output().unwrap(), 0);
+    let last = report(&bench);
+    assert_eq!(counts(&last), [5, 5, 0]);
+    assert_eq!(last["run"]["started"], started);
+    assert!(last["run"]["seconds"].as_f64().unwrap() > seconds);
+}
+
+#[test]
+fn an_environment_of_the_settings_holds_for_every_instance_and_one_of_a_folder_does_not() {
+    let bench = bench(&["first"]);
+    let environment = "[environment]\nafter-install = [\"exit 7\"]\n";
+    std::fs::write(bench.place.path("named.toml"), environment).unwrap();
+    let folder = bench.place.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("testwright.toml"), environment).unwrap();
+    let golden = |out: &str| bench.results(out)[&("golden".to_owned(), "first".to_owned())].clone();
+
+    let plain = bench.command(&["verify"], "plain").output().unwrap();
+    assert_exit_code(&plain, 0);
+    assert_eq!(golden("plain")["strict"]["fail_to_pass"], true);
+
+    let mut named = bench.command(&["verify"], "named");
+    named.arg("--config").arg(bench.place.path("named.toml"));
+    named.output().unwrap();
+    let result = golden("named");
+    assert!(result["infrastructure"].is_object(), "{result}");
+    assert_ne!(result["key"], golden("plain")["key"]);
+
+    let mut found = bench.command(&["verify"], "found");
+    let found = found.current_dir(&folder).output().unwrap();
+    assert_exit_code(&found, 0);
+    let said = String::from_utf8_lossy(&found.stderr);
+    assert!(
+        said.contains("[environment] of the testwright.toml"),
+        "{said}"
+    );
+    assert_eq!(golden("found")["key"], golden("plain")["key"]);
+}

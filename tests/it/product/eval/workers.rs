@@ -1,0 +1,201 @@
+//! `testwright eval --database`: predictions are graded by workers, of which one is killed, and brought back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::repository::{GOOD, TESTS};
+use super::{Bench, ISSUE, lasting};
+use crate::product::daemon::databases::{self, Database};
+use crate::support::program::assert_exit_code;
+
+/// A worker of a database; it is killed with the test.
+struct Worker(Child);
+
+impl Worker {
+    fn start(bench: &Bench, url: &str, data: &str) -> Worker {
+        let mut command = bench.place.testwright();
+        command
+            .args(["worker", "--workers", "1", "--database", url, "--data"])
+            .arg(bench.place.path(data));
+        Worker(command.stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two instances, and what three models say of them: one of it takes seconds, one is no patch.
+fn bench() -> Bench {
+    let bench = Bench::new(None);
+    let other = ISSUE.replace("I expected", "it should be");
+    bench.dataset(&[
+        bench.repository.instance("first", ISSUE),
+        bench.repository.instance("second", &other),
+    ]);
+    let good = bench.repository.added(GOOD);
+    let slow = format!(
+        "\n\ndef test_slow():\n    import time\n    time.sleep(4)\n    assert add(2, -3) == -1, {:?}\n",
+        bench.place.path(".").display().to_string()
+    );
+    let slow = bench.repository.added(&slow);
+    let wrong = bench.repository.patch(|repository| {
+        let text = format!("{TESTS}\n\ndef test_more():\n    assert add(1, 1) == 2\n");
+        repository.write("tests/test_calc.py", text.as_bytes());
+    });
+    bench.predictions(&[
+        ("good", "first", Some(&good)),
+        ("good", "second", Some(&slow)),
+        ("wrong", "first", Some(&wrong)),
+        ("wrong", "second", Some("no patch")),
+    ]);
+    bench
+}
+
+fn url(bench: &Bench, database: &Database) -> String {
+    database.url_in(bench.place.folder.path())
+}
+
+/// The texts of all logs that the results name, by result and name.
+fn logs(folder: &Path, results: &BTreeMap<(String, String), Value>) -> BTreeMap<String, String> {
+    let mut logs = BTreeMap::new();
+    for (of, result) in results {
+        for (name, path) in result["logs"].as_object().unwrap() {
+            let text = std::fs::read_to_string(folder.join(path.as_str().unwrap())).unwrap();
+            // Builds and runs tell how long they took.
+            let first = text.lines().next().unwrap_or_default().to_owned();
+            logs.insert(format!("{of:?} {name}"), first);
+        }
+    }
+    logs
+}
+
+/// The table is there once whoever asks has made it.
+fn wait_for_rows(bench: &Bench, database: &Database, table: &str) {
+    let data = bench.place.folder.path();
+    let made = match &database.url {
+        Some(_) => format!("SELECT COUNT(*) FROM pg_tables WHERE tablename = '{table}'"),
+        None => format!("SELECT COUNT(*) FROM sqlite_master WHERE name = '{table}'"),
+    };
+    let rows = format!("SELECT COUNT(*) FROM {table}");
+    let begun = Instant::now();
+    while database.execute(data, &made) == "0" || database.execute(data, &rows) == "0" {
+        assert!(
+            begun.elapsed() < Duration::from_secs(180),
+            "{table} is empty"
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
+    for database in databases::all() {
+        let bench = bench();
+        let url = url(&bench, &database);
+        let words = ["--database", url.as_str()];
+        let mut asking = bench.grade(&words, "out").spawn().unwrap();
+        wait_for_rows(&bench, &database, "gradings");
+        let dies = Worker::start(&bench, &url, "one");
+        wait_for_rows(&bench, &database, "graded_predictions");
+        // Whoever asked may go away, too.
+        asking.kill().unwrap();
+        asking.wait().unwrap();
+        drop(dies);
+        let _lives = Worker::start(&bench, &url, "two");
+        assert_exit_code(&bench.grade(&words, "out").output().unwrap(), 0);
+
+        assert_exit_code(&bench.grade(&[], "local").output().unwrap(), 0);
+        let (remote, local) = (bench.results("out"), bench.results("local"));
+        assert_eq!(remote.len(), 4);
+        let strict = |result: &Value| result["strict"]["fail_to_pass"] == json!(true);
+        assert_eq!(local.values().filter(|result| strict(result)).count(), 2);
+        for (name, result) in &local {
+            assert_eq!(
+                lasting(remote[name].clone()),
+                lasting(result.clone()),
+                "{name:?}"
+            );
+        }
+        let folder = |name| bench.place.path(name);
+        assert_eq!(
+            logs(&folder("out"), &remote),
+            logs(&folder("local"), &local)
+        );
+        for file in ["report.json", "report.md", "report.html"] {
+            assert!(folder("out").join(file).exists(), "{file}");
+        }
+        // What was brought back is in the database no more.
+        for table in ["gradings", "graded_predictions"] {
+            let rows = format!("SELECT COUNT(*) FROM {table}");
+            let rows = database.execute(bench.place.folder.path(), &rows);
+            assert_eq!(rows, "0", "{table}");
+        }
+        // Nothing is left to be done, by whomever.
+        let before = std::fs::read(folder("out").join("results.jsonl")).unwrap();
+        assert_exit_code(&bench.grade(&words, "out").output().unwrap(), 0);
+        assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
+        let after = std::fs::read(folder("out").join("results.jsonl")).unwrap();
+        assert!(before == after, "graded again");
+    }
+}
+
+#[test]
+fn an_evaluation_that_is_interrupted_leaves_nothing_to_be_done_and_is_gone_on_with() {
+    for database in databases::all() {
+        let bench = bench();
+        let url = url(&bench, &database);
+        let words = ["--database", url.as_str()];
+        let mut asking = bench.grade(&words, "out").spawn().unwrap();
+        wait_for_rows(&bench, &database, "gradings");
+        let statuses = || {
+            let all = "SELECT status FROM gradings GROUP BY status";
+            database.execute(bench.place.folder.path(), all)
+        };
+        assert_eq!(statuses(), "queued");
+        let id = asking.id().to_string();
+        let mut kill = Command::new("kill");
+        assert!(kill.args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(asking.wait().unwrap().code(), Some(130));
+        assert_eq!(statuses(), "cancelled");
+
+        let _worker = Worker::start(&bench, &url, "one");
+        assert_exit_code(&bench.grade(&words, "out").output().unwrap(), 0);
+        assert_eq!(bench.results("out").len(), 4);
+    }
+}
+
+#[test]
+fn a_worker_that_grades_otherwise_says_so_and_the_next_attempt_is_whole() {
+    let (bench, database) = (bench(), databases::embedded());
+    let url = url(&bench, &database);
+    let data = bench.place.folder.path();
+    let words = ["verify", "--instances", "first", "--database", url.as_str()];
+    // As if whoever asked were of another version.
+    let asking = bench.command(&words, "out").spawn().unwrap();
+    wait_for_rows(&bench, &database, "gradings");
+    let tamper = "UPDATE gradings SET request = REPLACE(request, '\"keys\":[\"', '\"keys\":[\"0')";
+    database.execute(data, tamper);
+    let _worker = Worker::start(&bench, &url, "one");
+    assert_exit_code(&asking.wait_with_output().unwrap(), 3);
+    let results = bench.results("out");
+    let failed = &results.values().next().unwrap()["infrastructure"];
+    let cause = failed["cause"].as_str().unwrap();
+    assert!(
+        cause.contains("grades otherwise than whoever asked"),
+        "{cause}"
+    );
+
+    let output = bench.command(&words, "out").output().unwrap();
+    assert_exit_code(&output, 0);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let line = "golden tests fail-to-pass: 1 of 1";
+    assert!(shown.contains(line), "{shown}");
+}

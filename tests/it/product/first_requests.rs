@@ -1,0 +1,83 @@
+//! What each approach sends first for a fixed instance: the example's issue and code.
+
+use serde_json::Value;
+use testwright_agent::approaches::{self, ModelKind};
+
+use crate::support::program::{Place, says};
+
+/// Lines of a message that are shown from its beginning, and from its end.
+const HEAD: usize = 40;
+const TAIL: usize = 12;
+
+/// A long message without its middle.
+fn bounded(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.len() - HEAD.min(lines.len()) {
+        0..=TAIL => lines.join("\n"),
+        more => format!(
+            "{}\n[… {} lines]\n{}",
+            lines[..HEAD].join("\n"),
+            more - TAIL,
+            lines[lines.len() - TAIL..].join("\n")
+        ),
+    }
+}
+
+fn shown(exchange: &Value) -> String {
+    let setting = &exchange["setting"];
+    let tools = setting["tools"].as_array().unwrap();
+    let tools: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    let mut text = format!(
+        "tools: {}\ntemperature: {}\n",
+        tools.join(", "),
+        setting["temperature"]
+    );
+    for message in exchange["messages"].as_array().unwrap() {
+        let role = message["role"].as_str().unwrap();
+        let content = message["content"].as_str().unwrap();
+        text.push_str(&format!("\n===== {role}\n{}\n", bounded(content)));
+    }
+    text
+}
+
+#[test]
+fn the_first_request_of_every_approach_is_known() {
+    for approach in approaches::ALL {
+        let place = Place::new();
+        let mut arguments = vec!["--approach", approach.name(), "--max-steps", "1"];
+        let model = place.recording(&[says("Nothing.")]);
+        if approach.model() == ModelKind::Language {
+            arguments.extend(["--model", &model]);
+        }
+        let mut command = place.run_example(&arguments);
+        let traffic = place.path("traffic.jsonl");
+        // However it ends: the replies stop after the first.
+        command.arg("--record").arg(&traffic).output().unwrap();
+        let recorded = std::fs::read_to_string(&traffic).unwrap();
+        let first = recorded
+            .lines()
+            .next()
+            .unwrap_or_else(|| panic!("{}", approach.name()));
+        let exchange: Value = serde_json::from_str(first).unwrap();
+        insta::with_settings!({
+            omit_expression => true,
+            filters => vec![(r"Python 3\.\d+\.\d+", "Python 3.x"), (r"pytest \d+(\.\d+)+", "pytest X")],
+        }, {
+            insta::assert_snapshot!(approach.name(), shown(&exchange));
+        });
+    }
+}
+
+#[test]
+fn long_messages_lose_their_middle() {
+    let long: Vec<String> = (1..=60).map(|n| n.to_string()).collect();
+    let text = bounded(&long.join("\n"));
+    assert!(
+        text.contains("40\n[… 8 lines]\n49\n") && text.ends_with("\n60"),
+        "{text}"
+    );
+    assert_eq!(bounded(&long[..52].join("\n")), long[..52].join("\n"));
+}

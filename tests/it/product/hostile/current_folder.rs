@@ -1,0 +1,286 @@
+//! A stranger's folder that somebody stands in: what is there is neither the user's settings nor the user's programs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::program::{Place, assert_exit_code, example};
+use crate::support::server::{Response, Server};
+
+/// A folder to stand in, with these files.
+fn folder(place: &Place, files: &[(&str, &str)]) -> PathBuf {
+    let folder = place.path("stranger");
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// `testwright run` on the folder that it stands in.
+fn run_here(place: &Place, folder: &Path) -> Command {
+    let mut command = place.testwright();
+    command.args(["run", &example("issue.md"), "--out"]);
+    command.arg(place.path("out")).current_dir(folder);
+    command
+}
+
+#[test]
+fn a_tracked_file_sends_no_variable_to_its_address() {
+    let place = Place::new();
+    let server = Server::start(|_| Response::status(401));
+    let text = format!(
+        "[run]\nmodel = \"m\"\napproach = \"testwright\"\n[model]\nbase-url = \"{}/v1\"\napi-key-env = \"ANY_SECRET\"\n",
+        server.url
+    );
+    let folder = folder(&place, &[("testwright.toml", &text), ("a.py", "a = 1\n")]);
+    let commands: [&[&str]; 5] = [
+        &[
+            "run",
+            &example("issue.md"),
+            "--out",
+            "out",
+            "--max-minutes",
+            "0.1",
+        ],
+        &[
+            "run",
+            &example("issue.md"),
+            "--out",
+            "out2",
+            "--repo",
+            ".",
+            "--max-minutes",
+            "0.1",
+        ],
+        &["doctor", "--online"],
+        &["mcp"],
+        &["tools"],
+    ];
+    for arguments in commands {
+        let _ = place
+            .testwright()
+            .args(arguments)
+            .env("ANY_SECRET", "the-value-of-a-variable")
+            // Where nothing is taken from the file, the default address is asked: not from here.
+            .env("HTTPS_PROXY", "http://127.0.0.1:1")
+            .env("TESTWRIGHT_MODEL_TIMEOUT_SECONDS", "1")
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+        assert_eq!(seen, Vec::<String>::new(), "{arguments:?}");
+    }
+    let output = place
+        .testwright()
+        .arg("doctor")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        shown.contains("`model.base-url`") && shown.contains("--config"),
+        "{shown}"
+    );
+
+    // Named by the user, the same file is the user's own.
+    let _ = place
+        .testwright()
+        .args(["doctor", "--online", "--config", "testwright.toml"])
+        .env("ANY_SECRET", "the-value-of-a-variable")
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+    assert_eq!(seen, ["Bearer the-value-of-a-variable"]);
+}
+
+#[test]
+fn a_tracked_file_raises_no_limit() {
+    let place = Place::new();
+    let text = "[run]\nmax-steps = 100000\nmax-minutes = 1e6\n[limits]\nmemory = \"900 GiB\"\ntest-seconds = 7\n";
+    let folder = folder(&place, &[("testwright.toml", text)]);
+    let output = place
+        .testwright()
+        .args(["doctor", "--json"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = |key: &str| {
+        let rows = report["settings"].as_array().unwrap();
+        rows.iter().find(|row| row["key"] == key).unwrap()["value"].clone()
+    };
+    assert_eq!(value("limits.memory"), "\"4 GiB\"");
+    assert_eq!(value("run.max-steps"), "60");
+    assert_eq!(value("run.max-minutes"), "30.0");
+    assert_eq!(value("limits.test-seconds"), "7");
+}
+
+/// An address is one, whatever the folder that one stands in holds.
+#[test]
+fn a_folder_called_like_an_address_is_not_taken_for_it() {
+    let place = Place::new();
+    let address = "https://127.0.0.1:1/acme/slugs";
+    let files = [
+        ("https:/127.0.0.1:1/acme/slugs/a.py", "a = 1\n"),
+        (
+            "https:/127.0.0.1:1/acme/slugs/testwright.toml",
+            "[environment]\npython = \"taken\"\n",
+        ),
+    ];
+    let folder = folder(&place, &files);
+    let mut command = run_here(&place, &folder);
+    let output = command.args(["--repo", address]).output().unwrap();
+    let shown = stderr(&output);
+    assert!(shown.contains("cannot be reached"), "{shown}");
+    assert!(!shown.contains("taken"), "{shown}");
+}
+
+/// Python imports what is in the folder that it is started in, and the program asks Python where `uv` is.
+#[test]
+fn no_module_of_the_current_folder_runs_on_the_host() {
+    let place = Place::new();
+    let marker = place.path("ran");
+    let code = format!(
+        "open({:?}, 'a').write(__name__)\n",
+        marker.to_str().unwrap()
+    );
+    let modules = [
+        "uv",
+        "pip",
+        "os",
+        "json",
+        "re",
+        "site",
+        "sitecustomize",
+        "usercustomize",
+        "runpy",
+        "encodings",
+    ];
+    let mut files: Vec<(String, &str)> = modules
+        .map(|name| (format!("{name}.py"), code.as_str()))
+        .to_vec();
+    files.push(("pip/__init__.py".to_owned(), &code));
+    files.push(("pip/__main__.py".to_owned(), &code));
+    files.push(("a.py".to_owned(), "a = 1\n"));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), *text))
+        .collect();
+    let folder = folder(&place, &files);
+    // A machine without uv, and an index that does not answer.
+    let programs = place.path("programs");
+    std::fs::create_dir(&programs).unwrap();
+    for name in ["git", "python3", "sh"] {
+        let output = Command::new("sh")
+            .args(["-c", &format!("command -v {name}")])
+            .output()
+            .unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        std::os::unix::fs::symlink(output.trim(), programs.join(name)).unwrap();
+    }
+    for arguments in [
+        ["doctor"].as_slice(),
+        &["run", &example("issue.md"), "--out", "out"],
+    ] {
+        let output = place
+            .testwright()
+            .args(arguments)
+            .env(
+                "PATH",
+                std::env::join_paths([&programs, Path::new("/usr/bin"), Path::new("/bin")])
+                    .unwrap(),
+            )
+            .env("TESTWRIGHT_CACHE", place.path("cache"))
+            .env("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
+            .env("PIP_RETRIES", "0")
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let ran = std::fs::read_to_string(&marker).unwrap_or_default();
+        assert_eq!(
+            ran,
+            "",
+            "{arguments:?} ran a module of the folder: {}",
+            stderr(&output)
+        );
+    }
+}
+
+/// The program itself is what `PATH` names, never what is in the folder because of an empty part of it.
+#[test]
+fn a_relative_part_of_the_path_names_no_program() {
+    let place = Place::new();
+    let marker = place.path("ran");
+    let script = format!("#!/bin/sh\necho ran >> {}\nexit 1\n", marker.display());
+    let names = [
+        "uv",
+        "python3",
+        "python3.11",
+        "python3.9",
+        "git",
+        "sh",
+        "patch",
+    ];
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (*name, script.as_str())).collect();
+    let folder = folder(&place, &files);
+    for name in names {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.join(name), mode).unwrap();
+    }
+    let path = format!(".::{}", std::env::var("PATH").unwrap());
+    let output = place
+        .testwright()
+        .arg("doctor")
+        .env("PATH", path)
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(
+        !marker.exists(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+}
+
+#[test]
+fn a_link_in_the_folder_quotes_nothing() {
+    let place = Place::new();
+    let secret = place.path("secret");
+    std::fs::write(&secret, "pa55word = \"pa55word\"\n").unwrap();
+    let folder = folder(&place, &[("a.py", "a = 1\n")]);
+    std::os::unix::fs::symlink(&secret, folder.join("testwright.toml")).unwrap();
+    let output = run_here(&place, &folder).output().unwrap();
+    assert_exit_code(&output, 2);
+    let shown = stderr(&output);
+    assert!(
+        shown.contains("testwright.toml: is a symbolic link"),
+        "{shown}"
+    );
+    assert!(!shown.contains("pa55"), "{shown}");
+}
+
+#[test]
+fn a_tracked_link_takes_no_results_elsewhere() {
+    let place = Place::new();
+    let folder = folder(&place, &[("a.py", "a = 1\n")]);
+    let elsewhere = place.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, folder.join("testwright-runs")).unwrap();
+    let mut command = place.testwright();
+    command.args(["run", &example("issue.md"), "--max-steps", "1"]);
+    let output = command.current_dir(&folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(
+        message.contains("testwright-runs: it is a link") && message.contains("--out DIR"),
+        "{message}"
+    );
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+}

@@ -1,0 +1,145 @@
+//! An endpoint that knows the key, because it was sent there, and quotes it in all that it says.
+
+use base64::Engine;
+use serde_json::json;
+
+use crate::support::program::{Place, assert_exit_code};
+use crate::support::server::{Response, Server};
+
+const KEY: &str = "sk-pa55word/0123+456789";
+
+/// The key in every form that is looked for.
+fn quoted() -> String {
+    let base64 = base64::engine::general_purpose::STANDARD;
+    format!(
+        "{KEY} {} {} {}",
+        base64.encode(format!("Bearer {KEY}")),
+        KEY.replace('/', "%2F").replace('+', "%2B"),
+        KEY.replace('/', "\\/")
+    )
+}
+
+/// All that a run printed and left on disk.
+fn left(place: &Place, output: &std::process::Output) -> String {
+    let mut all = String::from_utf8_lossy(&output.stdout).into_owned();
+    all.push_str(&String::from_utf8_lossy(&output.stderr));
+    for entry in std::fs::read_dir(place.path("out"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        all.push_str(&String::from_utf8_lossy(
+            &std::fs::read(entry.path()).unwrap(),
+        ));
+    }
+    if let Ok(text) = std::fs::read_to_string(place.path("traffic.jsonl")) {
+        all.push_str(&text);
+    }
+    all
+}
+
+fn is_clean(text: &str) {
+    let base64 = base64::engine::general_purpose::STANDARD.encode(format!("Bearer {KEY}"));
+    let forms = [KEY, "pa55word", &base64[12..30], "0123%2B456"];
+    for form in forms {
+        let at = text.find(form).map(|at| {
+            let start = text[..at]
+                .char_indices()
+                .rev()
+                .nth(150)
+                .map_or(0, |(i, _)| i);
+            text[start..].chars().take(400).collect::<String>()
+        });
+        assert_eq!(at, None, "{form}");
+    }
+}
+
+fn run(place: &Place, server: &Server, more: &[&str]) -> std::process::Output {
+    place
+        .run_example(&[
+            "--approach",
+            "testwright",
+            "--model",
+            "m",
+            "--max-steps",
+            "3",
+        ])
+        .args(more)
+        .arg("--record")
+        .arg(place.path("traffic.jsonl"))
+        .env("OPENAI_BASE_URL", format!("{}/v1", server.url))
+        .env("OPENAI_API_KEY", KEY)
+        .output()
+        .unwrap()
+}
+
+fn reply(message: serde_json::Value) -> Response {
+    Response::json(json!({
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+    }))
+    .with("content-type", "application/json")
+}
+
+#[test]
+fn a_reply_that_quotes_the_key_is_kept_without_it() {
+    let place = Place::new();
+    let server = Server::start(|_| {
+        // A part of it is escaped twice: in the arguments, which are JSON in JSON.
+        let escaped: String = KEY
+            .chars()
+            .map(|c| format!("\\u{:04x}", u32::from(c)))
+            .collect();
+        reply(json!({
+            "role": "assistant",
+            "content": format!("your key: {}", quoted()),
+            "tool_calls": [
+                {"id": format!("id-{KEY}"), "type": "function", "function":
+                    {"name": "search", "arguments": json!({"pattern": quoted()}).to_string()}},
+                {"id": "b", "type": "function", "function":
+                    {"name": "search", "arguments": format!("{{\"pattern\": \"{escaped}\"}}")}},
+                {"id": "c", "type": "function", "function":
+                    {"name": format!("tool-{KEY}"), "arguments": format!("not json {}", quoted())}},
+            ],
+        }))
+    });
+    let output = run(&place, &server, &[]);
+    assert_exit_code(&output, 1);
+    let left = left(&place, &output);
+    assert!(left.contains("your key: ***"), "{left}");
+    is_clean(&left);
+    // What is sent back to the server does not have it either, but where it belongs.
+    is_clean(&server.requests(|r| r.body.clone()).concat());
+    let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+    assert_eq!(seen[0], format!("Bearer {KEY}"));
+}
+
+#[test]
+fn a_refusal_that_quotes_the_key_is_shown_without_it() {
+    let bodies = [
+        json!({"error": {"message": format!("Incorrect API key provided: {}", quoted())}})
+            .to_string(),
+        // Where a message is cut off, a part of the key must not stay.
+        json!({"error": {"message": format!("{}{KEY}", "x".repeat(590))}}).to_string(),
+        format!("no json: {}", quoted()),
+        json!({"choices": [], "padding": "y".repeat(230), "key": KEY}).to_string(),
+    ];
+    for (i, body) in bodies.into_iter().enumerate() {
+        for status in [401, 200] {
+            let place = Place::new();
+            let body = body.clone();
+            let server = Server::start(move |_| Response {
+                status,
+                body: body.clone(),
+                ..Response::status(status).with("content-type", "application/json")
+            });
+            let output = run(&place, &server, &["--max-minutes", "0.05"]);
+            let left = left(&place, &output);
+            assert!(
+                left.contains(&server.url) || left.contains("budget"),
+                "{i} {status}: {left}"
+            );
+            is_clean(&left);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Several calls in one message: what depends on a call that went wrong.
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Place, assert_exit_code, calls, says};
+
+const TEST: &str =
+    "def test_cut():\n    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
+
+fn insert(code: &str) -> (&'static str, Value) {
+    let arguments = json!({"path": "tests/test_slug.py", "code": code});
+    ("insert_function", arguments)
+}
+
+fn edit(old: &str, new: &str) -> Value {
+    json!({"path": "src/slugs/slug.py", "old": old, "new": new})
+}
+
+#[test]
+fn what_follows_a_refused_edit_is_skipped_and_its_fix_is_kept() {
+    let place = Place::new();
+    let fix = json!({"edits": [edit("slug[:max_length]", "slug[:max_length].strip(\"-\")")]});
+    let model = place.recording(&[
+        calls(&[
+            insert("def test_cut(:\n    pass\n"),
+            ("run_pytest", json!({})),
+            ("run_python", json!({"code": "print(1 + 1)"})),
+            ("try_fix", fix),
+            ("submit", json!({})),
+        ]),
+        calls(&[
+            insert(TEST),
+            ("run_pytest", json!({})),
+            ("try_fix", json!({})),
+            ("submit", json!({"reason": "x"})),
+        ]),
+        says("YES\nThe same."),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let answers = place.answers();
+    for (at, expected) in [
+        (1, "Skipped: the edit above was refused."),
+        (2, "2"),
+        (
+            3,
+            "Your fix is kept: call `try_fix` without `edits` to try it.",
+        ),
+        (4, "Skipped: the edit above was refused."),
+        (
+            7,
+            "The test that you added or changed passes with this fix.",
+        ),
+    ] {
+        assert!(answers[at].contains(expected), "{expected}: {answers:#?}");
+    }
+}
+
+#[test]
+fn a_submission_is_held_back_where_what_is_before_it_does_not_speak_for_it() {
+    let place = Place::new();
+    let wrong = edit("slug[:max_length]", "slug[:max_length + 1]");
+    let right = edit("slug[:max_length + 1]", "slug[:max_length].strip(\"-\")");
+    let model = place.recording(&[
+        calls(&[
+            insert("def test_cut():\n    assert slugify(\"bread\") == \"bread\"\n"),
+            ("run_pytest", json!({})),
+            ("submit", json!({})),
+        ]),
+        calls(&[
+            (
+                "edit",
+                json!({
+                    "path": "tests/test_slug.py",
+                    "old": "def test_cut():\n    assert slugify(\"bread\") == \"bread\"",
+                    "new": TEST.trim_end(),
+                }),
+            ),
+            ("try_fix", json!({"edits": [wrong]})),
+            ("submit", json!({})),
+        ]),
+        calls(&[
+            ("try_fix", json!({"edits": [right], "on_top": true})),
+            ("submit", json!({"reason": "x"})),
+        ]),
+        says("YES\nThe same."),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let answers = place.answers();
+    for (at, expected) in [
+        (2, "Not carried out: in the run before it no test fails"),
+        (
+            5,
+            "Not carried out: with the fix before it the tests do not all pass.",
+        ),
+        (
+            6,
+            "The test that you added or changed passes with this fix.",
+        ),
+    ] {
+        assert!(answers[at].contains(expected), "{expected}: {answers:#?}");
+    }
+}

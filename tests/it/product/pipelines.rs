@@ -1,0 +1,493 @@
+//! Pipelines: stages in a fixed order, each model call with a prompt of its own.
+
+mod given;
+mod many_calls;
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Place, assert_exit_code, says};
+
+const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
+                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
+
+/// As a function block.
+fn block(test: &str) -> String {
+    format!("diff\ntests/test_slug.py\ninsert\nEOF\n{test}end diff\n")
+}
+
+/// A hunk that stands nowhere near its line numbers.
+fn diff() -> String {
+    let added: String = TEST.lines().map(|line| format!("+{line}\n")).collect();
+    format!(
+        "```diff\n--- a/tests/test_slug.py\n+++ b/tests/test_slug.py\n@@ -900,2 +900,6 @@\n from slugs import slugify\n+\n+\n{added}```\n"
+    )
+}
+
+fn run(place: &Place, approach: &str, replies: &[Value]) -> std::process::Output {
+    let model = place.recording(replies);
+    let arguments = ["--approach", approach, "--model", &model];
+    place.run_example(&arguments).output().unwrap()
+}
+
+fn of_kind(place: &Place, kind: &str) -> Vec<Value> {
+    let events = place.events().into_iter();
+    events.filter(|event| event["event"] == kind).collect()
+}
+
+fn stages(place: &Place) -> Vec<String> {
+    let events = of_kind(place, "stage");
+    let stage = |event: &Value| event["stage"].as_str().unwrap().to_owned();
+    events.iter().map(stage).collect()
+}
+
+#[test]
+fn one_call_ends_in_an_accepted_test_in_every_format() {
+    let file = format!("```python\nfrom slugs import slugify\n\n\n{TEST}```\n");
+    for (approach, reply, wanted) in [
+        ("zero-shot", diff(), &["retrieve", "write"][..]),
+        ("zero-shot-plus", block(TEST), &["retrieve", "write"]),
+        ("zero-shot-file", file, &["write"]),
+    ] {
+        let place = Place::new();
+        let output = run(&place, approach, &[says(&reply)]);
+        assert_exit_code(&output, 0);
+        assert_eq!(stages(&place), wanted, "{approach}");
+        let record = place.json("run.json");
+        assert_eq!(
+            (&record["usage"]["steps"], &record["approach"]),
+            (&json!(1), &json!(approach))
+        );
+        let replies = of_kind(&place, "reply");
+        assert_eq!(replies[0]["purpose"], "prompt");
+        let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
+        // The code that the issue speaks of, and the tests of it.
+        let has_code = asked.contains("<file path=\"src/slugs/slug.py\">")
+            && asked.contains("<file path=\"tests/test_slug.py\">");
+        assert_eq!(has_code, approach != "zero-shot-file", "{asked}");
+        let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+        assert!(
+            patch.contains("+def test_cut_leaves_no_separator_at_the_end"),
+            "{patch}"
+        );
+    }
+}
+
+#[test]
+fn what_was_repaired_and_what_cannot_be_read_is_on_record() {
+    let place = Place::new();
+    assert_exit_code(&run(&place, "zero-shot", &[says(&diff())]), 0);
+    let written = of_kind(&place, "stage")[1]["result"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        written.contains("line numbers of a hunk are wrong"),
+        "{written}"
+    );
+
+    let place = Place::new();
+    let output = run(&place, "zero-shot", &[says("I would rather not.")]);
+    assert_exit_code(&output, 1);
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "nothing");
+    let reason = record["reason"].as_str().unwrap();
+    assert_eq!(
+        reason,
+        "the model's reply cannot be used: the reply holds no diff"
+    );
+
+    // Handed in all the same: the gate speaks for the record alone.
+    let place = Place::new();
+    let passing = block("def test_short():\n    assert slugify(\"bread\") == \"bread\"\n");
+    assert_exit_code(&run(&place, "zero-shot-plus", &[says(&passing)]), 1);
+    assert_eq!(place.json("run.json")["outcome"], "refused");
+    assert!(place.path("out/refused.patch").exists());
+}
+
+/// Five samples: one that passes, one that cannot be read, one with a mistake, and one twice.
+fn samples() -> Vec<Value> {
+    let long = TEST.replace("def test_cut", "# The words are cut.\ndef test_long_cut");
+    vec![
+        says(&block(&long)),
+        says("YES\nIt is the wrong value of the issue."),
+        says(&block(
+            "def test_short():\n    assert slugify(\"bread\") == \"bread\"\n",
+        )),
+        says("No test."),
+        says(&block("def test_mistake():\n    assert slugs.missing\n")),
+        says("NO: the name is wrong"),
+        says(&block(TEST)),
+        says("Yes."),
+    ]
+}
+
+fn assert_short_one_was_chosen(place: &Place) {
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(patch.contains("+def test_cut_leaves"), "{patch}");
+    assert!(
+        !patch.contains("test_mistake") && !patch.contains("test_long_cut"),
+        "{patch}"
+    );
+}
+
+const LIBRO: [&str; 11] = [
+    "retrieve", "write", "judge", "write", "run", "write", "write", "judge", "write", "judge",
+    "choose",
+];
+
+#[test]
+fn libro_hands_in_the_shortest_sample_that_fails_as_the_issue_says() {
+    let place = Place::new();
+    let output = run(&place, "libro", &samples());
+    assert_exit_code(&output, 0);
+    assert_short_one_was_chosen(&place);
+    assert_eq!(stages(&place), LIBRO);
+    let replies = of_kind(&place, "reply");
+    let judged = replies[5]["asked"][0]["content"].as_str().unwrap();
+    assert!(
+        judged.contains("def test_mistake") && judged.contains("NameError"),
+        "{judged}"
+    );
+
+    let place = Place::new();
+    let none = vec![says("No test."); 5];
+    assert_exit_code(&run(&place, "libro", &none), 1);
+    assert_eq!(place.json("run.json")["outcome"], "nothing");
+}
+
+#[test]
+fn assert_flip_turns_round_what_pins_the_wrong_behaviour() {
+    let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
+    let other = wrong.replace("max_length=7", "max_length=6");
+    let place = Place::new();
+    let replies = [
+        says("I cannot."),
+        says(&block(TEST)),
+        says(&block(&other.replace("how-to-", "how-to"))),
+        // Passes before and after.
+        says(&block(&other.replace("how-to-", "how-to"))),
+        says(&block(&wrong)),
+        says(&block(&TEST.replace("def test_cut", "def test_first_cut"))),
+        says("NO\nThe name is bad."),
+        says(&block(&wrong)),
+        says(&block(TEST)),
+        says("YES"),
+    ];
+    let output = run(&place, "assert-flip", &replies);
+    assert_exit_code(&output, 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(
+        patch.contains("+def test_cut_leaves") && patch.contains("\"how-to\""),
+        "{patch}"
+    );
+    let asked: Vec<String> = of_kind(&place, "reply")
+        .iter()
+        .map(|reply| {
+            let asked = reply["asked"].as_array().unwrap();
+            asked.last().unwrap()["content"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    for (at, text) in [
+        (1, "cannot be used: the reply holds no `diff` block"),
+        (2, "does not pass on the code as it is"),
+        (4, "With its assertions turned round it passes"),
+        (6, "def test_first_cut"),
+        (7, "The name is bad."),
+    ] {
+        assert!(asked[at].contains(text), "{at}: {}", asked[at]);
+    }
+    // What no attempt leads to a yes for is handed in all the same, where it fails.
+    let place = Place::new();
+    let attempt = [says(&block(&wrong)), says(&block(TEST)), says("NO")];
+    // The first attempt, and ten more.
+    let replies: Vec<Value> = attempt.iter().cycle().take(33).cloned().collect();
+    assert_exit_code(&run(&place, "assert-flip", &replies), 0);
+    assert_eq!(place.json("run.json")["usage"]["steps"], 33);
+}
+
+/// Wherever it was cut short: nothing is asked twice, and nothing is on record twice.
+#[test]
+fn a_pipeline_goes_on_where_it_was() {
+    let whole = Place::new();
+    assert_exit_code(&run(&whole, "libro", &samples()), 0);
+    let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for cut in (1..lines.len()).step_by(4) {
+        let place = Place::new();
+        std::fs::create_dir(place.path("out")).unwrap();
+        let begun = format!("{}\n", lines[..cut].join("\n"));
+        let file = whole.path("replies.jsonl").display().to_string();
+        let own = place.path("replies.jsonl").display().to_string();
+        std::fs::write(
+            place.path("out/trajectory.jsonl"),
+            begun.replace(&file, &own),
+        )
+        .unwrap();
+        let paid = of_kind(&place, "reply").len();
+        place.recording(&samples()[paid..]);
+        let output = place.resume();
+        assert_exit_code(&output, 0);
+        assert_short_one_was_chosen(&place);
+        assert_eq!(
+            of_kind(&place, "reply").len(),
+            samples().len(),
+            "cut at {cut}"
+        );
+        assert_eq!(stages(&place), LIBRO, "cut at {cut}");
+        let usage = &place.json("run.json")["usage"];
+        assert_eq!(usage["model_calls"], 8, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_recorded_pipeline_can_be_played_again() {
+    let place = Place::new();
+    assert_exit_code(&run(&place, "libro", &samples()), 0);
+    let mut replay = place.testwright();
+    let replayed = replay
+        .args(["replay", "--json"])
+        .arg(place.path("out"))
+        .output()
+        .unwrap();
+    assert_exit_code(&replayed, 0);
+}
+
+#[test]
+fn the_list_of_approaches_says_how_each_works() {
+    let mut command = Place::new().testwright();
+    let output = command.args(["approaches", "--json"]).output().unwrap();
+    assert_exit_code(&output, 0);
+    let all: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let libro = all
+        .iter()
+        .find(|approach| approach["name"] == "libro")
+        .unwrap();
+    assert_eq!(libro["kind"], "pipeline");
+    assert_eq!(
+        libro["stages"],
+        json!(["retrieve", "write", "run", "judge", "choose"])
+    );
+    let mut command = Place::new().testwright();
+    let output = command.arg("approaches").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("prompts: zero-shot/system.md, zero-shot/task.md"),
+        "{text}"
+    );
+    assert!(text.contains("model calls: 1\n"), "{text}");
+}
+
+/// Files and functions of tests, and of the code.
+fn localized() -> [Value; 4] {
+    [
+        says("1. `tests/test_slug.py`\n2. tests/test_gone.py\n"),
+        // A file that is not there, and a function that is not there.
+        says(
+            "tests/test_slugs.py::TestMaxLength::test_long_text_is_cut\ntests/test_slug.py::test_gone",
+        ),
+        says("- src/slugs/slug.py\n- tests/test_slug.py"),
+        says("src/slugs/slug.py::slugify()"),
+    ]
+}
+
+fn generated(test: &str) -> Value {
+    says(&format!("after: END\n```python\n{test}```\n"))
+}
+
+#[test]
+fn otter_localizes_plans_writes_and_repairs_imports() {
+    let place = Place::new();
+    // Two guesses: a module that does not hold the name, and a name that nothing binds.
+    let guessed = "from slugs.text import to_ascii\n\n\ndef test_cut_leaves_no_separator_at_the_end():\n    \
+                   assert to_ascii(\"a\") == \"a\"\n    assert truncate(\"abc\", 2) == \"ab\"\n    \
+                   assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
+    let planned = [
+        says("read src/slugs/slug.py::slugify\nread src/slugs/slug.py::gone"),
+        says("Unsatisfied\nread src/slugs/slug.py::truncate\nwrite tests/test_gone.py::test_it"),
+        says(
+            "Satisfied\nread src/slugs/slug.py::slugify\nwrite tests/test_slug.py::test_cut_leaves_no_separator_at_the_end",
+        ),
+        generated(guessed),
+    ];
+    let output = run(
+        &place,
+        "otter",
+        &[localized().to_vec(), planned.to_vec()].concat(),
+    );
+    assert_exit_code(&output, 0);
+    let results: Vec<String> = of_kind(&place, "stage")
+        .iter()
+        .map(|event| event["result"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(results[0], "tests: tests/test_slug.py");
+    assert_eq!(
+        results[1],
+        "tests: tests/test_slug.py::TestMaxLength.test_long_text_is_cut"
+    );
+    assert_eq!(results[3], "focal code: src/slugs/slug.py::slugify");
+    let asked: Vec<String> = of_kind(&place, "reply")
+        .iter()
+        .map(|reply| reply["asked"][0]["content"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        asked[5].contains("no such file or function:\n\nread src/slugs/slug.py::gone"),
+        "{}",
+        asked[5]
+    );
+    assert!(
+        asked[6].contains("write tests/test_gone.py::test_it"),
+        "{}",
+        asked[6]
+    );
+    assert!(
+        asked[7].contains("def slugify(") && asked[7].contains("class TestMaxLength"),
+        "{}",
+        asked[7]
+    );
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(
+        patch.contains("+from slugs.letters import to_ascii"),
+        "{patch}"
+    );
+    assert!(
+        patch.contains("+from slugs.slug import truncate"),
+        "{patch}"
+    );
+    assert!(!patch.contains("slugs.text"), "{patch}");
+    assert_eq!(place.json("run.json")["usage"]["steps"], 8);
+}
+
+#[test]
+fn otter_modifies_a_test_that_is_there() {
+    let place = Place::new();
+    let modified = "```python\ndef test_long_text_is_cut(self):\n    \
+                    assert slugify(\"How to bake bread\", max_length=9) == \"how-to-ba\"\n    \
+                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n```";
+    let planned = [
+        says("read src/slugs/slug.py::slugify"),
+        says("Satisfied\nmodify tests/test_slug.py::TestMaxLength.test_long_text_is_cut"),
+        says(modified),
+    ];
+    let output = run(
+        &place,
+        "otter",
+        &[localized().to_vec(), planned.to_vec()].concat(),
+    );
+    assert_exit_code(&output, 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(
+        patch.contains("+        assert slugify(\"How to bake bread\", max_length=7)"),
+        "{patch}"
+    );
+}
+
+#[test]
+fn otter_plus_plus_hands_in_the_best_class_of_failure() {
+    let place = Place::new();
+    let passing = "def test_passes():\n    assert slugify(\"a\") == \"a\"\n";
+    let error = "def test_error(gone):\n    assert slugify(\"a\")\n";
+    let raises = "def test_raises():\n    slugify(\"a\", max_length=0)\n";
+    let planned = [
+        says("read src/slugs/slug.py::slugify"),
+        says("Satisfied\nwrite tests/test_slug.py::test_passes"),
+        generated(passing),
+        generated(error),
+        generated(raises),
+        generated(TEST),
+        says("No test."),
+    ];
+    let output = run(
+        &place,
+        "otter-plus-plus",
+        &[localized().to_vec(), planned.to_vec()].concat(),
+    );
+    assert_exit_code(&output, 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(patch.contains("+def test_cut_leaves"), "{patch}");
+    let stages = of_kind(&place, "stage");
+    let chosen = stages.last().unwrap()["result"].as_str().unwrap();
+    assert_eq!(chosen, "draft 3 of 3 that fail: an assertion");
+    // Both localizations, tests alone, focal code alone, neither.
+    let sees: Vec<(bool, bool)> = of_kind(&place, "reply")[7..]
+        .iter()
+        .map(|reply| {
+            let asked = reply["asked"][0]["content"].as_str().unwrap();
+            (
+                asked.contains("# src/slugs/slug.py::"),
+                asked.contains("# tests/test_slug.py::"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        sees,
+        [(true, true), (false, true), (true, false), (false, false)]
+    );
+}
+
+#[test]
+fn prompts_of_a_users_own_stand_in_for_ours_and_may_name_nothing_else() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("prompts/zero-shot")).unwrap();
+    let task = place.path("prompts/zero-shot/task.md");
+    std::fs::write(&task, "In {{ repository }}: {{ issue }}\n").unwrap();
+    let model = place.recording(&[says(&diff())]);
+    let prompts = place.path("prompts");
+    let arguments = ["--approach", "zero-shot", "--model", &model, "--prompts"];
+    let run = || {
+        place
+            .run_example(&arguments)
+            .arg(&prompts)
+            .output()
+            .unwrap()
+    };
+    assert_exit_code(&run(), 0);
+    let replies = of_kind(&place, "reply");
+    let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
+    assert!(asked.starts_with("In slugs: "), "{asked}");
+
+    // Nobody goes on with other prompts than a run was begun with.
+    let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
+    let end = trajectory.find("{\"event\":\"ended\"").unwrap();
+    std::fs::write(place.path("out/trajectory.jsonl"), &trajectory[..end]).unwrap();
+    let resume = |words: &[&str]| {
+        let mut resumed = place.testwright();
+        resumed.args(["run", "--resume"]).arg(place.path("out"));
+        resumed.args(words).output().unwrap()
+    };
+    let folder = prompts.to_str().unwrap();
+    let refused = |output: &std::process::Output, says: &str| {
+        assert_exit_code(output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains(says), "{stderr}");
+    };
+    refused(&resume(&[]), "it was begun with prompts of your own");
+    std::fs::write(&task, "At {{ repository }}: {{ issue }}\n").unwrap();
+    refused(&resume(&["--prompts", folder]), "or they were changed");
+    std::fs::write(&task, "In {{ repository }}: {{ issue }}\n").unwrap();
+    assert_exit_code(&resume(&["--prompts", folder]), 0);
+    std::fs::write(&task, "{{ solution }}").unwrap();
+    std::fs::remove_dir_all(place.path("out")).unwrap();
+    let output = run();
+    // Before anything is built or paid.
+    assert_exit_code(&output, 2);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        stderr.contains("zero-shot/task.md: it speaks of `solution`; the fields"),
+        "{stderr}"
+    );
+    assert!(!place.path("out").exists());
+    std::fs::rename(&task, prompts.join("zero-shot/tasks.md")).unwrap();
+    let output = run();
+    assert_exit_code(&output, 2);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        stderr.contains("there is no prompt `zero-shot/tasks`")
+            && stderr.contains("zero-shot/task.md"),
+        "{stderr}"
+    );
+    std::fs::remove_dir_all(&prompts).unwrap();
+    assert_exit_code(&run(), 2);
+}

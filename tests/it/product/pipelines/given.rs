@@ -1,0 +1,228 @@
+//! What pipelines are given beyond the issue: test files to change and a code patch, in the prompt and in the record alone.
+
+use serde_json::{Value, json};
+
+use super::{TEST, block, of_kind, stages};
+use crate::support::program::{Place, assert_exit_code, says};
+
+/// Wrong: the separator may be another.
+const PATCH: &str = "diff --git a/src/slugs/slug.py b/src/slugs/slug.py\n--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n\
+                     @@ -29,3 +29,3 @@\n def truncate(slug, max_length):\n     \"\"\"Cut a slug to its first ``max_length`` characters.\"\"\"\n\
+                     -    return slug[:max_length]\n+    return slug[:max_length].rstrip(\"-\")\n";
+const ALL: &str = "zero-shot-plus:given-files=on:given-patch=on:given-tests=on";
+
+/// A run with this patch and these flags.
+fn run(place: &Place, approach: &str, flags: &[&str]) -> std::process::Output {
+    let model = place.recording(&[says(&block(TEST))]);
+    std::fs::write(place.path("fix.patch"), PATCH).unwrap();
+    let mut command = place.run_example(&["--approach", approach, "--model", &model]);
+    command
+        .args(flags)
+        .current_dir(place.folder.path())
+        .output()
+        .unwrap()
+}
+
+fn asked(place: &Place) -> String {
+    let reply = of_kind(place, "reply").remove(0);
+    reply["asked"][1]["content"].as_str().unwrap().to_owned()
+}
+
+const FLAGS: [&str; 4] = [
+    "--code-patch",
+    "fix.patch",
+    "--test-file",
+    "tests/test_slug.py",
+];
+
+#[test]
+fn what_is_given_stands_in_the_prompt_and_in_the_record_and_nowhere_else() {
+    let place = Place::new();
+    assert_exit_code(&run(&place, ALL, &FLAGS), 0);
+    insta::assert_snapshot!("everything", asked(&place));
+    let record = place.json("run.json");
+    let given = json!({"code_patch": PATCH, "test_files": ["tests/test_slug.py"]});
+    assert_eq!(record["given"], given);
+    assert_eq!(record["approach"], ALL);
+    let shown = json!([
+        "a code patch",
+        "test files: tests/test_slug.py",
+        "the files that a code patch changes"
+    ]);
+    assert_eq!(place.json("evidence.json")["given"], shown);
+    // The test fails: the sandbox has the old code. Nothing but the test came into it.
+    assert_eq!(record["outcome"], "accepted");
+    for event in of_kind(&place, "state") {
+        let files = event["files"].as_array().unwrap();
+        let paths: Vec<&Value> = files.iter().map(|file| &file["path"]).collect();
+        assert_eq!(paths, ["tests/test_slug.py"]);
+    }
+    let retrieved = of_kind(&place, "stage")[0]["result"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        retrieved.starts_with("given a code patch of ")
+            && retrieved
+                .contains("; given tests/test_slug.py; 1 files that the code patch changes, "),
+        "{retrieved}"
+    );
+}
+
+#[test]
+fn each_option_gives_its_own_part() {
+    for (approach, flags, has) in [
+        ("zero-shot-plus", &[][..], [false, false, true]),
+        (
+            "zero-shot-plus:given-tests=on",
+            &FLAGS[2..],
+            [false, true, true],
+        ),
+        (
+            "zero-shot-plus:given-patch=on",
+            &FLAGS[..2],
+            [true, false, true],
+        ),
+        (
+            "pass-at-k:given-files=on",
+            &FLAGS[..2],
+            [false, false, false],
+        ),
+    ] {
+        let place = Place::new();
+        assert_exit_code(&run(&place, approach, flags), 0);
+        let asked = asked(&place);
+        let parts = [
+            asked.contains("<patch>") && asked.contains("rstrip"),
+            asked.contains("Your test goes into this file, and into no other"),
+            asked.contains("Files that share the most words with the issue"),
+        ];
+        assert_eq!(parts, has, "{approach}: {asked}");
+        // No file is shown twice.
+        assert!(asked.matches("<file path=\"tests/test_slug.py\">").count() <= 1);
+        assert_eq!(
+            place.json("run.json")["given"].is_null(),
+            approach == "zero-shot-plus"
+        );
+    }
+}
+
+/// From the record alone: the file of the patch is gone.
+#[test]
+fn a_run_goes_on_and_is_played_again_with_what_it_was_given() {
+    let whole = Place::new();
+    assert_exit_code(&run(&whole, ALL, &FLAGS), 0);
+    let prompt = asked(&whole);
+    let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
+    let first = text.lines().next().unwrap();
+    let place = Place::new();
+    std::fs::create_dir(place.path("out")).unwrap();
+    let model = |place: &Place| place.path("replies.jsonl").display().to_string();
+    let begun = format!("{}\n", first.replace(&model(&whole), &model(&place)));
+    std::fs::write(place.path("out/trajectory.jsonl"), begun).unwrap();
+    place.recording(&[says(&block(TEST))]);
+    let resume = |more: &[&str]| {
+        let mut command = place.testwright();
+        command.args(["run", "--resume"]).arg(place.path("out"));
+        command.args(more).output().unwrap()
+    };
+    assert_exit_code(&resume(&["--code-patch", "other.patch"]), 2);
+    assert_exit_code(&resume(&[]), 0);
+    assert_eq!(asked(&place), prompt);
+    assert_eq!(place.json("run.json")["given"]["code_patch"], PATCH);
+
+    std::fs::remove_file(whole.path("fix.patch")).unwrap();
+    let mut replay = whole.testwright();
+    let output = replay
+        .args(["replay", "--json"])
+        .arg(whole.path("out"))
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    assert_eq!(stages(&whole), ["retrieve", "write"]);
+}
+
+#[test]
+fn what_cannot_be_given_is_refused_before_anything_is_built() {
+    let place = Place::new();
+    std::fs::write(place.path("picture.png"), b"\x89PNG\0\0").unwrap();
+    std::fs::write(place.path("prose.txt"), "I would change slug.py.\n").unwrap();
+    let elsewhere = PATCH.replace("src/slugs/slug.py", "lib/gone.py");
+    std::fs::write(place.path("elsewhere.patch"), elsewhere).unwrap();
+    let new = "--- /dev/null\n+++ b/src/slugs/cut.py\n@@ -0,0 +1 @@\n+x = 1\n";
+    std::fs::write(place.path("new.patch"), new).unwrap();
+    let patch = |file: &'static str| vec!["--code-patch", file];
+    let test = |path: &'static str| vec!["--test-file", path];
+    let files = "zero-shot-plus:given-files=on";
+    let tests = "zero-shot-plus:given-tests=on";
+    for (approach, flags, says) in [
+        (files, vec![], "there is nothing to give"),
+        (tests, vec![], "there is nothing to give"),
+        (
+            "zero-shot-plus",
+            patch("fix.patch"),
+            "its option `given-patch` is off",
+        ),
+        (
+            "zero-shot-file",
+            test("tests/test_slug.py"),
+            "it has no option `given-tests`",
+        ),
+        (files, patch("gone.patch"), "No such file or directory"),
+        (files, patch("picture.png"), "it is not a text file"),
+        (files, patch("prose.txt"), "it holds no diff"),
+        (
+            files,
+            patch("elsewhere.patch"),
+            "lib/gone.py: No such file or directory",
+        ),
+        (
+            files,
+            patch("new.patch"),
+            "it changes no text file of the old code",
+        ),
+        (tests, test("/etc/passwd"), "it is outside the repository"),
+        (
+            tests,
+            test("tests/../../test_x.py"),
+            "it is outside the repository",
+        ),
+        (tests, test("tests"), "it is not a Python file"),
+        (
+            tests,
+            test("src/slugs/slug.py"),
+            "it is not a test file of this repository",
+        ),
+        (
+            tests,
+            test("tests/test_slug.py/test_x.py"),
+            "one of its folders is a file",
+        ),
+    ] {
+        let output = run(&place, approach, &flags);
+        assert_exit_code(&output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains(says), "{approach} {flags:?}: {stderr}");
+        assert!(!stderr.contains("environment"), "{stderr}");
+        assert!(!place.path("out").exists());
+    }
+}
+
+#[test]
+fn a_test_file_that_is_not_there_is_to_be_created_and_the_user_is_told() {
+    let place = Place::new();
+    let output = run(
+        &place,
+        "zero-shot-plus:given-tests=on",
+        &["--test-file", "./tests/test_slugs.py"],
+    );
+    assert_exit_code(&output, 0);
+    let asked = asked(&place);
+    assert!(
+        asked.contains("\ntests/test_slugs.py (not there yet: create it)\n"),
+        "{asked}"
+    );
+    let note = "the test file tests/test_slugs.py is not in the old code: it is given as one to be created (the nearest is tests/test_slug.py)";
+    let notes = place.json("run.json")["notes"].to_string();
+    assert!(notes.contains(note), "{notes}");
+}

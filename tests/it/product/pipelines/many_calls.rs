@@ -1,0 +1,134 @@
+//! Pipelines that ask their model many times.
+
+use serde_json::Value;
+
+use super::{TEST, block, generated, localized, of_kind, run, stages};
+use crate::support::program::{Place, assert_exit_code, says};
+
+#[test]
+fn auto_code_rover_searches_writes_and_corrects_what_cannot_be_applied() {
+    let place = Place::new();
+    let wrong = "<file>tests/test_slug.py</file>\n<original>\nimport nothing\n</original>\n<patched>\nx\n</patched>\n";
+    let right = format!(
+        "# modification 1\n<file>tests/test_slug.py</file>\n<original></original>\n<patched>\n{TEST}</patched>\n"
+    );
+    let replies = [
+        says(
+            "I look at `search_method(\"slugify\")` and search_code_in_file('max_length', 'test_slug.py'), then at \
+             search_code('a'), search_code('b'), search_code('c') and search_code('d').",
+        ),
+        says("That is enough."),
+        says(wrong),
+        says(&right),
+    ];
+    assert_exit_code(&run(&place, "auto-code-rover", &replies), 0);
+    assert_eq!(stages(&place), ["search", "search", "write", "write"]);
+    let replies = of_kind(&place, "reply");
+    let last = |at: usize| {
+        let asked = replies[at]["asked"].as_array().unwrap();
+        asked.last().unwrap()["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(
+        last(1)
+            .contains("search_method(\"slugify\"): 1 found\n<file>src/slugs/slug.py</file> lines ")
+            && last(1).contains("\n<code>\ndef slugify("),
+        "{}",
+        last(1)
+    );
+    assert!(
+        last(1).contains("search_code(\"d\"): not made, since a message may hold 5 calls"),
+        "{}",
+        last(1)
+    );
+    assert!(
+        last(3).contains("the <original> is not in `tests/test_slug.py`"),
+        "{}",
+        last(3)
+    );
+}
+
+#[test]
+fn e_otter_takes_the_draft_whose_failure_is_the_issues() {
+    let place = Place::new();
+    let test = |name: &str, body: &str| {
+        says(&format!(
+            "after: END\n```python\nfrom slugs import slugify\n\n\ndef {name}():\n    {body}\n```\n"
+        ))
+    };
+    let localized = || {
+        [
+            says("tests/test_slug.py"),
+            says("tests/test_slug.py::test_words"),
+            says("src/slugs/slug.py"),
+            says("src/slugs/slug.py::slugify"),
+        ]
+    };
+    let mut replies: Vec<Value> = localized().into();
+    replies.extend([
+        test("test_a", "assert slugify('a') == 'b'"),
+        test("test_b", "assert slugify('a') == 'a'"),
+        test("test_c", "raise ValueError"),
+        test(
+            "test_d",
+            "assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"",
+        ),
+        says("The cut leaves a separator at the end."),
+    ]);
+    replies.extend(localized());
+    replies.extend([
+        test("test_e", "assert slugify('a') == 'c'"),
+        says("I have none."),
+        says("NO: it asks for another letter"),
+        says("NO"),
+        says("YES"),
+        says("NO"),
+    ]);
+    assert_exit_code(&run(&place, "e-otter-plus-plus", &replies), 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(patch.contains("def test_d"), "{patch}");
+}
+
+#[test]
+fn assert_flip_begins_again_where_no_test_comes_to_pass() {
+    let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
+    let place = Place::new();
+    // Written, and ten times again.
+    let mut replies = vec![says(&block(TEST)); 11];
+    replies.extend([says(&block(&wrong)), says(&block(TEST)), says("YES")]);
+    assert_exit_code(&run(&place, "assert-flip", &replies), 0);
+    let replies = of_kind(&place, "reply");
+    let asked =
+        |at: usize| replies[at]["asked"].as_array().unwrap().last().unwrap()["content"].clone();
+    let again = asked(11).as_str().unwrap().to_owned();
+    assert!(
+        again.starts_with("An earlier attempt was not good enough:")
+            && again.contains("It does not pass on the code as it is:"),
+        "{again}"
+    );
+}
+
+#[test]
+fn otter_writes_a_new_file_where_no_tests_are_localized() {
+    let place = Place::new();
+    let [_, _, files, functions] = localized();
+    let replies = [
+        files,
+        functions,
+        says("read src/slugs/slug.py::slugify"),
+        // A word on the plan, which stays as it is.
+        says("Satisfied."),
+        generated(&format!("from slugs import slugify\n\n\n{TEST}")),
+    ];
+    assert_exit_code(&run(&place, "otter:tests=off", &replies), 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(patch.contains("+++ b/tests/test_issue.py"), "{patch}");
+    let plans = of_kind(&place, "stage").into_iter();
+    let plans: Vec<Value> = plans.filter(|stage| stage["stage"] == "plan").collect();
+    assert_eq!(
+        plans[1]["result"],
+        "satisfied: read src/slugs/slug.py::slugify"
+    );
+}

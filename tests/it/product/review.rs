@@ -1,0 +1,229 @@
+//! What the reviewer sees, what goes back to the author, and the end of a run in which nothing can fail.
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Place, assert_exit_code, calls, example, says};
+
+const TEST: &str = "def cut(text):\n    return slugify(text, max_length=7)\n\n\n\
+                    def test_cut_leaves_no_separator_at_the_end():\n    \
+                    assert cut(\"How to bake bread\") == \"how-to\"\n    \
+                    assert cut(\"a b\") == \"a-b\"\n";
+
+fn fix(limit: &str) -> (&'static str, Value) {
+    let arguments = json!({"edits": [{
+        "path": "src/slugs/slug.py",
+        "function": "slugify",
+        "new": format!("def slugify(text, separator=\"-\", max_length=None, lowercase=True):\n    \
+                slug = NOT_WORD.sub(\" \", to_ascii(APOSTROPHE.sub(\"\", text))).strip().replace(\" \", separator)\n    \
+                slug = slug.lower() if lowercase else slug\n    \
+                return slug if max_length is None else slug[:{limit}].strip(separator)\n"),
+    }]});
+    ("try_fix", arguments)
+}
+
+fn insert() -> (&'static str, Value) {
+    let arguments = json!({"path": "tests/test_slug.py", "code": TEST});
+    ("insert_function", arguments)
+}
+
+fn submit(reason: &str) -> Value {
+    calls(&[("submit", json!({ "reason": reason }))])
+}
+
+/// The reviewer's prompts of a run.
+fn reviews(place: &Place) -> Vec<String> {
+    let events = place.events().into_iter();
+    events
+        .filter(|event| event["purpose"] == "review")
+        .map(|event| event["asked"][0]["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn answers(place: &Place, tool: &str) -> Vec<String> {
+    let events = place.events().into_iter();
+    events
+        .filter(|event| event["event"] == "answer" && event["tool"] == tool)
+        .map(|event| event["result"]["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
+    let place = Place::new();
+    let model = place.recording(&[
+        calls(&[insert(), fix("undefined_name")]),
+        // The second form of the same fix, on a test that is not yet what is submitted.
+        calls(&[fix("max_length")]),
+        calls(&[(
+            "edit",
+            json!({
+                "path": "tests/test_slug.py",
+                "function": "cut",
+                "new": "def cut(text):\n    return slugify(text, max_length=6 + 1)\n",
+            }),
+        )]),
+        submit("The issue says \"How to bake bread\" and I use a helper for brevity.\u{1b}[1m"),
+        says("UNSURE\nThe second assertion is not in the issue.\nBEYOND: `cut(\"a b\") == \"a-b\"`: no such text there"),
+        submit("It is as the issue says."),
+        says("UNSURE\nStill."),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model, "--json"])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let reviews = reviews(&place);
+    let seen = &reviews[0];
+    for expected in [
+        "+def cut(text):\n",
+        "+    return slugify(text, max_length=6 + 1)\n",
+        "# tests/test_slug.py:",
+        "from slugs import",
+        "::test_cut_leaves_no_separator_at_the_end fails (new)",
+        "with Python 3.",
+        "--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n@@",
+        "def slugify(text, separator=",
+        "Candidate fix 1, tried on the tests as they are submitted: with it all of them pass.",
+        "<author_reason>\nThe issue says",
+        "I use a helper for brevity.\\u{1b}[1m",
+    ] {
+        assert!(seen.contains(expected), "{expected}: {seen}");
+    }
+    assert!(!seen.contains("undefined_name"), "{seen}");
+    // With the fix the assertion behind the one that fails ran.
+    assert!(!seen.contains("Not reached"), "{seen}");
+    let answers = answers(&place, "submit");
+    assert!(
+        answers[0].contains("is not sure that the tests fail"),
+        "{answers:?}"
+    );
+    assert!(
+        answers[0].contains("- `cut(\"a b\") == \"a-b\"`: no such text there"),
+        "{answers:?}"
+    );
+    // What is not a NO goes back once, and is on the card.
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["evidence"]["review"]["verdict"], "unsure");
+    assert_eq!(record["evidence"]["fixes"][0]["on_submitted_tests"], true);
+    assert_eq!(record["evidence"]["fixes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn assertions_that_did_not_run_are_named() {
+    let place = Place::new();
+    let wrong = fix("max_length + 1");
+    let model = place.recording(&[calls(&[insert(), wrong]), submit("x"), says("YES\nIt is.")]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model, "--json"])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let seen = reviews(&place).remove(0);
+    assert!(
+        seen.contains("Not reached, so not shown to be right: line "),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("with it these still fail:\n- tests/"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn a_changed_test_is_shown_with_what_is_removed_and_how_it_did_before() {
+    let place = Place::new();
+    let old = std::fs::read_to_string(format!("{}/tests/test_slug.py", example("slugs"))).unwrap();
+    let name = old
+        .lines()
+        .find_map(|line| line.strip_prefix("def test_"))
+        .and_then(|line| line.split('(').next())
+        .unwrap();
+    let code = format!(
+        "def test_{name}():\n    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n"
+    );
+    let model = place.recording(&[
+        calls(&[
+            (
+                "edit",
+                json!({"path": "tests/test_slug.py", "function": format!("test_{name}"), "new": code}),
+            ),
+            fix("max_length"),
+        ]),
+        submit("x"),
+        says("YES\nIt is."),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let seen = reviews(&place).remove(0);
+    let expected = format!("test_{name} fails (changed; before the change it passed)");
+    assert!(seen.contains(&expected), "{expected}: {seen}");
+    assert!(seen.contains("\n-    assert "), "{seen}");
+}
+
+#[test]
+fn a_model_may_say_that_the_issue_cannot_fail_here_once_it_has_tried() {
+    let place = Place::new();
+    let abstain = |reason: &str| json!({"reproducible": false, "reason": reason});
+    let model = place.recording(&[
+        calls(&[("submit", abstain("it needs Python 3.99"))]),
+        calls(&[(
+            "run_python",
+            json!({"code": "import sys; print(1); print(sys.version_info[0])"}),
+        )]),
+        calls(&[("run_pytest", json!({}))]),
+        calls(&[("submit", abstain(""))]),
+        calls(&[("submit", abstain("it needs Python 3.99"))]),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 1);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        shown.contains("abstained: ") && shown.contains("it needs Python 3.99"),
+        "{shown}"
+    );
+    let answers = answers(&place, "submit");
+    assert!(answers[0].contains("Nothing was run so far"), "{answers:?}");
+    assert!(answers[1].contains("Say in `reason`"), "{answers:?}");
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "abstained");
+    assert_eq!(record["exit_code"], 1);
+    let evidence = place.json("evidence.json");
+    // `run_pytest` was refused: there were no tests.
+    assert_eq!(
+        evidence["tried"],
+        json!(["run_python `import sys; print(1); print(sys.version_info[0])`: 3"])
+    );
+    assert!(!place.path("out/test.patch").exists());
+}
+
+#[test]
+fn a_fix_that_was_tried_on_some_of_the_tests_is_tried_on_all_that_are_submitted() {
+    let place = Place::new();
+    let code = format!(
+        "{TEST}\n\ndef test_cut_again():\n    assert cut(\"How to bake bread\") == \"how-to\"\n"
+    );
+    let insert = json!({"path": "tests/test_slug.py", "code": code});
+    let (tool, mut arguments) = fix("max_length");
+    arguments["tests"] = json!(["tests/test_slug.py::test_cut_again"]);
+    let model = place.recording(&[
+        calls(&[("insert_function", insert), (tool, arguments)]),
+        submit("x"),
+        says("YES\nIt is."),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model, "--json"])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let seen = reviews(&place).remove(0);
+    assert!(
+        seen.contains("tried on the tests as they are submitted: with it all of them pass."),
+        "{seen}"
+    );
+}

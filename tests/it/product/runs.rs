@@ -1,0 +1,432 @@
+//! Whole runs: from the issue to the patch, and what happens when they are cut short.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::program::{Boundary, Place, assert_exit_code, calls, example, says};
+use crate::support::server::{Response, Server};
+
+const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
+                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
+const ID: &str = "tests/test_slug.py::test_cut_leaves_no_separator_at_the_end";
+
+fn insert() -> serde_json::Value {
+    calls(&[(
+        "insert_function",
+        json!({"path": "tests/test_slug.py", "code": TEST}),
+    )])
+}
+
+fn fix() -> serde_json::Value {
+    calls(&[(
+        "try_fix",
+        json!({"edits": [{
+            "path": "src/slugs/slug.py",
+            "function": "slugify",
+            "new": "def slugify(text, separator=\"-\", max_length=None, lowercase=True):\n    \
+                    slug = NOT_WORD.sub(\" \", to_ascii(APOSTROPHE.sub(\"\", text))).strip().replace(\" \", separator)\n    \
+                    slug = slug.lower() if lowercase else slug\n    \
+                    return slug if max_length is None else slug[:max_length].strip(separator)\n",
+        }]}),
+    )])
+}
+
+#[test]
+fn the_example_ends_in_an_accepted_test_without_a_key() {
+    let place = Place::new();
+    let output = place.run_example(&[]).output().unwrap();
+    assert_exit_code(&output, 0);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("A test was accepted."), "{shown}");
+
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "accepted");
+    assert_eq!(record["approach"], "snippet");
+    let isolation = record["sandbox"]["isolation"].as_str().unwrap();
+    assert!(
+        isolation.contains("no network") || isolation.contains("landlock"),
+        "{isolation}"
+    );
+    let evidence = place.json("evidence.json");
+    assert_eq!(evidence["tests"][0]["class"], "assertion");
+    assert_eq!(evidence["reruns"].as_array().unwrap().len(), 3);
+
+    // The patch is for `git apply` on the code as it was.
+    let copy = place.path("copy");
+    let copied = Command::new("cp")
+        .args(["-r", &example("slugs")])
+        .arg(&copy)
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    let applied = Command::new("git")
+        .args(["apply", "--check"])
+        .arg(place.path("out/test.patch"))
+        .current_dir(&copy)
+        .env("GIT_CEILING_DIRECTORIES", place.folder.path())
+        .output()
+        .unwrap();
+    assert_exit_code(&applied, 0);
+}
+
+#[test]
+fn reduced_isolation_is_told_by_a_run_and_by_doctor() {
+    if !Boundary::all().contains(&Boundary::Landlock) {
+        return;
+    }
+    let place = Place::within(Boundary::Landlock);
+    let run = place.run_example(&[]).output().unwrap();
+    let doctor = place.testwright().arg("doctor").output().unwrap();
+    for output in [run, doctor] {
+        let shown = [output.stdout, output.stderr].concat();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(shown.contains("reduced isolation: Landlock"), "{shown}");
+    }
+}
+
+/// Where code has another path in each sandbox too: the package must be found there.
+#[test]
+fn the_example_ends_in_an_accepted_test_within_every_boundary() {
+    for boundary in Boundary::all() {
+        let place = Place::within(boundary);
+        let output = place
+            .run_example(&["--sandbox", boundary.sandbox(), "--python", "3.11"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{boundary:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_model_is_told_what_is_wrong_until_its_test_is_accepted() {
+    let place = Place::new();
+    let passing = "def test_short():\n    assert slugify(\"bread\") == \"bread\"\n";
+    let model = place.recording(&[
+        calls(&[
+            ("search", json!({"pattern": "max_length"})),
+            ("no_such_tool", json!({})),
+            ("read_function", json!({"name": "slugfy"})),
+        ]),
+        calls(&[(
+            "insert_function",
+            json!({"path": "tests/test_slug.py", "code": passing}),
+        )]),
+        calls(&[("submit", json!({}))]),
+        calls(&[("edit", json!({"path": "tests/test_slug.py"}))]),
+        insert(),
+        calls(&[("submit", json!({"reason": "I expected 'how-to'."}))]),
+        fix(),
+        calls(&[("submit", json!({}))]),
+        says("NO\nIt tests something else."),
+        calls(&[("submit", json!({"reason": "it is the issue's own call"}))]),
+        says("YES\nThe same wrong value."),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model, "--json"])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["evidence"]["tests"][0]["id"], ID);
+    assert_eq!(record["evidence"]["review"]["verdict"], "yes");
+    let fixes = record["evidence"]["fixes"].as_array().unwrap();
+    assert_eq!(fixes[0]["outcomes"][0], json!([ID, "passed"]));
+    assert!(
+        fixes[0]["patch"]
+            .as_str()
+            .unwrap()
+            .contains("strip(separator)")
+    );
+    // The fix was tried in a copy: it is not in the patch.
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(!patch.contains("slug.py b/src"), "{patch}");
+    assert_eq!(record["usage"]["steps"], 9);
+    assert_eq!(record["usage"]["model_calls"], 11);
+    assert_eq!(record["usage"]["prompt_tokens"], 11_000);
+
+    let answers: Vec<String> = place
+        .events()
+        .iter()
+        .filter(|event| event["event"] == "answer")
+        .map(|event| event["result"]["content"].as_str().unwrap().to_owned())
+        .collect();
+    let assert_answered = |text: &str| {
+        assert!(
+            answers.iter().any(|a| a.contains(text)),
+            "{text}: {answers:#?}"
+        )
+    };
+    assert_answered("there is no tool `no_such_tool`");
+    assert_answered("slugify");
+    assert_answered("no contributed test fails on this code");
+    assert_answered("no candidate fix was tried");
+    assert_answered("It tests something else.");
+}
+
+#[test]
+fn a_run_that_is_not_accepted_ends_with_its_reason() {
+    let place = Place::new();
+    let model = place.recording(&[insert(), insert(), insert()]);
+    let arguments = [
+        "--approach",
+        "testwright",
+        "--model",
+        &model,
+        "--max-steps",
+        "2",
+    ];
+    let output = place.run_example(&arguments).output().unwrap();
+    assert_exit_code(&output, 1);
+    assert_eq!(place.json("run.json")["outcome"], "out_of_budget");
+    assert!(!place.path("out/test.patch").exists());
+    // The folder holds a run already: nothing is written over it.
+    let again = place.run_example(&arguments).output().unwrap();
+    assert_exit_code(&again, 2);
+    let ended_run = place
+        .testwright()
+        .args(["run", "--resume"])
+        .arg(place.path("out"))
+        .output()
+        .unwrap();
+    assert_exit_code(&ended_run, 2);
+}
+
+/// Starts a run whose third step sleeps, and waits until that step is under way.
+fn sleeping(place: &Place) -> std::process::Child {
+    let model = place.recording(&[
+        calls(&[("search", json!({"pattern": "max_length"}))]),
+        insert(),
+        calls(&[(
+            "run_python",
+            json!({"code": "import time; time.sleep(8); print('slept')"}),
+        )]),
+    ]);
+    let mut child = place
+        .run_example(&["--approach", "testwright", "--model", &model])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let trajectory = place.path("out/trajectory.jsonl");
+    let started = Instant::now();
+    loop {
+        let written = std::fs::read_to_string(&trajectory).unwrap_or_default();
+        if written.contains("time.sleep(8)") {
+            return child;
+        }
+        assert_eq!(
+            child.try_wait().unwrap(),
+            None,
+            "the run has ended: {written}"
+        );
+        assert!(
+            started.elapsed() < Duration::from_secs(300),
+            "the run did not get there: {written}"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_killed_run_goes_on_where_it_was() {
+    let place = Place::new();
+    let mut child = sleeping(&place);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = place.events().len();
+
+    // Only what was not said yet is asked for.
+    place.recording(&[
+        calls(&[("submit", json!({}))]),
+        fix(),
+        calls(&[("submit", json!({}))]),
+        says("YES"),
+    ]);
+    let output = place
+        .testwright()
+        .args(["run", "--resume"])
+        .arg(place.path("out"))
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let events = place.events();
+    assert_eq!(events[before]["event"], "resumed");
+    let slept = events
+        .iter()
+        .filter(|e| {
+            e["result"]["content"]
+                .as_str()
+                .is_some_and(|c| c.contains("slept"))
+        })
+        .count();
+    assert_eq!(slept, 1, "the call in flight was made again, once");
+    let searched = events.iter().filter(|e| e["tool"] == "search").count();
+    assert_eq!(searched, 1, "what was answered was not asked again");
+    assert!(
+        std::fs::read_to_string(place.path("out/test.patch"))
+            .unwrap()
+            .contains("how-to")
+    );
+    assert_eq!(place.json("run.json")["usage"]["steps"], 6);
+
+    let replayed = place
+        .testwright()
+        .args(["replay", "--json"])
+        .arg(place.path("out"))
+        .output()
+        .unwrap();
+    assert_exit_code(&replayed, 0);
+}
+
+#[test]
+fn a_run_whose_model_failed_goes_on_later() {
+    let place = Place::new();
+    let works = std::sync::atomic::AtomicBool::new(false);
+    let works: &'static _ = Box::leak(Box::new(works));
+    let server = Server::start(|_| {
+        if works.load(std::sync::atomic::Ordering::SeqCst) {
+            Response::json(json!({"choices": [{"index": 0, "finish_reason": "stop",
+                "message": {"role": "assistant", "content": "I stop here."}}]}))
+            .with("content-type", "application/json")
+        } else {
+            Response::status(401)
+        }
+    });
+    let url = format!("{}/v1", server.url);
+    let output = place
+        .run_example(&["--model", "m"])
+        .env("TESTWRIGHT_MODEL_BASE_URL", &url)
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 3);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("failed to get an answer from the model\n  cause: "),
+        "{stderr}"
+    );
+    works.store(true, std::sync::atomic::Ordering::SeqCst);
+    let output = place
+        .testwright()
+        .args(["run", "--resume"])
+        .arg(place.path("out"))
+        .env("TESTWRIGHT_MODEL_BASE_URL", &url)
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 1);
+    assert_eq!(place.json("run.json")["outcome"], "nothing");
+}
+
+#[test]
+fn ctrl_c_ends_the_run_and_its_sandbox_and_loses_nothing() {
+    let place = Place::new();
+    let child = sleeping(&place);
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = child.wait_with_output().unwrap();
+    assert_exit_code(&output, 130);
+    assert_eq!(place.json("run.json")["outcome"], "interrupted");
+    let left = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+    let left = String::from_utf8_lossy(&left.stdout);
+    assert!(
+        !left.contains(&format!("{}", place.folder.path().display())),
+        "{left}"
+    );
+}
+
+#[test]
+fn a_replay_says_where_a_tool_answers_otherwise() {
+    let place = Place::new();
+    let output = place.run_example(&[]).output().unwrap();
+    assert_exit_code(&output, 0);
+    let replay = |place: &Place| {
+        place
+            .testwright()
+            .arg("replay")
+            .arg(place.path("out"))
+            .output()
+            .unwrap()
+    };
+    let same = replay(&place);
+    assert_exit_code(&same, 0);
+    assert!(String::from_utf8_lossy(&same.stdout).contains("every answer is as recorded"));
+
+    let trajectory = place.path("out/trajectory.jsonl");
+    let changed = std::fs::read_to_string(&trajectory)
+        .unwrap()
+        .replace("1 test: 1 failed", "1 test: 1 passed");
+    std::fs::write(&trajectory, changed).unwrap();
+    let other = replay(&place);
+    assert_exit_code(&other, 1);
+    let shown = String::from_utf8_lossy(&other.stdout).into_owned();
+    assert!(
+        shown.contains("run_pytest") && shown.contains("1 passed"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_repository_that_is_not_there_is_named_with_a_hint() {
+    let place = Place::new();
+    let missing = place.path("missing");
+    let mut command = place.testwright();
+    command.args(["run", &example("issue.md"), "--repo"]);
+    let output = command.arg(&missing).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let missing = missing.display();
+    let lines = [
+        format!("error: failed to read the repository {missing}"),
+        format!("  cause: there is no repository at {missing} (No such file or directory"),
+        "  hint: give a folder".to_owned(),
+    ];
+    for line in lines {
+        assert!(
+            stderr.lines().any(|printed| printed.starts_with(&line)),
+            "{line}\nnot in:\n{stderr}"
+        );
+    }
+}
+
+/// One compaction cuts half of what is long, so a full context takes several, one after the other.
+#[test]
+fn a_run_goes_on_behind_several_compactions_and_ends_where_nothing_is_left_to_cut() {
+    let place = Place::new();
+    let full = || serde_json::json!({"error": {"kind": "context_full", "detail": "too long"}});
+    let read = |path| calls(&[("open_file", serde_json::json!({"path": path}))]);
+    let all = [
+        read("src/slugs/slug.py"),
+        read("src/slugs/unique.py"),
+        full(),
+        full(),
+        says("I look again."),
+        full(),
+    ];
+    let model = place.recording(&all);
+    let output = place.run_example(&["--model", &model]).output().unwrap();
+    // Of this method with this model: nobody has to try again.
+    assert_exit_code(&output, 1);
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "nothing");
+    assert_eq!(record["reason"], "too long");
+    let compactions = |place: &Place| {
+        let events = place.events();
+        events.iter().filter(|e| e["event"] == "compacted").count()
+    };
+    assert_eq!(compactions(&place), 2);
+    let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
+    let end = trajectory.find("{\"event\":\"no_reply\"").unwrap();
+    std::fs::write(place.path("out/trajectory.jsonl"), &trajectory[..end]).unwrap();
+    place.recording(&[full()]);
+    let output = place.resume();
+    assert_exit_code(&output, 1);
+    assert_eq!(place.json("run.json")["reason"], "too long");
+    assert_eq!(compactions(&place), 2);
+}

@@ -1,0 +1,145 @@
+//! What `action.yml` runs: an issue is read from a server that speaks GitHub's API, and answered there.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Place, assert_exit_code, example};
+use crate::support::server::{Response, Server};
+
+const ISSUE: &str = "/repos/acme/slugs/issues/7";
+const COMMENTS: &str = "/repos/acme/slugs/issues/7/comments";
+
+/// A server with one issue; a comment is answered with this status.
+fn server(body: String, comment: u16) -> Server {
+    Server::start(move |request| match request.path.as_str() {
+        ISSUE => Response::json(json!({
+            "number": 7, "title": "slugify with max_length can end in a separator", "body": body,
+            "html_url": "https://github.com/acme/slugs/issues/7", "created_at": "2024-03-01T10:00:00Z",
+            "closed_at": null, "comments": 0, "state": "open", "user": {"login": "ann"},
+        })),
+        COMMENTS => Response::status(comment),
+        _ => Response::status(404),
+    })
+}
+
+fn answer(place: &Place, server: &Server, issue: &str, arguments: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_testwright"));
+    let path = std::env::var("PATH").unwrap();
+    let folder = program.parent().unwrap().display();
+    let mut command = Command::new(format!(
+        "{}/.github/answer-issue",
+        env!("CARGO_MANIFEST_DIR")
+    ));
+    let testwright = place.testwright();
+    for (name, value) in testwright.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .envs([
+            ("ISSUE", issue),
+            ("ARGUMENTS", arguments),
+            ("GITHUB_TOKEN", "ghp_secret"),
+            ("GITHUB_REPOSITORY", "acme/slugs"),
+            ("GITHUB_SERVER_URL", &server.url),
+            ("GITHUB_API_URL", &server.url),
+            ("GITHUB_RUN_ID", "1"),
+            // As an action passes inputs that were left out.
+            ("OPENAI_MODEL", ""),
+            ("OPENAI_BASE_URL", ""),
+            ("OPENAI_API_KEY", ""),
+            ("TESTWRIGHT_GITHUB_BASE_URL", &server.url),
+        ])
+        .env("PATH", format!("{folder}:{path}"))
+        .env("GITHUB_WORKSPACE", example("slugs"))
+        .env("GITHUB_OUTPUT", place.path("output"))
+        .env("RUNNER_TEMP", place.folder.path())
+        .output()
+        .unwrap()
+}
+
+/// The comments that were sent, with their tokens.
+fn comments(server: &Server) -> Vec<(String, String)> {
+    let seen = server.requests(|request| {
+        let token = request
+            .header("authorization")
+            .unwrap_or_default()
+            .to_owned();
+        let sent = request.path == COMMENTS && !request.body.is_empty();
+        sent.then(|| (token, request.body.clone()))
+    });
+    let seen = seen.into_iter().flatten();
+    seen.map(|(token, body)| {
+        let body: Value = serde_json::from_str(&body).unwrap();
+        (token, body["body"].as_str().unwrap().to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn an_issue_is_answered_with_the_test_and_its_evidence() {
+    let place = Place::new();
+    let body = std::fs::read_to_string(example("issue.md")).unwrap();
+    let server = server(body, 201);
+    assert_exit_code(&answer(&place, &server, "7", ""), 0);
+    let comments = comments(&server);
+    let [(token, comment)] = comments.as_slice() else {
+        panic!("{} comments", comments.len())
+    };
+    assert_eq!(token, "Bearer ghp_secret");
+    assert!(
+        comment.starts_with("**testwright** wrote a test that fails"),
+        "{comment}"
+    );
+    for part in [
+        "```text\nA test was accepted.",
+        "  fails      assertion",
+        "```diff\ndiff --git a/tests/test_slug.py",
+    ] {
+        assert!(comment.contains(part), "{part}: {comment}");
+    }
+    assert!(!comment.contains("ghp_secret"));
+    let output = std::fs::read_to_string(place.path("output")).unwrap();
+    assert!(output.contains("accepted=true"), "{output}");
+    assert!(place.path("testwright-7-1-1/test.patch").exists());
+}
+
+#[test]
+fn an_issue_without_a_test_is_answered_too() {
+    let place = Place::new();
+    let server = server("It is slow, @bob.".to_owned(), 201);
+    assert_exit_code(&answer(&place, &server, "7", "--max-minutes 5"), 0);
+    let comments = comments(&server);
+    assert_eq!(comments.len(), 1);
+    assert!(
+        comments[0]
+            .1
+            .starts_with("**testwright** has no test for this issue"),
+        "{}",
+        comments[0].1
+    );
+    let output = std::fs::read_to_string(place.path("output")).unwrap();
+    assert!(output.contains("accepted=false"), "{output}");
+}
+
+#[test]
+fn what_goes_wrong_is_no_answer() {
+    let place = Place::new();
+    let server = server("It is slow.".to_owned(), 403);
+    for (issue, arguments, code) in [
+        ("7; id", "", 2),
+        ("8", "", 2),
+        ("7", "--no-such-option", 2),
+        ("7", "", 1),
+    ] {
+        let output = answer(&place, &server, issue, arguments);
+        assert_exit_code(&output, code);
+        let refused = String::from_utf8_lossy(&output.stderr).contains("the comment was refused");
+        assert_eq!(refused, code == 1);
+    }
+    assert_eq!(comments(&server).len(), 1);
+}

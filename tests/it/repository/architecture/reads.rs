@@ -1,0 +1,113 @@
+//! Files are read through one module, which opens only plain ones of a bounded size.
+
+use super::{Source, sources};
+
+/// Ways to read a file by its name, without any bound.
+const RAW: [&str; 5] = [
+    "fs::read(",
+    "fs::read_to_string(",
+    "fs::copy(",
+    "File::open(",
+    ".read(true)",
+];
+
+/// Where they may stand, and why nothing strange can lie there.
+const ALLOWED: [(&str, &[&str]); 7] = [
+    ("the reader itself", &["sandboxes/src/plain_file.rs"]),
+    (
+        "it opens with the reader's flags, checks, and appends",
+        &[
+            "evals/src/harness/results.rs",
+            "comparisons/src/clover/evaluation.rs",
+            "models/src/ceiling.rs",
+            "comparisons/src/record_file.rs",
+        ],
+    ),
+    (
+        "readers with bounds of their own",
+        &[
+            "models/src/cassette/recorder.rs",
+            "config/src/settings/layer.rs",
+        ],
+    ),
+    (
+        "the system's own files",
+        &[
+            "sandboxes/src/egress.rs",
+            "server/src/machine.rs",
+            "server/src/telemetry/process.rs",
+            "comparisons/src/grading/mod.rs",
+        ],
+    ),
+    (
+        "the cache, which belongs to this user alone, and files that the program has just made",
+        &[
+            "evals/src/harness/test_run_cache.rs",
+            "sandboxes/src/docker/",
+            "sandboxes/src/egress/",
+            "sandboxes/src/environment/",
+            "sandboxes/src/local/",
+            "sandboxes/src/repository/",
+            "sandboxes/src/sandbox.rs",
+            "sandboxes/src/uv.rs",
+            "server/src/artifacts/mod.rs",
+        ],
+    ),
+    (
+        "the pages of this project's guide, for its developers",
+        &["src/cli/reference.rs", "src/cli/reference/"],
+    ),
+    (
+        "inside a sandbox, within its limits; `workspace/regular.rs` reads what tests can replace",
+        &["tools/src/"],
+    ),
+];
+
+/// The text without its unit tests.
+fn program(text: &str) -> &str {
+    let tests = text.find("#[cfg(test)]\nmod tests {");
+    tests.map_or(text, |at| &text[..at])
+}
+
+fn raw_reads(files: &[Source]) -> Vec<String> {
+    let allowed = |file: &Source| ALLOWED.iter().any(|(_, places)| file.under(places));
+    let is_program = |file: &&Source| {
+        file.path.split('/').any(|part| part == "src") && !file.is_test() && !allowed(file)
+    };
+    let mut wrong = Vec::new();
+    for file in files.iter().filter(is_program) {
+        for (number, line) in program(&file.text).lines().enumerate() {
+            // `RecordFile::open` and the like are functions of this project.
+            let is_raw = |raw: &&str| {
+                let before = line.split(*raw).next().unwrap_or_default();
+                line.contains(*raw) && !before.ends_with(char::is_alphanumeric)
+            };
+            if RAW.iter().any(is_raw) && !line.trim_start().starts_with("//") {
+                wrong.push(format!("{}:{} {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn files_are_read_through_one_module() {
+    assert_eq!(raw_reads(&sources()), Vec::<String>::new());
+    let unbounded = "use std::fs;\nlet text = fs::read_to_string(path)?;\n";
+    let tested = "//! X.\n#[cfg(test)]\nmod tests {\nstd::fs::read(path)\n}\n";
+    let broken = [
+        Source::new("comparisons/src/inspect.rs", unbounded),
+        Source::new("evals/src/records.rs", "let file = File::open(path)?;\n"),
+        Source::new("agent/src/job.rs", "let file = RecordFile::open(path)?;\n"),
+        Source::new("agent/src/session/mod.rs", tested),
+        Source::new("sandboxes/src/plain_file.rs", unbounded),
+        Source::new("tests/it/product/runs.rs", unbounded),
+    ];
+    assert_eq!(
+        raw_reads(&broken),
+        [
+            "comparisons/src/inspect.rs:2 let text = fs::read_to_string(path)?;",
+            "evals/src/records.rs:1 let file = File::open(path)?;",
+        ]
+    );
+}

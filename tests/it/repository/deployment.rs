@@ -1,0 +1,138 @@
+//! What is in deploy/ fits the program: its commands are taken, its variables are read, systemd takes its units. Schemas of
+//! Kubernetes and Compose, which come from outside, are checked by `.ci/deployment`.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use regex::Regex;
+
+use crate::repository::architecture::root;
+use crate::support::program::Place;
+
+/// Of every file in deploy/: its path and its text.
+fn files() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for folder in ["systemd", "compose", "kubernetes"] {
+        for entry in std::fs::read_dir(root().join("deploy").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            found.push((path, text));
+        }
+    }
+    found
+}
+
+/// The command lines of `testwright` in a file.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let of_units = Regex::new(r"(?m)^ExecStart=/usr/local/bin/testwright (.*)$").unwrap();
+    let of_containers = Regex::new(r"(?m)^ *(?:args|command): (\[.*\])$").unwrap();
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect();
+    let units = of_units.captures_iter(text).map(|found| words(&found[1]));
+    let containers = of_containers
+        .captures_iter(text)
+        .map(|found| serde_json::from_str(&found[1]).unwrap());
+    units.chain(containers).collect()
+}
+
+/// Said of each: what is not taken.
+fn refused(commands: &[Vec<String>]) -> Vec<String> {
+    let place = Place::new();
+    let is_taken = |words: &&Vec<String>| {
+        // Help is given once all before it was taken.
+        let output = place.testwright().args(*words).arg("--help").output();
+        output.unwrap().status.success()
+    };
+    let refused = commands.iter().filter(|words| !is_taken(words));
+    refused.map(|words| words.join(" ")).collect()
+}
+
+#[test]
+fn the_program_takes_the_commands_of_its_deployments() {
+    let all: Vec<_> = files()
+        .iter()
+        .flat_map(|(_, text)| commands(text))
+        .collect();
+    let of = |name: &str| all.iter().filter(|words| words[0] == name).count();
+    assert_eq!((of("serve"), of("worker"), all.len()), (3, 3, 6), "{all:?}");
+    assert_eq!(refused(&all), Vec::<String>::new());
+    let wrong = commands("          args: [\"serve\", \"--lissen\", \"x\"]\n");
+    assert_eq!(refused(&wrong), ["serve --lissen x"]);
+}
+
+#[test]
+fn variables_of_deployments_are_those_that_are_read() {
+    let reference = root().join("docs/src/reference/environment-variables.md");
+    let reference = std::fs::read_to_string(reference).unwrap();
+    let name = Regex::new(r"\bTESTWRIGHT_[A-Z_]+\b").unwrap();
+    // Not the program's: of the compose file alone.
+    let own = ["TESTWRIGHT_DATABASE_PASSWORD", "TESTWRIGHT_VERSION"];
+    let all = files();
+    let named: BTreeSet<&str> = all
+        .iter()
+        .flat_map(|(_, text)| name.find_iter(text).map(|found| found.as_str()))
+        .filter(|name| !own.contains(name))
+        .collect();
+    assert!(named.len() >= 4, "{named:?}");
+    let unknown = named.iter().filter(|name| !reference.contains(**name));
+    assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+#[test]
+fn the_orderly_end_is_given_the_time_that_it_takes() {
+    let all = files();
+    let time = Regex::new(
+        r"(?m)^ *(?:TimeoutStopSec=|terminationGracePeriodSeconds: |stop_grace_period: )(\d+)s?$",
+    )
+    .unwrap();
+    let seconds: Vec<u32> = all
+        .iter()
+        .flat_map(|(_, text)| {
+            time.captures_iter(text)
+                .map(|found| found[1].parse().unwrap())
+        })
+        .collect();
+    assert_eq!(seconds.len(), 5, "two units, compose, two deployments");
+    assert!(seconds.iter().all(|seconds| *seconds >= 60), "{seconds:?}");
+}
+
+#[test]
+fn systemd_takes_the_units() {
+    if Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        eprintln!("skipped: there is no systemd-analyze");
+        return;
+    }
+    let place = Place::new();
+    let verify = |text: &str, name: &str| {
+        let unit = place.path(name);
+        // Where the program is installed is up to whoever installs it.
+        let text = text.replace(
+            "/usr/local/bin/testwright",
+            env!("CARGO_BIN_EXE_testwright"),
+        );
+        std::fs::write(&unit, text).unwrap();
+        let output = Command::new("systemd-analyze")
+            .args(["verify", "--man=no"])
+            .arg(&unit)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let units: Vec<_> = files()
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|e| e == "service"))
+        .collect();
+    assert_eq!(units.len(), 2);
+    for (path, text) in units {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let told = verify(&text, name);
+        assert!(!told.contains(name), "{told}");
+        // What it says of a unit that is wrong.
+        let wrong = text.replace("RestrictNamespaces=user", "RestrictNamespaces=usr");
+        assert!(verify(&wrong, name).contains(name));
+    }
+}

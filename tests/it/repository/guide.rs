@@ -1,0 +1,106 @@
+//! The user's guide (`docs/src`): its list of chapters is whole, and links in it, in `docs/` and in the files at the top
+//! point at files and headings that are there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::repository::architecture::root;
+
+/// Text without fenced code.
+fn prose(text: &str) -> String {
+    let mut fenced = false;
+    let mut prose = String::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced {
+            prose += line;
+            prose.push('\n');
+        }
+    }
+    prose
+}
+
+/// Targets of the links of a page.
+fn links(text: &str) -> Vec<String> {
+    let text = prose(text);
+    let parts = text.split("](").skip(1);
+    parts
+        .filter_map(|part| Some(part.split_once(')')?.0.to_owned()))
+        .collect()
+}
+
+/// Anchors of a page's headings, as GitHub and mdBook make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let text = prose(text);
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title
+                .chars()
+                .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            kept.collect::<String>().replace(' ', "-")
+        })
+        .collect()
+}
+
+/// Relative links of a page that lead nowhere.
+fn broken(page: &Path, text: &str) -> Vec<String> {
+    let leads_nowhere = |link: &String| {
+        if link.contains("://") || link.starts_with("mailto:") {
+            return false;
+        }
+        let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let target = match file {
+            "" => page.to_owned(),
+            file => page.parent().unwrap().join(file),
+        };
+        let there = target.exists();
+        !there
+            || (!anchor.is_empty()
+                && !std::fs::read_to_string(&target)
+                    .is_ok_and(|text| anchors(&text).contains(anchor)))
+    };
+    links(text).into_iter().filter(leads_nowhere).collect()
+}
+
+fn markdown(folder: &Path) -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages.extend(markdown(&path));
+        } else if path.extension().is_some_and(|e| e == "md") {
+            pages.push(path);
+        }
+    }
+    pages
+}
+
+#[test]
+fn the_summary_names_every_chapter_and_no_other() {
+    let folder = root().join("docs/src");
+    let summary = std::fs::read_to_string(folder.join("SUMMARY.md")).unwrap();
+    let named: BTreeSet<PathBuf> = links(&summary).iter().map(|l| folder.join(l)).collect();
+    let mut there: BTreeSet<PathBuf> = markdown(&folder).into_iter().collect();
+    there.remove(&folder.join("SUMMARY.md"));
+    assert_eq!(named, there);
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() {
+    let mut pages = markdown(&root().join("docs"));
+    pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    for page in &pages {
+        let text = std::fs::read_to_string(page).unwrap();
+        let none: Vec<String> = Vec::new();
+        assert_eq!(broken(page, &text), none, "{}", page.display());
+    }
+    let readme = root().join("README.md");
+    let text = "[a](docs/no-such.md) [b](CONTRIBUTING.md#no-such) [c](CONTRIBUTING.md#habits)";
+    assert_eq!(
+        broken(&readme, text),
+        ["docs/no-such.md", "CONTRIBUTING.md#no-such"]
+    );
+}

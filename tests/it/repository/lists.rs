@@ -1,0 +1,73 @@
+//! What is made from the lists of approaches and of kinds of sandboxes names all that is in them.
+
+use std::process::Command;
+
+use testwright_agent::{approaches, backends};
+
+use crate::repository::architecture::root;
+use crate::support::program::{Place, assert_exit_code};
+
+fn printed(arguments: &[&str]) -> String {
+    let output = Place::new().testwright().args(arguments).output().unwrap();
+    assert_exit_code(&output, 0);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn help_describes_every_approach_and_every_sandbox() {
+    let help = printed(&["run", "--help"]);
+    let line = |name: &str, what: &str| {
+        let mut lines = help.lines().map(str::trim);
+        let described = |line: &str| line.starts_with(name) && line.ends_with(what);
+        assert!(lines.any(described), "{name}: {help}");
+    };
+    for approach in approaches::ALL {
+        line(approach.name(), approach.description());
+    }
+    for kind in backends::ALL {
+        line(kind.name(), kind.description());
+    }
+}
+
+#[test]
+fn completions_know_every_approach_and_every_sandbox() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("completions.bash");
+    std::fs::write(&script, printed(&["completions", "bash"])).unwrap();
+    let offered = |flag: &str| {
+        let line = format!(
+            "source {} && COMP_WORDS=(testwright run {flag} '') COMP_CWORD=3 && \
+             _testwright testwright '' {flag} && printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let shell = Command::new("bash").args(["-c", &line]).output().unwrap();
+        let offered = String::from_utf8(shell.stdout).unwrap();
+        offered.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all: Vec<&str> = approaches::ALL
+        .iter()
+        .map(|approach| approach.name())
+        .collect();
+    assert_eq!(offered("--approach"), all);
+    let all: Vec<&str> = backends::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(offered("--sandbox"), all);
+}
+
+/// Rows of the README's tables whose first cell is one word in code: that word.
+fn rows(readme: &str) -> Vec<&str> {
+    readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn the_readme_names_every_approach() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for approach in approaches::ALL {
+        assert!(rows(&readme).contains(&approach.name()));
+        let without = readme.replace(&format!("| `{}`", approach.name()), "| ");
+        assert!(!rows(&without).contains(&approach.name()));
+    }
+}

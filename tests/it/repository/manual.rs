@@ -1,0 +1,61 @@
+//! Completions and manual pages: made from the definitions of the commands, so that they name all of them.
+
+use std::process::Command;
+
+use crate::support::program::{Place, code};
+
+/// As `--help` lists them.
+fn commands(place: &Place) -> Vec<String> {
+    let help = place.testwright().arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    let list = list.lines().take_while(|line| !line.is_empty());
+    list.filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn completions_name_every_command_and_are_read_by_the_shell() {
+    let place = Place::new();
+    let output = place
+        .testwright()
+        .args(["completions", "bash"])
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0);
+    let script = String::from_utf8(output.stdout).unwrap();
+    let file = place.path("completions.bash");
+    std::fs::write(&file, &script).unwrap();
+    let line = format!(
+        "source {} && COMP_WORDS=(testwright '') COMP_CWORD=1 && _testwright testwright '' testwright && printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        file.display()
+    );
+    let shell = Command::new("bash").args(["-c", &line]).output().unwrap();
+    let offered = String::from_utf8(shell.stdout).unwrap();
+    let commands = commands(&place);
+    assert!(commands.len() >= 8, "{commands:?}");
+    for command in commands {
+        assert!(
+            offered.lines().any(|word| word == command),
+            "{command}: {offered}"
+        );
+    }
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let place = Place::new();
+    let folder = place.path("man1");
+    let output = place.testwright().arg("man").arg(&folder).output().unwrap();
+    assert_eq!(code(&output), 0);
+    for command in commands(&place) {
+        let page = std::fs::read_to_string(folder.join(format!("testwright-{command}.1"))).unwrap();
+        assert!(page.contains(".SH OPTIONS"), "{command}: {page}");
+    }
+    let file = place.path("a-file");
+    std::fs::write(&file, "").unwrap();
+    let refused = place.testwright().arg("man").arg(&file).output().unwrap();
+    assert_eq!(code(&refused), 3);
+}
