@@ -11,6 +11,14 @@ use nix::dir::Dir;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 
+/// Opens what lies below a folder. No part of the path is a link, and none leads out.
+pub(super) fn open_beneath(folder: &OwnedFd, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(openat2(folder, path, how)?)
+}
+
 /// A folder that paths are looked up in.
 pub(super) struct Folder(OwnedFd);
 
@@ -21,17 +29,9 @@ impl Folder {
         Ok(Folder(openat(AT_FDCWD, path, flags, Mode::empty())?))
     }
 
-    fn open_beneath(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
-        let how = OpenHow::new()
-            .flags(flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-        Ok(openat2(&self.0, path, how)?)
-    }
-
     /// What is in a folder; nothing where there is none.
     pub fn names(&self, path: &Path) -> Vec<OsString> {
-        let listing = self
-            .open_beneath(path, OFlag::O_DIRECTORY)
+        let listing = open_beneath(&self.0, path, OFlag::O_DIRECTORY)
             .and_then(|folder| Ok(Dir::from_fd(folder)?));
         let Ok(mut listing) = listing else {
             return Vec::new();
@@ -46,7 +46,7 @@ impl Folder {
 
     /// A plain file of no more than `longest` bytes.
     pub fn text(&self, path: &Path, longest: u64) -> Option<String> {
-        let file = File::from(self.open_beneath(path, OFlag::O_RDONLY).ok()?);
+        let file = File::from(open_beneath(&self.0, path, OFlag::O_RDONLY).ok()?);
         let found = file.metadata().ok()?;
         if !found.is_file() || found.len() > longest {
             return None;

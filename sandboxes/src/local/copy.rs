@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use nix::dir::{Dir, Type};
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{
     FileStat, Mode, SFlag, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, mknodat,
     utimensat,
@@ -19,7 +19,8 @@ use nix::sys::stat::{
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, Whence, fchown, fchownat, getegid, geteuid, linkat, lseek, symlinkat};
 
-use super::file_equality;
+use super::beneath::open_beneath;
+use super::file_equality::has_equal_file;
 
 /// The bits that lend a file's user and group to who runs it: no copy has them.
 pub const LENDING: u32 = 0o6000;
@@ -149,9 +150,9 @@ impl TreeCopy {
         let model = self.model.as_ref();
         let folder = Folder {
             relative: Arc::from(relative),
-            from: open_below(&self.from, relative)?,
-            to: open_below(&self.to, relative)?,
-            model: model.and_then(|model| open_below(model, relative).ok()),
+            from: open_beneath(&self.from, relative, OFlag::O_DIRECTORY)?,
+            to: open_beneath(&self.to, relative, OFlag::O_DIRECTORY)?,
+            model: model.and_then(|model| open_beneath(model, relative, OFlag::O_DIRECTORY).ok()),
         };
         let Folder { from, to, .. } = &folder;
         let mut folders = Vec::new();
@@ -205,8 +206,11 @@ impl TreeCopy {
             return Ok(());
         }
         let model = match &folder.model {
-            Some(model) if self.is_in(model, name, &source, &found)? => Some(model),
-            _ => None,
+            Some(model) => {
+                let owner = self.owner_of_copies();
+                has_equal_file(model, name, &source, &found, owner)?.then_some(model)
+            }
+            None => None,
         };
         let mut copied = has_other_names.then(|| self.lock_copied());
         if let Some(copied) = &mut copied {
@@ -257,18 +261,8 @@ impl TreeCopy {
         let Some(copy) = copied.get(&(found.st_dev, found.st_ino)) else {
             return Ok(false);
         };
-        let place = open_below(&self.to, &copy.folder)?;
+        let place = open_beneath(&self.to, &copy.folder, OFlag::O_DIRECTORY)?;
         Ok(link(&place, &copy.name, &folder.to, name)?)
-    }
-
-    fn is_in(
-        &self,
-        model: &OwnedFd,
-        name: &CStr,
-        source: &File,
-        found: &FileStat,
-    ) -> io::Result<bool> {
-        file_equality::has_equal_file(model, name, source, found, self.owner_of_copies())
     }
 
     fn link(&self, from: &OwnedFd, to: &OwnedFd, name: &CStr) -> io::Result<()> {
@@ -313,13 +307,6 @@ impl TreeCopy {
         futimens(target, &access, &change)?;
         Ok(())
     }
-}
-
-fn open_below(top: &OwnedFd, relative: &Path) -> io::Result<OwnedFd> {
-    let how = OpenHow::new()
-        .flags(OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-    Ok(openat2(top, relative, how)?)
 }
 
 /// Gives a file another name; false where it has as many as it can have.

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nix::dir::Dir;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+
+use super::beneath::open_beneath;
 
 /// A path that is longer is looked up from a folder on the way: the kernel takes no more than 4096 bytes.
 const LONG: usize = 2000;
@@ -121,10 +123,8 @@ fn look_through(
     waiting: &mut Vec<Waiting>,
     visit: &mut impl FnMut(&Path, &FileStat) -> io::Result<()>,
 ) -> io::Result<()> {
-    let how = OpenHow::new()
-        .flags(OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-    let here = Rc::new(openat2(&*next.from, &next.place, how)?);
+    let here = open_beneath(&next.from, &next.place, OFlag::O_DIRECTORY)?;
+    let here = Rc::new(here);
     let far = next.place.as_os_str().len() > LONG;
     for entry in Dir::from_fd(here.try_clone()?)?.iter() {
         let entry = entry?;
