@@ -193,7 +193,7 @@ fn file_system(_: &Path) -> Option<DiskUsage> {
     None
 }
 
-/// And whether there is more, which could not be looked at.
+/// Counts what is in a folder, and says whether there is more, which could not be looked at.
 #[cfg(target_os = "linux")]
 fn count(folder: &Path) -> (DiskUsage, bool) {
     let found = crate::local::disk_usage(folder);

@@ -384,9 +384,7 @@ fn write(
         });
         // The program ends with its output, so that the threads end too.
         drop(objects);
-        if written.is_err() {
-            program.end();
-        }
+        program.end();
         let message = message.join().unwrap_or_default();
         written.map_err(|error: SandboxError| match message.trim() {
             "" => error,
@@ -394,7 +392,6 @@ fn write(
         })
     });
     message?;
-    drop(program);
     builder.into_inner()?.flush()?;
     aside.as_file().sync_data()?;
     make_readable(aside.as_file())?;

@@ -92,9 +92,9 @@ impl Program {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
-        // SAFETY: plain numbers. The process was not waited for, so that nobody else has its number.
+        // SAFETY: plain numbers. The process was not waited for, so that no other one has its number.
         unsafe { libc::killpg(self.child.id().cast_signed(), libc::SIGKILL) };
-        // It was killed, and nobody waited for it before.
+        // It was killed, and was not waited for before.
         let _ = self.child.wait();
     }
 }

@@ -204,10 +204,10 @@ impl FileSystem {
     }
 }
 
-/// Files without a name that a process still has open or mapped. Of one that is only mapped nobody tells how large it
-/// is, so more may be hidden than what is mapped of it.
+/// Counts files without a name that a process still has open or mapped. The size of one that is only mapped is not known,
+/// so more may be hidden than what is mapped of it.
 ///
-/// The supervisor and, where there is one, the toolbox show their descriptors to nobody.
+/// The supervisor and, where there is one, the toolbox hide their descriptors.
 fn deleted(supervisor: Pid, mut has_toolbox: bool) -> DiskUsage {
     let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
     let processes = descendants(Pid::this());

@@ -37,6 +37,11 @@ struct MemoryUse {
 }
 
 impl MemoryUse {
+    /// A share of its memory with the page tables; all that is resident where the share is not known.
+    fn with_page_tables(&self, share: Option<u64>) -> u64 {
+        share.map_or(self.resident, |share| share + self.page_tables)
+    }
+
     fn open_files(&self) -> u64 {
         self.descriptors.saturating_sub(FREE_DESCRIPTORS) * DESCRIPTOR
     }
@@ -73,10 +78,7 @@ impl MemoryWatch {
         }
         let private: u64 = held
             .iter()
-            .map(|(pid, held)| match own_share(*pid) {
-                Some(share) => share + held.page_tables,
-                None => held.resident,
-            })
+            .map(|(pid, held)| held.with_page_tables(own_share(*pid)))
             .sum();
         let by_processes = private.max(private_without_shared(&held) + shared(&held));
         if by_kernel + by_processes <= self.limit {
@@ -165,10 +167,7 @@ fn sockets(held: &[(Pid, MemoryUse)]) -> u64 {
 fn private_without_shared(held: &[(Pid, MemoryUse)]) -> u64 {
     let of = |pid: Pid, held: &MemoryUse| {
         let text = fs::read_to_string(folder(pid).join("smaps_rollup")).ok();
-        match text.and_then(|text| kilobytes(&text, "Pss_Anon:")) {
-            Some(anonymous) => anonymous + held.page_tables,
-            None => held.resident,
-        }
+        held.with_page_tables(text.and_then(|text| kilobytes(&text, "Pss_Anon:")))
     };
     held.iter().map(|(pid, held)| of(*pid, held)).sum()
 }
