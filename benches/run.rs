@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use server::{Response, Server};
-use testwright_agent::agent::Silent;
+use testwright_agent::agent::NotesToLog;
 use testwright_agent::setup::{RepositoryLocation, Setup};
 use testwright_config::settings::{Flags, Settings, Sources};
 use testwright_tools::program as toolbox;
@@ -88,7 +88,7 @@ fn tool_call() -> Result<bool, Failure> {
         revision: None,
     };
     tokio::runtime::Runtime::new()?.block_on(async {
-        let setup = Setup::new(&settings, None, Arc::new(Silent)).await?;
+        let setup = Setup::new(&settings, None, Arc::new(NotesToLog)).await?;
         let (_, _, session) = setup.start_session(&place, None).await?;
         let mut execs = Vec::new();
         for _ in 0..3 * ROUNDS {

@@ -9,7 +9,7 @@ use testwright_sandboxes::repository::Source;
 
 use super::comparison::CellRequest;
 use super::harnesses::Harnesses;
-use testwright_agent::agent::{ProcessorShare, Silent};
+use testwright_agent::agent::{NotesToLog, ProcessorShare};
 use testwright_agent::job::{Job, Record};
 use testwright_agent::setup::{self, ModelArgs};
 use testwright_comparisons::compare::cell_run;
@@ -43,7 +43,7 @@ impl PreparedCell {
     }
 
     pub async fn work(self, quota: Arc<dyn Quota>) -> Result<Record> {
-        let progress = Arc::new(Silent);
+        let progress = Arc::new(NotesToLog);
         let args = ModelArgs {
             record: None,
             quota: Some(quota),

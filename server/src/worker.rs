@@ -29,7 +29,7 @@ use crate::artifacts::{Artifacts, shared_environments};
 use crate::store::{
     Attempt, AttemptResults, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun, WorkKind,
 };
-use testwright_agent::agent::{Outcome, Silent};
+use testwright_agent::agent::{NotesToLog, Outcome};
 use testwright_agent::approaches::{ModelKind, Variant};
 use testwright_agent::issues;
 use testwright_agent::job::{Job, Record, RecordedRun};
@@ -289,7 +289,7 @@ impl Worker {
                 job.sink = Some(Box::new(sink));
                 job.stop = Some(stop);
                 job.quota = Some(quota);
-                joined(job.work(Arc::new(Silent))).await?.0
+                joined(job.work(Arc::new(NotesToLog))).await?.0
             }
         };
         let text = encode(&record)?;

@@ -31,7 +31,7 @@ pub use budget::{Budget, Limits, RunUsage};
 pub use drafts::Drafts;
 pub(crate) use failures::{infrastructure, prompt};
 pub use processor::ProcessorShare;
-pub use progress::{Progress, Silent, StepView};
+pub use progress::{NotesToLog, Progress, StepView};
 pub use replay::{Difference, Replay};
 pub use run::{ChangedTests, Run, RunParts};
 pub use run_counts::FailureKind;

@@ -28,9 +28,9 @@ pub trait Progress: Send + Sync {
 }
 
 /// Tells the log what the user should know, and nothing else.
-pub struct Silent;
+pub struct NotesToLog;
 
-impl Progress for Silent {
+impl Progress for NotesToLog {
     fn phase(&self, _: &str, _: &str) {}
     fn begins(&self, _: &StepView<'_>) {}
     fn ended(&self, _: &StepView<'_>) {}

@@ -17,7 +17,7 @@ use super::GitHub;
 use crate::artifacts::shared_environments;
 use crate::request::RunRequest;
 use crate::store::StoredRun;
-use testwright_agent::agent::Silent;
+use testwright_agent::agent::NotesToLog;
 use testwright_agent::issues;
 use testwright_agent::session::{Contents, Session};
 use testwright_agent::setup::{RepositoryLocation, Setup};
@@ -48,7 +48,12 @@ impl CodeUnderTest {
             location,
             revision: Some(commit.to_owned()),
         };
-        let setup = Setup::new(settings, shared_environments(settings)?, Arc::new(Silent)).await?;
+        let setup = Setup::new(
+            settings,
+            shared_environments(settings)?,
+            Arc::new(NotesToLog),
+        )
+        .await?;
         let setup = setup.with_preferred_python(python);
         let (source, _, session) = setup.start_session(&place, None).await?;
         let deadline = Duration::from_secs(settings.limits.test_seconds) + GRACE;
