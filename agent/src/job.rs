@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -168,8 +169,15 @@ impl Job {
         }
     }
 
-    /// From the old code to the results on disk.
-    pub async fn work(mut self, progress: Arc<dyn Progress>) -> Result<(Record, PathBuf)> {
+    /// From the old code to the results on disk. Boxed, like [`Job::work_in`]: crates that await it would compile it again.
+    pub fn work(
+        self,
+        progress: Arc<dyn Progress>,
+    ) -> BoxFuture<'static, Result<(Record, PathBuf)>> {
+        Box::pin(self.start_and_work(progress))
+    }
+
+    async fn start_and_work(mut self, progress: Arc<dyn Progress>) -> Result<(Record, PathBuf)> {
         for note in &self.notes {
             progress.note(note);
         }
@@ -278,7 +286,15 @@ impl Job {
     }
 
     /// From a sandbox of the old code to the results on disk.
-    pub async fn work_in(
+    pub fn work_in(
+        self,
+        workplace: Workplace,
+        progress: Arc<dyn Progress>,
+    ) -> BoxFuture<'static, Result<(Record, PathBuf)>> {
+        Box::pin(self.work_at(workplace, progress))
+    }
+
+    async fn work_at(
         mut self,
         workplace: Workplace,
         progress: Arc<dyn Progress>,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, watch};
 
@@ -77,11 +78,19 @@ pub struct WorkerSettings {
 }
 
 /// Works on the runs of a store until `stop` ends. Runs that are worked on then are given back. `ready` is told where
-/// probes are answered.
-pub async fn work(
+/// probes are answered. Boxed, like [`Server::serve`]: crates that await it would compile it again.
+pub fn work<'a>(
     worker: WorkerSettings,
-    ready: impl FnOnce(Option<SocketAddr>),
-    stop: impl Future<Output = ()> + Send + 'static,
+    ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + 'a>,
+    stop: BoxFuture<'static, ()>,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(work_until(worker, ready, stop))
+}
+
+async fn work_until(
+    worker: WorkerSettings,
+    ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + '_>,
+    stop: BoxFuture<'static, ()>,
 ) -> Result<()> {
     let listener = match worker.metrics {
         Some(address) => Some(probe_http::bind(address, "--metrics").await?),
@@ -215,7 +224,11 @@ pub struct Server {
 
 impl Server {
     /// Opens the store and the port; nothing is served yet.
-    pub async fn bind(settings: ServerSettings) -> Result<Self> {
+    pub fn bind(settings: ServerSettings) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(Self::open(settings))
+    }
+
+    async fn open(settings: ServerSettings) -> Result<Self> {
         let github = Connection::new(&settings.settings)?;
         settings.artifacts.check().await?;
         let store = Store::open(&settings.database).await?;
@@ -270,7 +283,11 @@ impl Server {
     }
 
     /// Serves until `stop` ends. Runs that are worked on are given back: whoever takes them next goes on with them.
-    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+    pub fn serve(self, stop: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(self.serve_until(stop))
+    }
+
+    async fn serve_until(self, stop: BoxFuture<'static, ()>) -> Result<()> {
         let signal = stop_signal(stop);
         let (changes, _) = broadcast::channel(CHANGES);
         let telemetry = Telemetry::start()?;

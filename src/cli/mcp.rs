@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rmcp::ServiceExt;
-
 use super::place::PlaceArgs;
 use super::serve::SessionArgs;
 use super::terminal::Terminal;
@@ -15,7 +13,7 @@ use testwright_config::settings::Settings;
 use testwright_server::allow_list::{self, AllowList};
 use testwright_server::artifacts::shared_environments;
 use testwright_server::embedded::Embedded;
-use testwright_server::mcp::{LineTransport, McpClient, McpParts, OpenSessions, RawTools};
+use testwright_server::mcp::{McpClient, McpParts, OpenSessions, RawTools, serve_stdio};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -106,19 +104,4 @@ async fn serve(
         served
     };
     embedded.serve(serving).await
-}
-
-async fn serve_stdio(client: McpClient) -> Result<()> {
-    let failed = |what: &str, error: String| {
-        Error::infrastructure(format!("serve MCP: {what}")).cause(error)
-    };
-    let running = client
-        .serve(LineTransport::new(tokio::io::stdin(), tokio::io::stdout()))
-        .await
-        .map_err(|error| failed("no client said hello", error.to_string()))?;
-    running
-        .waiting()
-        .await
-        .map(drop)
-        .map_err(|error| failed("the connection broke", error.to_string()))
 }

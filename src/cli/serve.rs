@@ -104,5 +104,5 @@ pub async fn run(args: &Args) -> Result<()> {
         output::err(format!("metrics on http://{address}"));
     }
     output::err(format!("listening on http://{}", server.address()?));
-    server.serve(interrupted()).await
+    server.serve(Box::pin(interrupted())).await
 }

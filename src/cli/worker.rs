@@ -50,5 +50,5 @@ pub async fn run(args: &Args) -> Result<()> {
             output::err(format!("metrics on http://{address}"));
         }
     };
-    work(worker, tell, interrupted()).await
+    work(worker, Box::new(tell), Box::pin(interrupted())).await
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::error::ErrorKind;
@@ -98,8 +99,16 @@ impl Session {
         Ok(session)
     }
 
-    /// The same, without further sandboxes for submissions.
-    async fn only(
+    /// The same, without further sandboxes for submissions. Boxed: crates that await it would compile it again.
+    fn only<'a>(
+        backend: &'a dyn Backend,
+        environment: &'a Environment,
+        settings: &'a SessionSettings,
+    ) -> BoxFuture<'a, Result<Self, SandboxError>> {
+        Box::pin(Self::start_once_or_again(backend, environment, settings))
+    }
+
+    async fn start_once_or_again(
         backend: &dyn Backend,
         environment: &Environment,
         settings: &SessionSettings,

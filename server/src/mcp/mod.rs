@@ -29,7 +29,7 @@ pub use client::McpClient;
 pub use http::router;
 pub use open_sessions::{OpenSessions, SessionLimits};
 pub use raw_tools::RawTools;
-pub use stdio::LineTransport;
+pub use stdio::serve_stdio;
 
 /// What every client works with.
 pub struct McpParts {

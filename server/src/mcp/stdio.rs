@@ -5,21 +5,45 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::RoleServer;
+use futures::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
+use rmcp::{RoleServer, ServiceExt};
 use serde::Serialize;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
+use super::McpClient;
 use super::message::{self, Unreadable};
+use testwright_config::error::{self, Error};
 
 /// Bytes of a line. A call's arguments may have 12 MiB.
 const MAX_LINE: usize = 16 << 20;
 /// Messages that are read before the first of them is handled.
 const QUEUE: usize = 16;
 
-pub struct LineTransport<W> {
+/// Serves a client on standard input and output until it leaves. Boxed: crates that await it would compile it again.
+///
+/// # Errors
+/// Infrastructure, if no client says hello or the connection breaks.
+pub fn serve_stdio(client: McpClient) -> BoxFuture<'static, error::Result<()>> {
+    let failed = |what: &str, error: String| {
+        Error::infrastructure(format!("serve MCP: {what}")).cause(error)
+    };
+    Box::pin(async move {
+        let running = client
+            .serve(LineTransport::new(tokio::io::stdin(), tokio::io::stdout()))
+            .await
+            .map_err(|error| failed("no client said hello", error.to_string()))?;
+        running
+            .waiting()
+            .await
+            .map(drop)
+            .map_err(|error| failed("the connection broke", error.to_string()))
+    })
+}
+
+struct LineTransport<W> {
     messages: mpsc::Receiver<ClientJsonRpcMessage>,
     output: Output<W>,
     unanswered: UnansweredIds,
@@ -55,7 +79,7 @@ impl<W: AsyncWrite + Unpin> Output<W> {
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
     /// Starts reading.
-    pub fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> Self {
+    fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> Self {
         let (sender, messages) = mpsc::channel(QUEUE);
         let output = Output(Arc::new(tokio::sync::Mutex::new(output)));
         let unanswered = UnansweredIds::default();
