@@ -42,6 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,14 +85,11 @@ pub struct Environment {
     pub notes: Vec<String>,
     /// Where things lay when it was built.
     pub paths: Paths,
-    /// Bytes that it takes beside its layer of requirements; records of earlier versions do not tell.
-    #[serde(default)]
-    pub bytes: Option<u64>,
-    /// Name of the saved state of its requirements; empty in records of earlier versions.
-    #[serde(default)]
+    /// Bytes that it takes beside its layer of requirements.
+    pub bytes: u64,
+    /// Name of the saved state of its requirements.
     pub dependencies: String,
-    /// Name of the backend that keeps it; empty in records of earlier versions.
-    #[serde(default)]
+    /// Name of the backend that keeps it.
     pub backend: String,
     /// It is not removed while this, or a clone of it, lives.
     #[serde(skip)]
@@ -224,7 +222,22 @@ pub type Progress<'a> = &'a (dyn Fn(Event) + Send + Sync);
 /// The environment of a source: from the cache, or built now.
 ///
 /// Errors of kind `Build` name the step, its last lines of output and the log.
-pub async fn prepare(
+///
+/// The future is boxed here: every crate that awaits it would compile all of a build again.
+pub fn prepare<'a>(
+    backend: &'a dyn Backend,
+    source: &'a Source,
+    recipe: &'a Recipe,
+    origin: &'a str,
+    settings: &'a BuildSettings,
+    progress: Progress<'a>,
+) -> BoxFuture<'a, Result<Environment>> {
+    Box::pin(cached_or_built(
+        backend, source, recipe, origin, settings, progress,
+    ))
+}
+
+async fn cached_or_built(
     backend: &dyn Backend,
     source: &Source,
     recipe: &Recipe,
@@ -244,13 +257,9 @@ pub async fn prepare(
 
     let lock = lock(&folder.join(format!("{}.lock", plan.environment)), progress).await?;
     if !settings.rebuild
-        && let Some(mut environment) = records::environment(&record).await
+        && let Some(environment) = records::environment(&record).await
         && backend.has_saved(&environment.saved).await?
     {
-        if environment.dependencies.is_empty() {
-            complete(&mut environment, backend, &plan).await?;
-            records::write(&record, &environment).await?;
-        }
         return Ok(Environment {
             recipe: recipe.clone(),
             origin: origin.to_owned(),
@@ -260,7 +269,6 @@ pub async fn prepare(
         });
     }
     make_room_for_archives(settings).await;
-    remove_shared_packages(settings).await;
     let sharing = Sharing::new(backend, recipe, settings, progress).await;
     let input = BuildInput {
         backend,
@@ -295,18 +303,6 @@ pub async fn prepare(
     Ok(environment)
 }
 
-/// What records of earlier versions do not tell.
-async fn complete(
-    environment: &mut Environment,
-    backend: &dyn Backend,
-    plan: &cache_keys::Plan,
-) -> Result<()> {
-    environment.bytes = Some(backend.saved_bytes(&environment.saved).await?);
-    environment.dependencies = plan.dependencies.clone();
-    environment.backend = backend.name().to_owned();
-    Ok(())
-}
-
 /// The code of other environments, and the clones that it came from: a tenth of their room is enough for each.
 async fn make_room_for_archives(settings: &BuildSettings) {
     let (cache, most) = (settings.cache.clone(), settings.cache_size / 10);
@@ -317,18 +313,6 @@ async fn make_room_for_archives(settings: &BuildSettings) {
     .await;
     if let Ok(Err(error)) = made {
         tracing::warn!(%error, "old archives and clones were not removed");
-    }
-}
-
-/// Earlier versions let every build write to one cache of packages: what is there cannot be trusted.
-async fn remove_shared_packages(settings: &BuildSettings) {
-    let (old, gone) = ("packages", format!("packages-gone-{}", std::process::id()));
-    let (old, gone) = (settings.cache.join(old), settings.cache.join(gone));
-    // Under another name first: what is half removed is not there.
-    if tokio::fs::rename(&old, &gone).await.is_ok()
-        && let Err(error) = tokio::fs::remove_dir_all(&gone).await
-    {
-        tracing::warn!(%error, "{} was not removed", gone.display());
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
 
 /// Saving may take two commits, and what is below was saved itself: only how many steps were there before tells.
 fn on_top(sizes: &[u64], below: Option<usize>) -> u64 {
-    // States of earlier versions do not tell. Most were saved by one commit.
+    // An image that was not saved here has no label.
     let added = below.map_or(1, |below| sizes.len().saturating_sub(below));
     sizes.iter().take(added).sum()
 }

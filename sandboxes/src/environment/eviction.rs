@@ -26,8 +26,8 @@ struct CachedState {
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Layer,
-    /// An environment and the layer that it stands on; records of earlier versions do not tell.
-    On(Option<String>),
+    /// An environment on the layer of this name.
+    On(String),
 }
 
 /// Removes what is too much. The answer is what could not be removed, a line each: that is no reason for a build to
@@ -122,15 +122,12 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>
     let mut kept = Vec::new();
     for name in records::names(folder, ".json") {
         let path = records::path(folder, &name);
-        let Some(mut record) = Record::read(&path).await else {
+        let Some(record) = Record::read(&path).await else {
             continue;
         };
         let used = last_used(folder, &name)
             .or_else(|| std::fs::metadata(&path).ok()?.modified().ok())
             .unwrap_or(SystemTime::UNIX_EPOCH);
-        if record.backend().is_empty() {
-            adopt(backend, folder, &name, &mut record).await?;
-        }
         if record.backend() != backend.name() {
             continue;
         }
@@ -139,36 +136,16 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>
             continue;
         }
         kept.push(CachedState {
-            bytes: record.bytes().unwrap_or_default(),
+            bytes: record.bytes(),
             used,
             kind: match record {
                 Record::Layer(_) => Kind::Layer,
-                Record::Environment(one) => {
-                    Kind::On(Some(one.dependencies).filter(|name| !name.is_empty()))
-                }
+                Record::Environment(one) => Kind::On(one.dependencies),
             },
             name,
         });
     }
     Ok(kept)
-}
-
-/// A record of an earlier version, of a state that this backend has: from now on it counts.
-async fn adopt(
-    backend: &dyn Backend,
-    folder: &Path,
-    name: &str,
-    record: &mut Record,
-) -> Result<()> {
-    if !backend.has_saved(name).await? {
-        return Ok(());
-    }
-    record.complete(backend.name(), backend.saved_bytes(name).await?);
-    // The build writes a record that is whole.
-    match ExclusiveLock::take(folder, name)? {
-        Some(_sole) => record.write(&records::path(folder, name)).await,
-        None => Ok(()),
-    }
 }
 
 /// What has to go, in this order; `sole` makes sure that nobody uses it.
@@ -208,11 +185,7 @@ fn choose<S>(
 
 impl CachedState {
     fn is_on(&self, layer: &str) -> bool {
-        match &self.kind {
-            Kind::On(Some(name)) => name == layer,
-            Kind::On(None) => true,
-            Kind::Layer => false,
-        }
+        matches!(&self.kind, Kind::On(name) if name == layer)
     }
 }
 

@@ -52,7 +52,7 @@ async fn adopt(input: &BuildInput<'_>, found: Environment) -> Result<Environment
         log: log.path.clone(),
         cached: true,
         fetched: true,
-        bytes: Some(backend.saved_bytes(name).await?),
+        bytes: backend.saved_bytes(name).await?,
         dependencies: plan.dependencies.clone(),
         backend: backend.name().to_owned(),
         lease: None,

@@ -166,7 +166,7 @@ impl<'a> Build<'a> {
         let folder = self.settings.cache.join("environments");
         let layer = Layer {
             notes,
-            bytes: Some(self.backend.saved_bytes(name).await?),
+            bytes: self.backend.saved_bytes(name).await?,
             backend: self.backend.name().to_owned(),
         };
         records::write(&records::path(&folder, name), &layer).await?;
@@ -365,7 +365,7 @@ impl<'a> Build<'a> {
             notes,
             paths: builder.paths.clone(),
             // Asked when it is saved.
-            bytes: None,
+            bytes: 0,
             dependencies: self.plan.dependencies.clone(),
             backend: self.backend.name().to_owned(),
             lease: None,

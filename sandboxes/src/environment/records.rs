@@ -11,12 +11,12 @@ use super::Environment;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// The record of a layer of requirements. Earlier versions wrote its notes alone.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The record of a layer of requirements.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Layer {
     /// For everybody who builds on it.
     pub notes: Vec<String>,
-    pub bytes: Option<u64>,
+    pub bytes: u64,
     pub backend: String,
 }
 
@@ -36,14 +36,6 @@ impl Record {
             .map(|e| Record::Environment(Box::new(e)))
     }
 
-    pub async fn write(&self, path: &Path) -> Result<()> {
-        match self {
-            Record::Environment(environment) => write(path, environment).await,
-            Record::Layer(layer) => write(path, layer).await,
-        }
-    }
-
-    /// Empty in records of earlier versions.
     pub fn backend(&self) -> &str {
         match self {
             Record::Environment(environment) => &environment.backend,
@@ -51,33 +43,22 @@ impl Record {
         }
     }
 
-    pub fn bytes(&self) -> Option<u64> {
+    pub fn bytes(&self) -> u64 {
         match self {
             Record::Environment(environment) => environment.bytes,
             Record::Layer(layer) => layer.bytes,
         }
     }
-
-    /// What records of earlier versions do not tell.
-    pub fn complete(&mut self, for_backend: &str, its_bytes: u64) {
-        let (backend, bytes) = match self {
-            Record::Environment(environment) => (&mut environment.backend, &mut environment.bytes),
-            Record::Layer(layer) => (&mut layer.backend, &mut layer.bytes),
-        };
-        for_backend.clone_into(backend);
-        *bytes = Some(its_bytes);
-    }
 }
 
-/// Bytes that are kept in a cache folder for environments and their requirements, for each backend. Records of earlier
-/// versions, which do not tell, count when they are used again.
+/// Bytes that are kept in a cache folder for environments and their requirements, for each backend.
 pub async fn kept_bytes(cache: &Path) -> BTreeMap<String, u64> {
     let folder = cache.join("environments");
     let mut kept = BTreeMap::new();
     for name in names(&folder, ".json") {
         let record = Record::read(&path(&folder, &name)).await;
-        if let Some(record) = record.filter(|record| !record.backend().is_empty()) {
-            *kept.entry(record.backend().to_owned()).or_default() += record.bytes().unwrap_or(0);
+        if let Some(record) = record {
+            *kept.entry(record.backend().to_owned()).or_default() += record.bytes();
         }
     }
     kept
@@ -115,14 +96,7 @@ pub(super) async fn environment(path: &Path) -> Option<Environment> {
 }
 
 pub(super) async fn layer(path: &Path) -> Option<Layer> {
-    let notes: Option<Vec<String>> = read(path).await;
-    match notes {
-        Some(notes) => Some(Layer {
-            notes,
-            ..Layer::default()
-        }),
-        None => read(path).await,
-    }
+    read(path).await
 }
 
 async fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {

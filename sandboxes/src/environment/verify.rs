@@ -55,7 +55,7 @@ impl Build<'_> {
             }
             bytes += self.install_missing(environment, &missing).await?;
         }
-        environment.bytes = Some(bytes);
+        environment.bytes = bytes;
         Ok(())
     }
 

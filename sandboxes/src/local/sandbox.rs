@@ -345,7 +345,7 @@ impl Sandbox for LocalSandbox {
                 Some(state) if !self.spec.root => state.state.built.clone(),
                 _ => self.facts.paths.clone(),
             },
-            bytes: None,
+            bytes: 0,
         };
         let shared = dirs.shares_environment(&inner, &self.spec);
         let spec = self.spec.clone();

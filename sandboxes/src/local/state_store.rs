@@ -31,9 +31,8 @@ pub struct State {
     pub python: Option<Interpreter>,
     /// Where it lay when it was built: absolute paths in it begin so.
     pub built: Paths,
-    /// What it takes on disk beside the state that it was made from; states of earlier versions do not tell.
-    #[serde(default)]
-    pub bytes: Option<u64>,
+    /// Bytes on disk beside those of the state that it was made from.
+    pub bytes: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -119,11 +118,7 @@ impl Cache {
 
     /// Bytes that it takes beyond what it shares with the state that it was made from.
     pub fn state_bytes(&self, name: &str) -> Result<u64> {
-        let found = self.use_state(name)?;
-        match found.state.bytes {
-            Some(bytes) => Ok(bytes),
-            None => own_bytes(&found.folder, None).map_err(about("look through", &found.folder)),
-        }
+        Ok(self.use_state(name)?.state.bytes)
     }
 
     /// `fill` writes the files into the folder that it is given; it may share some with the folder `made_from`.
@@ -137,7 +132,7 @@ impl Cache {
         let aside = self.own("states", &format!(".new-{}", fresh_id("")))?;
         let filled = fill(&aside.folder).and_then(|()| {
             fs::write(aside.folder.join("lock"), b"")?;
-            state.bytes = Some(own_bytes(&aside.folder, made_from)?);
+            state.bytes = own_bytes(&aside.folder, made_from)?;
             let text = serde_json::to_vec(&state).map_err(std::io::Error::from)?;
             fs::write(aside.folder.join("state.json"), text)?;
             self.remove_state(name)?;

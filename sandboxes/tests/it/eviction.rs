@@ -211,12 +211,12 @@ async fn environments_of_earlier_versions_count() {
     // Whoever uses it completes the record.
     let again = place.build(&source, &recipe()).await.unwrap();
     assert!(again.cached && again.bytes == bytes && again.dependencies == layer);
-    assert_eq!(place.bytes(&name), bytes.unwrap());
+    assert_eq!(place.bytes(&name), bytes);
     drop(again);
     age();
     // Nobody uses it: it is counted, and as old as its record.
     let second = place.another("b", &other_requirements()).await.0;
-    assert!(place.keeps(&name).await && place.bytes(&name) == bytes.unwrap());
+    assert!(place.keeps(&name).await && place.bytes(&name) == bytes);
     assert!(place.bytes(&layer) > 0);
     place.cache_size = 0;
     let _third = place.another("c", &other_requirements()).await.0;
@@ -249,7 +249,7 @@ async fn an_environment_shares_its_requirements() {
     let much = format!("text = '{}'\n", "x".repeat(8 << 20));
     place.wheel("extra", "1.5", &much);
     let (first, _) = place.another("a", &recipe()).await;
-    let (own, layer) = (first.bytes.unwrap(), place.bytes(&first.dependencies));
+    let (own, layer) = (first.bytes, place.bytes(&first.dependencies));
     assert!(layer > 8 << 20 && own < layer / 4, "{own} bytes on {layer}");
     // It stands without them.
     place

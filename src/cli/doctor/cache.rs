@@ -24,8 +24,8 @@ pub struct CachedEnvironment {
     /// Where its recipe came from.
     pub origin: String,
     pub packages: usize,
-    /// Bytes beside the requirements that it shares with others; `None` where its record is old and an engine keeps it.
-    pub bytes: Option<u64>,
+    /// Bytes beside the requirements that it shares with others.
+    pub bytes: u64,
 }
 
 impl CachedEnvironment {
@@ -34,9 +34,7 @@ impl CachedEnvironment {
             .python
             .as_deref()
             .map_or(String::new(), |v| format!(", Python {v}"));
-        let size = self
-            .bytes
-            .map_or("in the engine".to_owned(), |b| Size::new(b).to_string());
+        let size = Size::new(self.bytes).to_string();
         format!(
             "  {size:>13}  {} ({}{python}, {} packages)\n",
             single_line(&self.name),
@@ -140,15 +138,12 @@ pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
         let Ok(environment) = serde_json::from_slice::<Environment>(&text) else {
             continue;
         };
-        let state = cache.join("local/states").join(&environment.saved);
         found.push(CachedEnvironment {
             name: environment.saved,
             python: environment.recipe.python,
             origin: environment.origin,
             packages: environment.packages.len(),
-            bytes: environment
-                .bytes
-                .or_else(|| state.is_dir().then(|| disk_usage::bytes(&state))),
+            bytes: environment.bytes,
         });
     }
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
@@ -211,31 +206,6 @@ mod tests {
                 .text
                 .starts_with("kept 51 GiB of at most 50 GiB for docker, 12")
         );
-    }
-
-    #[test]
-    fn the_bytes_of_an_environment_come_from_its_record() {
-        let folder = tempfile::tempdir().unwrap();
-        let records = folder.path().join("environments");
-        let state = folder.path().join("local/states/env-1");
-        for folder in [&records, &state] {
-            std::fs::create_dir_all(folder).unwrap();
-        }
-        std::fs::write(state.join("file"), vec![1; 1 << 20]).unwrap();
-        let mut record = serde_json::json!({
-            "saved": "env-1", "recipe": {}, "origin": "a test", "python": "", "python_version": "",
-            "base_archive": "", "env": {}, "log": "", "cached": false, "seconds": 1.0,
-            "packages": [], "notes": [], "tests": null,
-            "paths": { "workspace": "", "environment": "", "store": "", "temporary": "" },
-        });
-        let bytes = |record: &serde_json::Value| {
-            std::fs::write(records.join("env-1.json"), record.to_string()).unwrap();
-            environments(folder.path())[0].bytes
-        };
-        // As it was in earlier versions.
-        assert!(bytes(&record).unwrap() >= 1 << 20);
-        record["bytes"] = 5.into();
-        assert_eq!(bytes(&record), Some(5));
     }
 
     #[test]

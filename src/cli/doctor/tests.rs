@@ -21,7 +21,7 @@ fn findings_are_grouped_and_come_with_hints() {
             python: Some("3.11".to_owned()),
             origin: "detected from pyproject.toml".to_owned(),
             packages: 5,
-            bytes: Some(5 << 20),
+            bytes: 5 << 20,
         }],
         settings: vec![Setting {
             key: "run.max-steps".to_owned(),
