@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use testwright_sandboxes::http_client;
-use testwright_server::store::{AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent};
+use testwright_server::store::{AttemptResults, JobStatus, NewRun, RunId, Store, StoredEvent};
 
 const RUNS: usize = 10_000;
 const REQUESTS_A_SECOND: u32 = 200;
@@ -102,10 +102,10 @@ async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
             .ok_or("the run is not there")?;
         if n > 0 {
             let left = AttemptResults {
-                record: Some(record.clone()),
+                explanation: Some(record.clone()),
                 ..AttemptResults::default()
             };
-            let ended = store.end_attempt(&taken, RunStatus::Nothing, left);
+            let ended = store.end_attempt(&taken, JobStatus::Nothing, left);
             ended.await.map_err(fail)?;
         }
         ids.push(run.id);

@@ -25,7 +25,7 @@ use testwright_config::error::Error;
 use testwright_server::heartbeat::Heartbeat;
 use testwright_server::jobs::{JobSource, run_jobs};
 use testwright_server::store::{
-    Attempt, AttemptResults, Filter, NewRun, RunId, RunStatus, Store, StoredRun, now,
+    Attempt, AttemptResults, Filter, JobStatus, NewRun, RunId, Store, StoredRun, now,
 };
 
 const RUNS: usize = 50;
@@ -83,7 +83,7 @@ impl JobSource for Ender {
 
     async fn run(&self, taken: &Attempt) -> Result<(), Error> {
         let results = AttemptResults::default();
-        let ended = self.store.end_attempt(taken, RunStatus::Nothing, results);
+        let ended = self.store.end_attempt(taken, JobStatus::Nothing, results);
         ended.await?;
         self.ended.fetch_add(1, Ordering::SeqCst);
         Ok(())

@@ -111,6 +111,16 @@ impl Outcome {
         }
     }
 
+    /// What failed that says nothing about the approach: the model service or the machine.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Outcome::ModelFailed { message, .. } | Outcome::Infrastructure { message, .. } => {
+                Some(message)
+            }
+            _ => None,
+        }
+    }
+
     /// What was handed in, accepted or not.
     pub fn patch(&self) -> Option<&str> {
         match self {

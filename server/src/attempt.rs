@@ -1,10 +1,10 @@
-//! One attempt at a job that is not a run, until its end is stored.
+//! One attempt at a job, until its end is stored.
 
 use std::time::Duration;
 
 use testwright_sandboxes::Shortage;
 
-use crate::store::{Attempt, Store, WorkStatus};
+use crate::store::{Attempt, AttemptResults, JobStatus, Store};
 use testwright_config::error::{Kind, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
@@ -13,43 +13,42 @@ const CANCEL_POLL: Duration = Duration::from_secs(1);
 
 /// How an attempt ended.
 pub struct Ending {
-    status: WorkStatus,
-    message: Option<String>,
-    shortage: Option<Shortage>,
+    pub status: JobStatus,
+    pub results: AttemptResults,
+    /// What failed, if the status is `infrastructure`.
+    pub failure: Option<String>,
+    /// What the machine ran out of, if that is the cause.
+    pub shortage: Option<Shortage>,
 }
 
 impl Ending {
-    fn of(status: WorkStatus) -> Self {
+    pub fn of(status: JobStatus) -> Self {
         Ending {
             status,
-            message: None,
+            results: AttemptResults::default(),
+            failure: None,
             shortage: None,
         }
     }
 
     fn failed(message: String) -> Self {
         Ending {
-            message: Some(message),
-            ..Ending::of(WorkStatus::Infrastructure)
+            results: AttemptResults::explained(&message),
+            failure: Some(message),
+            ..Ending::of(JobStatus::Infrastructure)
         }
     }
 
-    /// What failed, if it came to no result.
-    pub fn failure(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    /// What the machine ran out of, if that is the cause.
-    pub fn shortage(&self) -> Option<Shortage> {
-        self.shortage
-    }
-
-    /// With what failed that is nobody's fault.
+    /// Ends a job that has its result, apart from what failed without anybody's fault.
     pub fn of_failures(failures: Vec<String>) -> Self {
         match failures.into_iter().next() {
             Some(failure) => Ending::failed(failure),
-            None => Ending::of(WorkStatus::Done),
+            None => Ending::of(JobStatus::Done),
         }
+    }
+
+    pub async fn store(self, store: &Store, taken: &Attempt) -> Result<Option<JobStatus>> {
+        store.end_attempt(taken, self.status, self.results).await
     }
 }
 
@@ -62,21 +61,15 @@ pub async fn attempt(
 ) -> Ending {
     tokio::select! {
         worked = work => worked.unwrap_or_else(|error| match error.kind {
-            Kind::Interrupted => Ending::of(WorkStatus::Queued),
+            Kind::Interrupted => Ending::of(JobStatus::Queued),
             kind => Ending {
                 shortage: kind.shortage(),
                 ..Ending::failed(error.with_cause())
             },
         }),
-        () = unwanted(store, taken) => Ending::of(WorkStatus::Cancelled),
-        () = stopped(stop) => Ending::of(WorkStatus::Queued),
+        () = unwanted(store, taken) => Ending::of(JobStatus::Cancelled),
+        () = stopped(stop) => Ending::of(JobStatus::Queued),
     }
-}
-
-/// Stores how an attempt ended.
-pub async fn end(store: &Store, taken: &Attempt, ending: Ending) -> Result<()> {
-    let message = ending.message.as_deref();
-    store.end_work(taken, ending.status, message).await
 }
 
 /// Returns once the job is cancelled, or belongs to another attempt.

@@ -10,9 +10,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
-use ending::{Ending, encode, status};
+use ending::{encode, failed, status};
 
-use super::attempt;
+use super::attempt::{self, Ending};
 use super::comparison::CellRequest;
 use super::grading::work::GradingWork;
 use super::harnesses::Harnesses;
@@ -27,7 +27,7 @@ use super::telemetry::{RunObserver, Telemetry};
 use super::trajectory_lines::trajectory_lines;
 use crate::artifacts::{Artifacts, shared_environments};
 use crate::store::{
-    Attempt, AttemptResults, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun, WorkKind,
+    Attempt, AttemptResults, BatchBudget, JobKind, JobStatus, RunId, Store, StoreQuota, StoredRun,
 };
 use testwright_agent::agent::{NotesToLog, Outcome};
 use testwright_agent::approaches::{ModelKind, Variant};
@@ -73,8 +73,8 @@ impl JobSource for Worker {
 
     async fn run(&self, taken: &Attempt) -> Result<()> {
         match taken.kind {
-            WorkKind::Run => self.work_on_run(taken).await,
-            WorkKind::Matrix => {
+            JobKind::Run => self.work_on_run(taken).await,
+            JobKind::Matrix => {
                 let work = MatrixWork {
                     store: &self.store,
                     settings: &self.settings,
@@ -83,7 +83,7 @@ impl JobSource for Worker {
                 self.complete(taken, work.work(taken)).await
             }
             // `Store::take` claims no other kind.
-            WorkKind::Grading | WorkKind::Comparison | WorkKind::GitHubTask => {
+            JobKind::Grading | JobKind::Comparison | JobKind::GitHubTask => {
                 let work = GradingWork {
                     store: &self.store,
                     harnesses: &self.harnesses,
@@ -150,18 +150,18 @@ impl Worker {
     async fn complete(
         &self,
         taken: &Attempt,
-        work: impl Future<Output = Result<attempt::Ending>>,
+        work: impl Future<Output = Result<Ending>>,
     ) -> Result<()> {
         let ending = attempt::attempt(&self.store, taken, self.stop.clone(), work).await;
         // What matters of its logs is in the results.
         let _ = std::fs::remove_dir_all(self.folder_of(taken));
-        match ending.failure() {
-            Some(message) if self.returned(taken, ending.shortage(), message).await? => Ok(()),
+        match &ending.failure {
+            Some(message) if self.returned(taken, ending.shortage, message).await? => Ok(()),
             failure => {
                 if failure.is_none() {
                     self.is_well();
                 }
-                attempt::end(&self.store, taken, ending).await
+                ending.store(&self.store, taken).await.map(drop)
             }
         }
     }
@@ -171,24 +171,20 @@ impl Worker {
         let run = self.store.run(&taken.id).await?;
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
-        let ending = self.attempt(&run, taken, observer.clone()).await;
-        let ending = match ending.failure() {
-            Some(message) if self.returned(taken, ending.shortage, &message).await? => None,
-            _ => self.upload_files(taken, ending).await?,
+        let (ending, log) = self.attempt(&run, taken, observer.clone()).await;
+        let ending = match &ending.failure {
+            Some(message) if self.returned(taken, ending.shortage, message).await? => None,
+            _ => self.upload_files(taken, ending, log.as_deref()).await?,
         };
         let Some(ending) = ending else {
-            observer.ended(RunStatus::Queued);
+            observer.ended(JobStatus::Queued);
             self.tell(&taken.id);
             return Ok(());
         };
-        if ending.failure().is_none() {
+        if ending.failure.is_none() {
             self.is_well();
         }
-        let ended = self
-            .store
-            .end_attempt(taken, ending.status, ending.results)
-            .await?;
-        if let Some(status) = ended {
+        if let Some(status) = ending.store(&self.store, taken).await? {
             observer.ended(status);
         }
         self.tell(&taken.id);
@@ -197,7 +193,12 @@ impl Worker {
 
     /// Uploads the files of a run that has ended. If that fails, the run goes back to the queue (`None`) or ends as
     /// `infrastructure`: no run has a result without its files.
-    async fn upload_files(&self, taken: &Attempt, ending: Ending) -> Result<Option<Ending>> {
+    async fn upload_files(
+        &self,
+        taken: &Attempt,
+        ending: Ending,
+        log: Option<&Path>,
+    ) -> Result<Option<Ending>> {
         let artifacts = self.artifacts.as_ref();
         let Some(artifacts) = artifacts.filter(|_| ending.status.has_ended()) else {
             return Ok(Some(ending));
@@ -207,7 +208,7 @@ impl Worker {
             artifacts,
         };
         let folder = self.folder_of(taken);
-        let uploaded = files.upload(taken, &folder, ending.log.as_deref()).await;
+        let uploaded = files.upload(taken, &folder, log).await;
         let Err(error) = uploaded else {
             return Ok(Some(ending));
         };
@@ -219,9 +220,9 @@ impl Worker {
         {
             return Ok(None);
         }
-        Ok(Some(match ending.failure() {
+        Ok(Some(match ending.failure {
             Some(_) => ending,
-            None => Ending::failed(error),
+            None => failed(error),
         }))
     }
 
@@ -235,12 +236,13 @@ impl Worker {
         let _ = self.changes.send(id.clone());
     }
 
+    /// How the attempt ended, and the log of the build of its environment.
     async fn attempt(
         &self,
         run: &StoredRun,
         taken: &Attempt,
         observer: Arc<RunObserver>,
-    ) -> Ending {
+    ) -> (Ending, Option<PathBuf>) {
         let (stop, signal) = watch::channel(false);
         let watching = watch_for_end(self.store.clone(), taken.clone(), self.stop.clone(), stop);
         // Both end with this.
@@ -251,19 +253,26 @@ impl Worker {
         let worked = self.work(run, taken, signal, sink).await;
         drop(watcher);
         match worked {
-            Ok((Outcome::Interrupted, _)) => Ending::given_back(),
-            Ok((outcome, record)) => Ending {
-                status: status(&outcome),
-                log: build_log(&record),
-                shortage: outcome.shortage(),
-                results: AttemptResults {
-                    patch: outcome.written_patch().map(str::to_owned),
-                    record: Some(record),
-                    last_event: last_event.lock().ok().and_then(|mut last| last.take()),
-                },
-            },
-            Err(error) if error.kind == Kind::Interrupted => Ending::given_back(),
-            Err(error) => Ending::failed(error),
+            Ok((outcome, record)) if outcome != Outcome::Interrupted => {
+                let log = build_log(&record);
+                let ending = Ending {
+                    status: status(&outcome),
+                    failure: outcome.failure().map(str::to_owned),
+                    shortage: outcome.shortage(),
+                    results: AttemptResults {
+                        patch: outcome.written_patch().map(str::to_owned),
+                        explanation: Some(record),
+                        last_event: last_event.lock().ok().and_then(|mut last| last.take()),
+                    },
+                };
+                (ending, log)
+            }
+            Err(error) if error.kind != Kind::Interrupted => {
+                let log = error.log.clone();
+                (failed(error), log)
+            }
+            // The store ends the run if it was cancelled.
+            _ => (Ending::of(JobStatus::Queued), None),
         }
     }
 

@@ -17,8 +17,8 @@ use crate::authentication::Caller;
 use crate::comparison::request::ComparisonRequest;
 use crate::fields::shortened;
 use crate::store::{
-    AskedComparison, ComparisonFilter, NewComparison, RunId, RunStatus, StoredComparison, WorkKind,
-    WorkStatus, now, timestamp,
+    AskedComparison, ComparisonFilter, JobKind, JobStatus, NewComparison, RunId, StoredComparison,
+    now, timestamp,
 };
 use testwright_config::error::Error;
 
@@ -29,7 +29,7 @@ pub struct Comparison {
     /// Of the dataset.
     pub name: String,
     owner: String,
-    pub status: WorkStatus,
+    pub status: JobStatus,
     /// Why it came to no result.
     pub message: Option<String>,
     /// RFC 3339, UTC, here and below.
@@ -56,7 +56,7 @@ impl Comparison {
     /// Does it go on, or a run of it? Runs of one that is cancelled may take a while to end.
     pub fn is_open(&self) -> bool {
         !self.status.has_ended()
-            || [RunStatus::Queued, RunStatus::Running]
+            || [JobStatus::Queued, JobStatus::Running]
                 .iter()
                 .any(|status| self.runs.contains_key(status.as_str()))
     }
@@ -122,7 +122,7 @@ pub struct Comparisons {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ComparisonSelection {
-    status: Option<WorkStatus>,
+    status: Option<JobStatus>,
     /// Only comparisons of this owner.
     owner: Option<String>,
     /// Only comparisons on the dataset of this name.
@@ -166,11 +166,11 @@ pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Compa
 #[utoipa::path(post, path = "/v1/comparisons", tag = "comparisons", request_body = ComparisonRequest, params(KeyHeader), responses(
     (status = 201, description = "the comparison is queued", body = Comparison, headers(("Location" = String, description = "its address"))),
     (status = 200, description = "it was asked for before", body = Comparison),
-    (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "the key belongs to another request", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "the body is too long", body = Problem, content_type = "application/problem+json"),
-    (status = 415, description = "the body is not application/json", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "the request cannot be worked on", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "the body is no JSON, or the key is none"),
+    (status = 409, description = "the key belongs to another request"),
+    (status = 413, description = "the body is too long"),
+    (status = 415, description = "the body is not application/json"),
+    (status = 422, description = "the request cannot be worked on"),
 ))]
 pub async fn create(
     State(state): Api,
@@ -222,7 +222,7 @@ pub async fn add(
 /// List comparisons, the newest first
 #[utoipa::path(get, path = "/v1/comparisons", tag = "comparisons", params(ComparisonSelection), responses(
     (status = 200, body = Comparisons),
-    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "a parameter is not what it should be"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -243,7 +243,7 @@ pub async fn list(
 /// Show a comparison
 #[utoipa::path(get, path = "/v1/comparisons/{id}", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 200, body = Comparison),
-    (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such comparison"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Comparison>> {
     Ok(Json(as_it_is(&state, &id).await?))
@@ -252,7 +252,7 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<C
 /// The report, as `report.json`
 #[utoipa::path(get, path = "/v1/comparisons/{id}/report", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 200, body = Value),
-    (status = 404, description = "there is no such comparison, or it was not graded yet", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such comparison, or it was not graded yet"),
 ))]
 pub async fn report(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
     let stored = find(&state, &id).await?;
@@ -270,8 +270,8 @@ pub fn not_graded() -> Problem {
 /// End a comparison with all its runs
 #[utoipa::path(post, path = "/v1/comparisons/{id}/cancel", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 202, description = "they end", body = Comparison),
-    (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such comparison"),
+    (status = 409, description = "it has ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
@@ -288,22 +288,15 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Compa
 /// Go on with a comparison that was cancelled, or of which something failed for a reason of the machine or of a model service
 #[utoipa::path(post, path = "/v1/comparisons/{id}/retry", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 202, description = "it is queued", body = Comparison),
-    (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "it waits, is worked on, has a result, or is made by a command", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such comparison"),
+    (status = 409, description = "it waits, is worked on, has a result, or is made by a command"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
-    if !state
-        .store
-        .requeue(WorkKind::Comparison, &stored.id)
-        .await?
-    {
-        let detail = format!("the comparison is {}", stored.status.as_str());
-        return Err(Problem::new(StatusCode::CONFLICT, detail).hint(
-            "one that the server was asked for goes on where it is cancelled or ended as infrastructure; \
-             `testwright compare` goes on with its own",
-        ));
-    }
+    let job = (JobKind::Comparison, &stored.id, stored.status);
+    let hint = "one that the server was asked for goes on where it is cancelled or ended as infrastructure; \
+                `testwright compare` goes on with its own";
+    super::retry(&state, job, hint).await?;
     accepted(as_it_is(&state, &id).await?)
 }
 

@@ -3,12 +3,15 @@
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
-    ContentBuilder, Header, OpenApi, PathItem, Ref, Response, ResponseBuilder, SecurityRequirement,
+    Content, ContentBuilder, Header, OpenApi, PathItem, Ref, RefOr, Response, ResponseBuilder,
+    SecurityRequirement,
 };
 
 use crate::authentication;
 
 const BEARER: &str = "bearer";
+/// RFC 9457.
+const PROBLEM: &str = "application/problem+json";
 /// What a request is answered with that no handler gets to see: the status, a name, and why.
 const REFUSALS: [(&str, &str, &str); 3] = [
     (
@@ -32,6 +35,7 @@ pub fn complete(description: &mut OpenApi) {
     for (path, item) in &mut description.paths.paths {
         for operation in operations(item) {
             name(path, operation);
+            add_problems(operation);
             match authentication::is_probe(path) {
                 true => operation.security = Some(Vec::new()),
                 false => add_refusals(operation),
@@ -73,6 +77,25 @@ fn name(path: &str, operation: &mut Operation) {
     }
 }
 
+/// Every failure is answered with a problem.
+fn add_problems(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && status.starts_with(['4', '5'])
+            && response.content.is_empty()
+        {
+            response
+                .content
+                .insert(PROBLEM.to_owned(), problem().into());
+        }
+    }
+}
+
+fn problem() -> Content {
+    let schema = Ref::from_schema_name("Problem");
+    ContentBuilder::new().schema(Some(schema)).build()
+}
+
 fn add_refusals(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     for (status, name, _) in REFUSALS {
@@ -82,12 +105,9 @@ fn add_refusals(operation: &mut Operation) {
 }
 
 fn refusal(status: &str, why: &str) -> Response {
-    let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name("Problem")))
-        .build();
     let response = ResponseBuilder::new()
         .description(why)
-        .content("application/problem+json", content);
+        .content(PROBLEM, problem());
     match status {
         "401" => response.header("WWW-Authenticate", Header::default()),
         _ => response,

@@ -39,8 +39,8 @@ const EXAMPLE: &str = "event: event\nid: 7\ndata: {\"event\":\"resumed\",\"at\":
     ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event that was received", nullable = false, minimum = 0),
 ), responses(
     (status = 200, description = DESCRIPTION, content_type = "text/event-stream", body = String, example = json!(EXAMPLE)),
-    (status = 400, description = "Last-Event-ID is no number from 0", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "Last-Event-ID is no number from 0"),
+    (status = 404, description = "there is no such run"),
 ))]
 pub async fn follow(
     State(state): Api,

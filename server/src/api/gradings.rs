@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
-use crate::store::{GradingBatch, GradingFilter, RunId, WorkStatus, timestamp};
+use crate::store::{GradingBatch, GradingFilter, JobStatus, RunId, timestamp};
 
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -56,7 +56,7 @@ pub struct GradingList {
 #[into_params(parameter_in = Query)]
 pub struct GradingSelection {
     /// Only those that have gradings of this status.
-    status: Option<WorkStatus>,
+    status: Option<JobStatus>,
     /// Only those of this owner.
     owner: Option<String>,
     /// Only those that were asked for before this one.
@@ -107,7 +107,7 @@ pub async fn end(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
 /// By evaluation or comparison. What was fetched by whoever asked is not here any more.
 #[utoipa::path(get, path = "/v1/gradings", tag = "comparisons", params(GradingSelection), responses(
     (status = 200, body = GradingList),
-    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "a parameter is not what it should be"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -129,7 +129,7 @@ pub async fn list(
 /// End the gradings of an evaluation or a comparison
 #[utoipa::path(post, path = "/v1/gradings/{batch}/cancel", tag = "comparisons", params(("batch" = String, Path, description = "of the evaluation or comparison")), responses(
     (status = 202, description = "they end", body = Gradings),
-    (status = 404, description = "it has no gradings", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "it has no gradings"),
 ))]
 pub async fn cancel(State(state): Api, Path(batch): Path<String>) -> Accepted<Gradings> {
     accepted(end(&state, &batch).await?)

@@ -28,7 +28,7 @@ impl Health {
 /// Whether the server and its database answer
 #[utoipa::path(get, path = "/v1/health", tag = "server", responses(
     (status = 200, body = Health),
-    (status = 503, description = "the database does not answer", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "the database does not answer"),
 ))]
 pub async fn health(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
     probes.database_answers().await?;
@@ -39,7 +39,7 @@ pub async fn health(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
 /// written
 #[utoipa::path(get, path = "/v1/ready", tag = "server", responses(
     (status = 200, body = Health),
-    (status = 503, description = "not now", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "not now"),
 ))]
 pub async fn ready(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
     match probes.ready().await {

@@ -15,7 +15,7 @@ use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{self, Matrix};
 use crate::store::{
-    MatrixFilter, MatrixId, NewMatrix, StoredMatrix, WorkKind, WorkStatus, timestamp,
+    JobKind, JobStatus, MatrixFilter, MatrixId, NewMatrix, StoredMatrix, timestamp,
 };
 use testwright_config::error::Error;
 
@@ -23,7 +23,7 @@ use testwright_config::error::Error;
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct MatrixRow {
     pub id: String,
-    pub status: WorkStatus,
+    pub status: JobStatus,
     pub repository: String,
     /// Who asked for it.
     pub owner: String,
@@ -49,7 +49,7 @@ pub struct Matrices {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct MatrixSelection {
-    status: Option<WorkStatus>,
+    status: Option<JobStatus>,
     /// Only matrices of this owner.
     owner: Option<String>,
     repository: Option<String>,
@@ -73,11 +73,11 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
 #[utoipa::path(post, path = "/v1/matrices", tag = "matrices", request_body = MatrixRequest, params(KeyHeader), responses(
     (status = 201, description = "the matrix is queued", body = Matrix, headers(("Location" = String, description = "its address"))),
     (status = 200, description = "it was asked for before", body = Matrix),
-    (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "the key belongs to another request", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "the body is too long", body = Problem, content_type = "application/problem+json"),
-    (status = 415, description = "the body is not application/json", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "the request cannot be worked on", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "the body is no JSON, or the key is none"),
+    (status = 409, description = "the key belongs to another request"),
+    (status = 413, description = "the body is too long"),
+    (status = 415, description = "the body is not application/json"),
+    (status = 422, description = "the request cannot be worked on"),
 ))]
 pub async fn create(
     State(state): Api,
@@ -121,7 +121,7 @@ pub async fn add(
 /// List matrices, the newest first
 #[utoipa::path(get, path = "/v1/matrices", tag = "matrices", params(MatrixSelection), responses(
     (status = 200, body = Matrices),
-    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "a parameter is not what it should be"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -185,7 +185,7 @@ fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
 /// Show a matrix, as far as it is known
 #[utoipa::path(get, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
     (status = 200, body = Matrix),
-    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such matrix"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Matrix>> {
     let stored = find(&state, &id).await?;
@@ -195,8 +195,8 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<M
 /// End a matrix: one that waits at once, one that is worked on within seconds
 #[utoipa::path(post, path = "/v1/matrices/{id}/cancel", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
     (status = 202, description = "it ends", body = Matrix),
-    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such matrix"),
+    (status = 409, description = "it has ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = end(&state, &id).await?;
@@ -206,21 +206,15 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matri
 /// The matrix, which is to end from now on.
 pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
-    if !state
-        .store
-        .cancel(WorkKind::Matrix, stored.id.work())
-        .await?
-    {
-        return Err(Problem::new(StatusCode::CONFLICT, "the matrix has ended"));
-    }
+    super::cancel(state, JobKind::Matrix, stored.id.work()).await?;
     find(state, id).await
 }
 
 /// Go on with a matrix that was cancelled, or that the machine failed: what is known stays
 #[utoipa::path(post, path = "/v1/matrices/{id}/retry", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
     (status = 202, description = "it is queued", body = Matrix),
-    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "it is worked on, or has a result", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such matrix"),
+    (status = 409, description = "it is worked on, or has a result"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = take_up(&state, &id).await?;
@@ -230,21 +224,17 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix
 /// The matrix, which waits again.
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
-    let work = stored.id.work();
-    // A retry of one that waits changes nothing.
-    if stored.status != WorkStatus::Queued && !state.store.requeue(WorkKind::Matrix, work).await? {
-        let detail = format!("the matrix is {}", stored.status.as_str());
-        return Err(Problem::new(StatusCode::CONFLICT, detail)
-            .hint("only a matrix that is cancelled or ended as infrastructure goes on"));
-    }
+    let job = (JobKind::Matrix, stored.id.work(), stored.status);
+    let hint = "only a matrix that is cancelled or ended as infrastructure goes on";
+    super::retry(state, job, hint).await?;
     find(state, id).await
 }
 
 /// Delete a matrix that has ended
 #[utoipa::path(delete, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
     (status = 204, description = "it is gone"),
-    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "it has not ended", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such matrix"),
+    (status = 409, description = "it has not ended"),
 ))]
 pub async fn delete(State(state): Api, Path(id): Path<String>) -> ApiResult<StatusCode> {
     let stored = find(&state, &id).await?;

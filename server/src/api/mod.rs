@@ -23,6 +23,7 @@ use utoipa_axum::routes;
 
 pub use crate::problem::Problem;
 pub use crate::state::{ApiParts, ApiState};
+use crate::store::{JobKind, JobStatus, RunId};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -35,7 +36,8 @@ pub use crate::state::{ApiParts, ApiState};
         (name = "comparisons", description = "A comparison makes runs of several approaches on a dataset, and grades them."),
         (name = "matrices", description = "A matrix tries candidate patches with tests."),
         (name = "server", description = "The server itself.")
-    )
+    ),
+    components(schemas(Problem))
 )]
 struct Description;
 
@@ -98,3 +100,30 @@ fn accepted<T>(now: T) -> Accepted<T> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+
+/// Cancels a job.
+///
+/// # Errors
+/// 409 if the job has ended.
+async fn cancel(state: &ApiState, kind: JobKind, id: &RunId) -> ApiResult<()> {
+    match state.store.cancel(kind, id).await? {
+        true => Ok(()),
+        false => {
+            let detail = format!("the {} has ended", kind.name());
+            Err(Problem::new(StatusCode::CONFLICT, detail))
+        }
+    }
+}
+
+/// Queues a job again; one that waits keeps its place.
+///
+/// # Errors
+/// 409 with the hint if the job is running or has a result.
+async fn retry(state: &ApiState, job: (JobKind, &RunId, JobStatus), hint: &str) -> ApiResult<()> {
+    let (kind, id, status) = job;
+    if status == JobStatus::Queued || state.store.requeue(kind, id).await? {
+        return Ok(());
+    }
+    let detail = format!("the {} is {}", kind.name(), status.as_str());
+    Err(Problem::new(StatusCode::CONFLICT, detail).hint(hint))
+}

@@ -130,7 +130,7 @@ impl IntoResponses for Download {
 /// List the files that came of a run
 #[utoipa::path(get, path = "/v1/runs/{id}/artifacts", operation_id = "list_artifacts", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 200, body = ArtifactList),
-    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run"),
 ))]
 pub async fn list_of_run(
     State(state): Api,
@@ -145,7 +145,7 @@ pub async fn list_of_run(
     ("name" = String, Path, description = "of the file"),
 ), responses(
     Download,
-    (status = 404, description = "there is no such run, or it has no such file", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run, or it has no such file"),
 ))]
 pub async fn download_of_run(
     State(state): Api,
@@ -159,7 +159,7 @@ pub async fn download_of_run(
 /// Of one that a server was asked for: tables, predictions, what became of each run, results of grading with their logs.
 #[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts", operation_id = "list_artifacts", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 200, body = ArtifactList),
-    (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such comparison"),
 ))]
 pub async fn list_of_comparison(
     State(state): Api,
@@ -174,7 +174,7 @@ pub async fn list_of_comparison(
     ("name" = String, Path, description = "of the file"),
 ), responses(
     Download,
-    (status = 404, description = "there is no such comparison, or it has no such file", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such comparison, or it has no such file"),
 ))]
 pub async fn download_of_comparison(
     State(state): Api,

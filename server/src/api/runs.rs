@@ -15,7 +15,7 @@ use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::request::RunRequest;
-use crate::store::{Filter, NewRun, RunId, RunStatus, StoredRun, WorkKind, timestamp};
+use crate::store::{Filter, JobKind, JobStatus, NewRun, RunId, StoredRun, timestamp};
 
 /// Events that are read from the store at one time.
 const EVENTS: u32 = 200;
@@ -24,7 +24,7 @@ const EVENTS: u32 = 200;
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Run {
     id: String,
-    status: RunStatus,
+    status: JobStatus,
     /// Of the issue; empty until it was read.
     title: String,
     /// Who asked for it.
@@ -112,7 +112,7 @@ pub struct Runs {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Selection {
-    status: Option<RunStatus>,
+    status: Option<JobStatus>,
     /// Only runs of this owner.
     owner: Option<String>,
     repository: Option<String>,
@@ -137,11 +137,11 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
 #[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = RunRequest, params(KeyHeader), responses(
     (status = 201, description = "the run is queued", body = Run, headers(("Location" = String, description = "its address"))),
     (status = 200, description = "it was asked for before", body = Run),
-    (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "the key belongs to another request", body = Problem, content_type = "application/problem+json"),
-    (status = 413, description = "the body is too long", body = Problem, content_type = "application/problem+json"),
-    (status = 415, description = "the body is not application/json", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "the request cannot be worked on", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "the body is no JSON, or the key is none"),
+    (status = 409, description = "the key belongs to another request"),
+    (status = 413, description = "the body is too long"),
+    (status = 415, description = "the body is not application/json"),
+    (status = 422, description = "the request cannot be worked on"),
 ))]
 pub async fn create(
     State(state): Api,
@@ -179,7 +179,7 @@ pub async fn add(
 /// List runs, the newest first
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(Selection), responses(
     (status = 200, body = Runs),
-    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+    (status = 400, description = "a parameter is not what it should be"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -217,7 +217,7 @@ pub async fn list(
 /// Show a run
 #[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 200, body = Run),
-    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Run>> {
     Ok(Json(Run::of(&find(&state, &id).await?)))
@@ -226,8 +226,8 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<R
 /// End a run: one that waits at once, one that is worked on within seconds
 #[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 202, description = "it ends", body = Run),
-    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run"),
+    (status = 409, description = "it has ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
     accepted(Run::of(&end(&state, &id).await?))
@@ -236,9 +236,7 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Run> 
 /// The run, which is to end from now on.
 pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
-    if !state.store.cancel(WorkKind::Run, &run.id).await? {
-        return Err(Problem::new(StatusCode::CONFLICT, "the run has ended"));
-    }
+    super::cancel(state, JobKind::Run, &run.id).await?;
     let _ = state.changes.send(run.id);
     find(state, id).await
 }
@@ -246,8 +244,8 @@ pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
 /// Go on with a run that was cancelled, or that ended for a reason of the machine or of the model service
 #[utoipa::path(post, path = "/v1/runs/{id}/retry", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 202, description = "it is queued", body = Run),
-    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "it waits, is worked on, or has a result", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run"),
+    (status = 409, description = "it waits, is worked on, or has a result"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
     accepted(Run::of(&take_up(&state, &id).await?))
@@ -256,12 +254,8 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
 /// The run, which waits again.
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
-    // A retry of one that waits changes nothing.
-    if run.status != RunStatus::Queued && !state.store.requeue(WorkKind::Run, &run.id).await? {
-        let detail = format!("the run is {}", run.status.as_str());
-        return Err(Problem::new(StatusCode::CONFLICT, detail)
-            .hint("only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one"));
-    }
+    let hint = "only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one";
+    super::retry(state, (JobKind::Run, &run.id, run.status), hint).await?;
     let _ = state.changes.send(run.id);
     find(state, id).await
 }
@@ -269,7 +263,7 @@ pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
 /// The test, as a patch for `git apply`
 #[utoipa::path(get, path = "/v1/runs/{id}/patch", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 200, content_type = "text/x-diff", body = String),
-    (status = 404, description = "there is no such run, or it has no test", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run, or it has no test"),
 ))]
 pub async fn patch(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
     let run = find(&state, &id).await?;
@@ -284,7 +278,7 @@ pub async fn patch(State(state): Api, Path(id): Path<String>) -> ApiResult<Respo
 /// What speaks for the test
 #[utoipa::path(get, path = "/v1/runs/{id}/evidence", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 200, body = Value),
-    (status = 404, description = "there is no such run, or it has no evidence", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run, or it has no evidence"),
 ))]
 pub async fn evidence(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Value>> {
     let run = find(&state, &id).await?;
@@ -298,7 +292,7 @@ pub async fn evidence(State(state): Api, Path(id): Path<String>) -> ApiResult<Js
 /// All that happened so far, a line of JSON each
 #[utoipa::path(get, path = "/v1/runs/{id}/trajectory", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 200, content_type = "application/x-ndjson", body = String),
-    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "there is no such run"),
 ))]
 pub async fn trajectory(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
     let run = find(&state, &id).await?;
@@ -315,7 +309,7 @@ pub async fn trajectory(State(state): Api, Path(id): Path<String>) -> ApiResult<
     Ok((kind, Body::from_stream(pages)).into_response())
 }
 
-fn nothing(status: RunStatus, what: &str) -> Problem {
+fn nothing(status: JobStatus, what: &str) -> Problem {
     let problem = Problem::new(StatusCode::NOT_FOUND, format!("the run has no {what}"));
     match status.has_ended() {
         true => problem,

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Serialize;
 
 use super::{Api, ApiResult, ApiState};
-use crate::store::{RunStatus, StoredWorker, timestamp};
+use crate::store::{JobStatus, StoredWorker, timestamp};
 
 /// A process that works on runs.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -76,8 +76,8 @@ pub async fn read(state: &ApiState) -> ApiResult<Workers> {
     Ok(Workers {
         workers: workers.into_iter().map(Worker::of).collect(),
         queue: Queue {
-            queued: queue.count(RunStatus::Queued),
-            running: queue.count(RunStatus::Running),
+            queued: queue.count(JobStatus::Queued),
+            running: queue.count(JobStatus::Running),
             oldest_seconds: queue.oldest_age().map(|age| age / 1000),
         },
     })

@@ -9,7 +9,7 @@ use testwright_evals::Instance;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use crate::batch::Batch;
-use crate::store::{ComparisonReport, NewComparison, NewRun, RunStatus, StoredRun, WorkKind};
+use crate::store::{ComparisonReport, JobKind, JobStatus, NewComparison, NewRun, StoredRun};
 use crate::trajectory_lines::trajectory_lines;
 use testwright_agent::agent::Outcome;
 use testwright_agent::approaches::{ModelKind, Variant};
@@ -174,7 +174,7 @@ impl StoreRuns {
             store.set_request(&run.id, &new.request).await?;
         }
         if may_be_retried {
-            store.requeue(WorkKind::Run, &run.id).await?;
+            store.requeue(JobKind::Run, &run.id).await?;
         }
         Ok(run)
     }
@@ -219,7 +219,7 @@ impl RemoteRuns for StoreRuns {
         }
         let asked = self.ask(cell, task).await?;
         let run = self.wait(&asked).await?;
-        if run.status == RunStatus::Cancelled {
+        if run.status == JobStatus::Cancelled {
             return cancelled();
         }
         let lines = trajectory_lines(&self.batch.store, &run.id).await?;

@@ -63,13 +63,13 @@ impl ComparisonServer {
         let compare = self.compare(taken, &folder);
         let ending = attempt::attempt(&self.store, taken, self.stop.clone(), compare).await;
         let _ = std::fs::remove_dir_all(&folder);
-        match ending.failure() {
-            Some(message) if ending.shortage().is_some() => {
+        match &ending.failure {
+            Some(message) if ending.shortage.is_some() => {
                 tracing::warn!(error = message, "a comparison is tried again in a while");
                 let returned = self.store.return_to_queue(taken, message, true);
                 returned.await.map(drop)
             }
-            _ => attempt::end(&self.store, taken, ending).await,
+            _ => ending.store(&self.store, taken).await.map(drop),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::api::{Problem, runs};
 use crate::authentication::Caller;
 use crate::owners;
 use crate::request::{RunLimits, RunRequest};
-use crate::store::{GitHubTask, RunId, RunStatus, StoredRun, now};
+use crate::store::{GitHubTask, JobStatus, RunId, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
 pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
@@ -96,7 +96,7 @@ pub async fn accepted(
     let store = &github.api.store;
     for id in store.github_runs(repository, issue).await?.iter().flatten() {
         if let Some(run) = store.run(id).await?
-            && run.status == RunStatus::Accepted
+            && run.status == JobStatus::Accepted
         {
             return Ok(Some(run));
         }

@@ -3,7 +3,7 @@
 
 use testwright_tools::server::visible;
 
-use crate::store::{RunStatus, StoredRun};
+use crate::store::{JobStatus, StoredRun};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::{Evidence, evidence_rows};
 
@@ -30,18 +30,18 @@ pub fn answer(
     command: &str,
 ) -> String {
     let mut text = match (run.status, outcome) {
-        (RunStatus::Accepted, Some(Outcome::Accepted { patch, evidence })) => {
+        (JobStatus::Accepted, Some(Outcome::Accepted { patch, evidence })) => {
             accepted(run, patch, evidence, opened, command)
         }
-        (RunStatus::Cancelled, _) => "The run that was to write a test was cancelled.\n".to_owned(),
-        (RunStatus::Refused, Some(Outcome::Withheld { .. })) => {
+        (JobStatus::Cancelled, _) => "The run that was to write a test was cancelled.\n".to_owned(),
+        (JobStatus::Refused, Some(Outcome::Withheld { .. })) => {
             "testwright wrote a test, and too little speaks for it: it is not proposed.\n".to_owned()
         }
-        (RunStatus::Refused, Some(Outcome::Refused { findings, .. })) => format!(
+        (JobStatus::Refused, Some(Outcome::Refused { findings, .. })) => format!(
             "testwright wrote a test, and found fault with it: it is not proposed.\n\n{}",
             block("text", &findings.join("\n"))
         ),
-        (RunStatus::Nothing, Some(outcome)) => format!(
+        (JobStatus::Nothing, Some(outcome)) => format!(
             "testwright found no test that fails for the reason that this issue states.\n\n{}",
             block("text", &outcome.summary())
         ),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(long.matches('ä').count(), LONGEST_BLOCK);
     }
 
-    fn run(status: RunStatus, record: &Outcome) -> StoredRun {
+    fn run(status: JobStatus, record: &Outcome) -> StoredRun {
         let mut record = serde_json::to_value(record).unwrap();
         record["commit"] = "0123456789abcdef".into();
         StoredRun {
@@ -190,21 +190,21 @@ mod tests {
         let why = "this is a dry run".to_owned();
         let mut told = String::new();
         for (status, outcome, opened) in [
-            (RunStatus::Accepted, &accepted, None),
+            (JobStatus::Accepted, &accepted, None),
             (
-                RunStatus::Accepted,
+                JobStatus::Accepted,
                 &accepted,
                 Some(Opened::PullRequest { number: 5 }),
             ),
             (
-                RunStatus::Accepted,
+                JobStatus::Accepted,
                 &accepted,
                 Some(Opened::Refused { why }),
             ),
-            (RunStatus::Refused, &refused, None),
-            (RunStatus::Nothing, &nothing, None),
-            (RunStatus::Infrastructure, &machine, None),
-            (RunStatus::Cancelled, &machine, None),
+            (JobStatus::Refused, &refused, None),
+            (JobStatus::Nothing, &nothing, None),
+            (JobStatus::Infrastructure, &machine, None),
+            (JobStatus::Cancelled, &machine, None),
         ] {
             let run = run(status, outcome);
             let text = answer(&run, Some(outcome), opened.as_ref(), "/testwright");

@@ -10,7 +10,7 @@ use super::task_end::{TaskEnd, TaskError};
 use super::{GitHub, answer, confirmation};
 use crate::attempt;
 use crate::jobs::JobSource;
-use crate::store::{Attempt, GitHubTask, GitHubTaskKind, WorkStatus, now};
+use crate::store::{Attempt, AttemptResults, GitHubTask, GitHubTaskKind, JobStatus, now};
 use testwright_config::error::Result;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
@@ -72,7 +72,11 @@ async fn settle(
     let given_up = match ended {
         Ok(TaskEnd::Done(note)) => {
             tracing::info!(repository, issue, note, "a task of GitHub's is done");
-            return store.end_work(taken, WorkStatus::Done, Some(&note)).await;
+            let results = AttemptResults::explained(note);
+            return store
+                .end_attempt(taken, JobStatus::Done, results)
+                .await
+                .map(drop);
         }
         Ok(TaskEnd::Wait(until)) => return store.postpone_github_task(taken, until, None).await,
         Err(TaskError::Later(at)) if at < task.created_at + LONGEST_WAIT => {
@@ -103,8 +107,11 @@ async fn settle(
     {
         tracing::error!(repository, issue, ?error, "nor was that posted");
     }
-    let status = WorkStatus::Infrastructure;
-    store.end_work(taken, status, Some(&given_up)).await
+    let (status, results) = (
+        JobStatus::Infrastructure,
+        AttemptResults::explained(given_up),
+    );
+    store.end_attempt(taken, status, results).await.map(drop)
 }
 
 fn may_fail_again(kind: GitHubTaskKind, task: &GitHubTask) -> bool {

@@ -13,7 +13,7 @@ use testwright_evals::result::Infrastructure;
 use super::request::{GradingRequest, GradingSettings};
 use super::work::read;
 use crate::batch::Batch;
-use crate::store::{NewGrading, RunId, StoredGrading, WorkKind, WorkStatus};
+use crate::store::{JobKind, JobStatus, NewGrading, RunId, StoredGrading};
 use testwright_comparisons::grading::{GradingRun, RemoteGrading, ResultSink};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
@@ -69,7 +69,7 @@ impl StoreGradings {
         };
         let grading = store.add_grading(&new).await?;
         if grading.status.may_be_retried() {
-            store.requeue(WorkKind::Grading, &grading.id).await?;
+            store.requeue(JobKind::Grading, &grading.id).await?;
         }
         Ok(grading.id)
     }
@@ -154,8 +154,8 @@ impl RemoteGrading for StoreGradings {
                     continue;
                 };
                 match grading.status {
-                    WorkStatus::Cancelled => return Err(cancelled()),
-                    WorkStatus::Running => progress(Step::Building {
+                    JobStatus::Cancelled => return Err(cancelled()),
+                    JobStatus::Running => progress(Step::Building {
                         instance: job.instance.instance_id.clone(),
                         step: "a worker has it".to_owned(),
                     }),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::allow_list::AllowList;
 use crate::fields::check_name;
 use crate::request::{allowed_repository, check_revision};
-use crate::store::{RunId, RunStatus, Store, StoredRun};
+use crate::store::{JobStatus, RunId, Store, StoredRun};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
@@ -164,7 +164,7 @@ impl MatrixTests {
                 let patch = run
                     .patch
                     .clone()
-                    .filter(|_| run.status == RunStatus::Accepted);
+                    .filter(|_| run.status == JobStatus::Accepted);
                 let Some(patch) = patch else {
                     return Err(refused(format!(
                         "run {id} has no accepted test: it is {}",

@@ -7,14 +7,14 @@ use testwright_evals::selection::{SelectionResult, codet_groups};
 use testwright_tools::outcomes::report::Outcome;
 
 use super::request::{MatrixInput, NamedPatch};
-use crate::store::{Store, StoredMatrix, WorkStatus, timestamp};
+use crate::store::{JobStatus, Store, StoredMatrix, timestamp};
 use testwright_config::error::{Error, Result};
 
 /// A matrix, as far as it is known.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
 pub struct Matrix {
     pub id: String,
-    pub status: WorkStatus,
+    pub status: JobStatus,
     /// Why it came to no result.
     pub message: Option<String>,
     pub repository: String,

@@ -8,7 +8,7 @@ use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::api::{ApiState, matrices};
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{Matrix, PatchVerdict};
-use crate::store::{StoredMatrix, WorkStatus};
+use crate::store::{JobStatus, StoredMatrix};
 use testwright_config::stop_signal::stopped;
 
 /// The store is asked so often.
@@ -74,8 +74,8 @@ async fn follow(
             // That it is taken by a worker, and that it has ended, are steps as well: progress always grows.
             let all = matrix.all_cells.saturating_add(2);
             let part = match matrix.status {
-                WorkStatus::Queued => known,
-                WorkStatus::Running => known.saturating_add(1),
+                JobStatus::Queued => known,
+                JobStatus::Running => known.saturating_add(1),
                 _ => all,
             };
             call.progress.tell_part(&text, part, all);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::api::{ApiState, events, runs};
 use crate::request::RunRequest;
-use crate::store::{RunId, RunStatus, StoredRun};
+use crate::store::{JobStatus, RunId, StoredRun};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate;
 use testwright_agent::trajectory::{Event, entries};
@@ -101,7 +101,7 @@ async fn follow(
     id: &RunId,
 ) -> Result<StoredRun, CallError> {
     let mut changes = api.changes.subscribe();
-    let (mut last, mut status) = (0, RunStatus::Queued);
+    let (mut last, mut status) = (0, JobStatus::Queued);
     loop {
         // Asked first: what an ended run has, it had before it ended.
         let run = api.store.run(id).await?;
@@ -145,19 +145,20 @@ fn written(run: &StoredRun, outcome: Option<&Outcome>) -> Written {
     Written {
         run: run.id.to_string(),
         status: match run.status {
-            RunStatus::Accepted => WrittenStatus::Accepted,
-            RunStatus::Refused => WrittenStatus::Refused,
-            RunStatus::Nothing => WrittenStatus::Nothing,
-            RunStatus::Cancelled => WrittenStatus::Cancelled,
-            RunStatus::Queued | RunStatus::Running | RunStatus::Infrastructure => {
-                WrittenStatus::Infrastructure
-            }
+            JobStatus::Accepted => WrittenStatus::Accepted,
+            JobStatus::Refused => WrittenStatus::Refused,
+            JobStatus::Nothing => WrittenStatus::Nothing,
+            JobStatus::Cancelled => WrittenStatus::Cancelled,
+            JobStatus::Queued
+            | JobStatus::Running
+            | JobStatus::Done
+            | JobStatus::Infrastructure => WrittenStatus::Infrastructure,
         },
         title: run.title.clone(),
         patch: run.patch.clone(),
         evidence: evidence.filter(|evidence| !evidence.is_null()),
         reason: outcome
-            .filter(|_| run.status != RunStatus::Accepted)
+            .filter(|_| run.status != JobStatus::Accepted)
             .map(Outcome::summary),
     }
 }

@@ -10,7 +10,7 @@ use super::run_view::RunRow;
 use super::{ListQuery, PAGE, PageQuery, render};
 use crate::api::comparisons::{self, Comparison, Comparisons};
 use crate::api::{ApiResult, ApiState, Problem, paging};
-use crate::store::{ComparisonFilter, Filter, RunId, RunStatus, StoredComparison};
+use crate::store::{ComparisonFilter, Filter, JobStatus, RunId, StoredComparison};
 use testwright_comparisons::compare::Plan;
 
 /// The report is a page of its own kind: it keeps its own policy, and gets no rights of this server's pages.
@@ -66,7 +66,7 @@ pub async fn show(
     let stored = comparisons::find(&state, &id).await?;
     let filter = Filter {
         batch: Some(stored.id.clone()),
-        status: RunStatus::parse(&query.status),
+        status: JobStatus::parse(&query.status),
         before: query.before.as_deref().and_then(RunId::parse),
         limit: PAGE + 1,
         ..Filter::default()
@@ -83,7 +83,7 @@ pub async fn show(
         may_cancel: !stored.status.has_ended(),
         // Whoever compares with a command goes on with it.
         may_retry: stored.request.is_some() && stored.status.may_be_retried(),
-        chosen: filter.status.map_or("", RunStatus::as_str),
+        chosen: filter.status.map_or("", JobStatus::as_str),
         next: paging::cut(&mut runs, PAGE).map(|run| run.id.to_string()),
         runs: runs.iter().map(RunRow::of).collect(),
         files: files.into_iter().map(|file| file.name).collect(),

@@ -29,7 +29,7 @@ use testwright_evals::foreign_text;
 
 use super::api::{ApiResult, ApiState, Problem, paging, runs};
 use super::authentication::Caller;
-use crate::store::{Filter, RunId, RunStatus};
+use crate::store::{Filter, JobStatus, RunId};
 use form::{NewRunForm, NumberField};
 pub use problem_page::answer_browsers;
 use run_view::{RunRow, RunView};
@@ -159,7 +159,7 @@ async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
     let Query(query) = query?;
-    let status = RunStatus::parse(&query.status);
+    let status = JobStatus::parse(&query.status);
     let filter = Filter {
         status,
         before: query.before.as_deref().and_then(RunId::parse),
@@ -170,10 +170,7 @@ async fn list(
     let mut found = state.store.runs(&filter).await?;
     let next = paging::cut(&mut found, PAGE).map(|run| run.id.to_string());
     let page = RunsPage {
-        statuses: RunStatus::ALL
-            .iter()
-            .map(|status| status.as_str())
-            .collect(),
+        statuses: JobStatus::of_runs().map(JobStatus::as_str).collect(),
         chosen: status.map_or(String::new(), |status| status.as_str().to_owned()),
         next,
         runs: found.iter().map(RunRow::of).collect(),

@@ -3,8 +3,8 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::jobs::Attempt;
 use super::runs::RunId;
-use super::work::Attempt;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::job_status::JobStatus;
+use super::jobs::{Attempt, JobKind};
 use super::runs::{RunId, StoredRun, now};
-use super::work::{Attempt, WorkKind, WorkStatus};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -28,7 +29,7 @@ pub struct StoredComparison {
     pub is_cancelled: bool,
     /// What a client asked a server for; `None` where a command compares.
     pub request: Option<String>,
-    pub status: WorkStatus,
+    pub status: JobStatus,
     pub ended_at: Option<i64>,
     /// Why it came to no result, or went back to the queue.
     pub message: Option<String>,
@@ -70,7 +71,7 @@ pub struct ComparisonReport {
 /// Which comparisons are listed.
 #[derive(Debug, Clone, Default)]
 pub struct ComparisonFilter {
-    pub status: Option<WorkStatus>,
+    pub status: Option<JobStatus>,
     pub owner: Option<String>,
     /// Of the dataset.
     pub name: Option<String>,
@@ -123,7 +124,7 @@ impl Store {
     /// The newest first.
     pub async fn comparisons(&self, filter: &ComparisonFilter) -> Result<Vec<StoredComparison>> {
         let conditions = [
-            (STATUS, '=', filter.status.map(WorkStatus::as_str)),
+            (STATUS, '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
             ("name", '=', filter.name.as_deref()),
             ("id", '<', filter.before.as_ref().map(RunId::as_str)),
@@ -193,7 +194,7 @@ impl Store {
             "SELECT id FROM comparisons WHERE status = 'queued' AND not_before <= $1 ORDER BY id LIMIT 1",
         );
         let oldest = oldest.bind(now());
-        self.claim_selected(WorkKind::Comparison, oldest, worker)
+        self.claim_selected(JobKind::Comparison, oldest, worker)
             .await
     }
 
@@ -256,7 +257,7 @@ impl Store {
             .await
             .map_err(|e| failure("cancel the comparison", &e))?;
         let mut asked = 0;
-        for kind in [WorkKind::Run, WorkKind::Grading] {
+        for kind in [JobKind::Run, JobKind::Grading] {
             let of_kind = self.cancel_all(kind, "batch", id.as_str()).await;
             asked += of_kind.map_err(|e| failure("cancel the comparison", &e))?;
         }
@@ -281,7 +282,7 @@ fn read(row: &AnyRow) -> Result<StoredComparison> {
             max_dollars: row.try_get("max_dollars")?,
             is_cancelled: row.try_get::<i64, _>("cancel")? != 0,
             request: row.try_get("request")?,
-            status: WorkStatus::of(row)?,
+            status: JobStatus::of(row)?,
             ended_at: row.try_get("ended_at")?,
             message: row.try_get("message")?,
             traceparent: row.try_get("traceparent")?,

@@ -3,8 +3,8 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::jobs::{Attempt, JobKind};
 use super::runs::{RunId, now};
-use super::work::{Attempt, WorkKind};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -110,7 +110,7 @@ impl Store {
              ORDER BY t.created_at, t.id LIMIT 1",
         );
         let oldest = oldest.bind(kind.as_str()).bind(now());
-        self.claim_selected(WorkKind::GitHubTask, oldest, worker)
+        self.claim_selected(JobKind::GitHubTask, oldest, worker)
             .await
     }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::job_status::JobStatus;
+use super::jobs::{Attempt, JobKind};
 use super::runs::{RunId, now};
-use super::work::{Attempt, WorkKind, WorkStatus};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -24,7 +25,7 @@ pub struct NewGrading {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredGrading {
     pub id: RunId,
-    pub status: WorkStatus,
+    pub status: JobStatus,
     pub batch: String,
     /// Why it came to no result.
     pub message: Option<String>,
@@ -44,7 +45,7 @@ pub struct GradingBatch {
 #[derive(Debug, Clone, Default)]
 pub struct GradingFilter {
     /// Batches of which some have it.
-    pub status: Option<WorkStatus>,
+    pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub batch: Option<String>,
     /// Those before this one.
@@ -94,7 +95,7 @@ impl Store {
     /// Of each batch that has some, the newest first.
     pub async fn grading_batches(&self, filter: &GradingFilter) -> Result<Vec<GradingBatch>> {
         let conditions = [
-            ("status", '=', filter.status.map(WorkStatus::as_str)),
+            ("status", '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
             ("batch", '=', filter.batch.as_deref()),
             ("batch", '<', filter.before.as_deref()),
@@ -138,7 +139,7 @@ impl Store {
 
     /// Asks for the end of all gradings of a batch; says how many had not ended.
     pub async fn cancel_gradings(&self, batch: &str) -> Result<u64> {
-        let asked = self.cancel_all(WorkKind::Grading, "batch", batch).await;
+        let asked = self.cancel_all(JobKind::Grading, "batch", batch).await;
         asked.map_err(|e| failure("cancel the gradings", &e))
     }
 
@@ -203,7 +204,7 @@ fn read(row: &AnyRow) -> Result<StoredGrading> {
     let read = || -> std::result::Result<StoredGrading, sqlx::Error> {
         Ok(StoredGrading {
             id: RunId::stored(row.try_get("id")?),
-            status: WorkStatus::of(row)?,
+            status: JobStatus::of(row)?,
             batch: row.try_get("batch")?,
             message: row.try_get("message")?,
         })

@@ -1,14 +1,14 @@
 //! Jobs: runs, matrices, gradings, comparisons and tasks of GitHub. Each kind has its own table, with the same columns for
 //! the process that holds a job.
 
-use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
 
 use super::events::{self, StoredEvent};
+use super::job_status::JobStatus;
 use super::lists::returned_row;
-use super::runs::{RunId, RunStatus, now};
+use super::runs::{RunId, now};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -16,7 +16,7 @@ use testwright_config::error::Result;
 const MAX_LOSSES: i64 = 25;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WorkKind {
+pub enum JobKind {
     Run,
     Matrix,
     Grading,
@@ -24,121 +24,72 @@ pub enum WorkKind {
     GitHubTask,
 }
 
-impl WorkKind {
-    pub(super) const ALL: [WorkKind; 5] = [
-        WorkKind::Run,
-        WorkKind::Matrix,
-        WorkKind::Grading,
-        WorkKind::Comparison,
-        WorkKind::GitHubTask,
+impl JobKind {
+    pub(super) const ALL: [JobKind; 5] = [
+        JobKind::Run,
+        JobKind::Matrix,
+        JobKind::Grading,
+        JobKind::Comparison,
+        JobKind::GitHubTask,
     ];
     /// Kinds for which owners share the workers.
-    pub(super) const SHARED: [WorkKind; 3] = [WorkKind::Run, WorkKind::Matrix, WorkKind::Grading];
+    pub(super) const SHARED: [JobKind; 3] = [JobKind::Run, JobKind::Matrix, JobKind::Grading];
 
     pub(super) fn table(self) -> &'static str {
         match self {
-            WorkKind::Run => "runs",
-            WorkKind::Matrix => "matrices",
-            WorkKind::Grading => "gradings",
-            WorkKind::Comparison => "comparisons",
-            WorkKind::GitHubTask => "github_tasks",
+            JobKind::Run => "runs",
+            JobKind::Matrix => "matrices",
+            JobKind::Grading => "gradings",
+            JobKind::Comparison => "comparisons",
+            JobKind::GitHubTask => "github_tasks",
         }
     }
 
     /// The column that says why it came to no result.
     fn explanation(self) -> &'static str {
         match self {
-            WorkKind::Run => "record",
-            WorkKind::Matrix | WorkKind::Grading | WorkKind::Comparison => "message",
-            WorkKind::GitHubTask => "result",
+            JobKind::Run => "record",
+            JobKind::Matrix | JobKind::Grading | JobKind::Comparison => "message",
+            JobKind::GitHubTask => "result",
         }
     }
 
     /// For logs.
     pub fn name(self) -> &'static str {
         match self {
-            WorkKind::Run => "run",
-            WorkKind::Matrix => "matrix",
-            WorkKind::Grading => "grading",
-            WorkKind::Comparison => "comparison",
-            WorkKind::GitHubTask => "task of GitHub",
+            JobKind::Run => "run",
+            JobKind::Matrix => "matrix",
+            JobKind::Grading => "grading",
+            JobKind::Comparison => "comparison",
+            JobKind::GitHubTask => "task of GitHub",
         }
     }
 }
 
-/// What an attempt at a run leaves.
+/// The results of an attempt.
 #[derive(Debug, Default)]
 pub struct AttemptResults {
+    /// Only of a run.
     pub patch: Option<String>,
-    /// JSON.
-    pub record: Option<String>,
-    /// The event that says how the run ended. It is stored with its end: no worker goes on with a run that has one.
+    /// The record of a run (JSON); why another job came to no result, or what a task of GitHub did.
+    pub explanation: Option<String>,
+    /// The event that says how a run ended. It is stored with its end: no worker goes on with a run that has one.
     pub last_event: Option<StoredEvent>,
 }
 
-/// Where work is that is not a run.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkStatus {
-    /// It waits for a worker.
-    Queued,
-    Running,
-    /// All of it is there.
-    Done,
-    /// The machine failed: it says nothing of what was asked for.
-    Infrastructure,
-    Cancelled,
-}
-
-impl WorkStatus {
-    const ALL: [WorkStatus; 5] = [
-        WorkStatus::Queued,
-        WorkStatus::Running,
-        WorkStatus::Done,
-        WorkStatus::Infrastructure,
-        WorkStatus::Cancelled,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WorkStatus::Queued => "queued",
-            WorkStatus::Running => "running",
-            WorkStatus::Done => "done",
-            WorkStatus::Infrastructure => "infrastructure",
-            WorkStatus::Cancelled => "cancelled",
+impl AttemptResults {
+    pub fn explained(explanation: impl Into<String>) -> Self {
+        AttemptResults {
+            explanation: Some(explanation.into()),
+            ..AttemptResults::default()
         }
-    }
-
-    /// It came to no result, and can go on.
-    pub fn may_be_retried(self) -> bool {
-        matches!(self, WorkStatus::Infrastructure | WorkStatus::Cancelled)
-    }
-
-    pub fn has_ended(self) -> bool {
-        !matches!(self, WorkStatus::Queued | WorkStatus::Running)
-    }
-
-    pub(super) fn of(row: &AnyRow) -> std::result::Result<Self, sqlx::Error> {
-        let status: String = row.try_get("status")?;
-        let known = Self::ALL.into_iter().find(|s| s.as_str() == status);
-        known.ok_or_else(|| sqlx::Error::Decode(format!("there is no status {status}").into()))
     }
 }
 
 /// A job that a process has claimed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attempt {
-    pub kind: WorkKind,
+    pub kind: JobKind,
     pub id: RunId,
     /// What it writes counts for as long as no other attempt has begun.
     pub number: i64,
@@ -158,7 +109,7 @@ impl Store {
     /// Claims a job for a process; `None` if it is not due, or if another process was faster.
     pub(super) async fn claim(
         &self,
-        kind: WorkKind,
+        kind: JobKind,
         id: &RunId,
         worker: &str,
     ) -> Result<Option<Attempt>> {
@@ -181,7 +132,7 @@ impl Store {
     /// Claims the job whose id a query selects.
     pub(super) async fn claim_selected(
         &self,
-        kind: WorkKind,
+        kind: JobKind,
         query: Query<'_, sqlx::Any, AnyArguments>,
         worker: &str,
     ) -> Result<Option<Attempt>> {
@@ -209,52 +160,51 @@ impl Store {
         Ok(found.is_some())
     }
 
-    /// Stores the end of an attempt at a run, and returns the status of the run then: a cancelled run that is returned to the
-    /// queue has ended. `None` if another process has claimed the run since.
+    /// Stores the end of an attempt and returns the status of the job then: a cancelled job that is returned to the queue has
+    /// ended. `None` if another process has claimed the job since.
     pub async fn end_attempt(
         &self,
         taken: &Attempt,
-        status: RunStatus,
-        left: AttemptResults,
-    ) -> Result<Option<RunStatus>> {
-        let failed = |e: sqlx::Error| failure("store the end of the run", &e);
+        status: JobStatus,
+        results: AttemptResults,
+    ) -> Result<Option<JobStatus>> {
+        let failed = |e: sqlx::Error| failure("store the end of a job", &e);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
-        if let Some(event) = &left.last_event {
+        if let Some(event) = &results.last_event {
             let added = events::insert(&mut *transaction, &taken.id, taken.number, event);
             added.await.map_err(failed)?;
         }
-        let (patch, record) = (left.patch.as_deref(), left.record.as_deref());
-        let results = [("patch", patch), ("record", record)];
-        let has_ended = status.has_ended();
-        let ended = end(
-            &mut *transaction,
-            taken,
-            status.as_str(),
-            has_ended,
-            &results,
+        let patch = match taken.kind {
+            JobKind::Run => ", patch = $7",
+            _ => "",
+        };
+        let statement = format!(
+            "UPDATE {} SET status = CASE WHEN cancel = 1 AND $3 = 'queued' THEN 'cancelled' ELSE $3 END, \
+             ended_at = CASE WHEN cancel = 1 AND $3 = 'queued' THEN $4 ELSE $5 END, {} = $6{patch} \
+             WHERE id = $1 AND attempt = $2 AND status = 'running' RETURNING status",
+            taken.kind.table(),
+            taken.kind.explanation(),
         );
-        let Some(ended) = ended.await? else {
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(taken.id.as_str())
+            .bind(taken.number)
+            .bind(status.as_str())
+            .bind(now())
+            .bind(status.has_ended().then(now))
+            .bind(results.explanation);
+        if taken.kind == JobKind::Run {
+            query = query.bind(results.patch);
+        }
+        let row = returned_row(query, &mut *transaction).await;
+        let Some(row) = row.map_err(failed)? else {
             // The transaction rolls the event back.
             return Ok(None);
         };
+        let ended = JobStatus::of(&row).map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
         // A task of GitHub may have waited for the end of the run.
         self.announce_job();
-        Ok(RunStatus::parse(&ended))
-    }
-
-    /// Stores the end of an attempt at another job, unless another process has claimed the job since.
-    pub async fn end_work(
-        &self,
-        taken: &Attempt,
-        status: WorkStatus,
-        message: Option<&str>,
-    ) -> Result<()> {
-        let results = [(taken.kind.explanation(), message)];
-        let has_ended = status.has_ended();
-        end(&self.pool, taken, status.as_str(), has_ended, &results).await?;
-        self.announce_job();
-        Ok(())
+        Ok(Some(ended))
     }
 
     /// Queues an orphaned job again; ends it if it was cancelled, or was orphaned too often. `false` if it is no longer an
@@ -272,7 +222,7 @@ impl Store {
         let message = format!("its process died {} times", MAX_LOSSES + 1);
         let message = match orphan.kind {
             // In place of a record, in its shape.
-            WorkKind::Run => {
+            JobKind::Run => {
                 serde_json::json!({"outcome": "infrastructure", "message": message}).to_string()
             }
             _ => message,
@@ -292,7 +242,7 @@ impl Store {
 
     /// Queues a job again that came to no result, and starts its counts of losses and returns over; `false` if it is queued or
     /// running, or has a result.
-    pub async fn requeue(&self, kind: WorkKind, id: &RunId) -> Result<bool> {
+    pub async fn requeue(&self, kind: JobKind, id: &RunId) -> Result<bool> {
         let statement = format!(
             "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, losses = 0, \
              earlier_returns = earlier_returns + returns, returns = 0, return_reason = NULL \
@@ -310,7 +260,7 @@ impl Store {
     }
 
     /// Asks for the end of work; what waits ends at once. `false` where it had ended.
-    pub async fn cancel(&self, kind: WorkKind, id: &RunId) -> Result<bool> {
+    pub async fn cancel(&self, kind: JobKind, id: &RunId) -> Result<bool> {
         let asked = self.cancel_all(kind, "id", id.as_str()).await;
         let asked = asked.map_err(|e| failure(&format!("cancel the {}", kind.name()), &e))?;
         Ok(asked > 0)
@@ -319,7 +269,7 @@ impl Store {
     /// Asks for the end of all that has a value in a column; says how much had not ended.
     pub(super) async fn cancel_all(
         &self,
-        kind: WorkKind,
+        kind: JobKind,
         column: &'static str,
         value: &str,
     ) -> std::result::Result<u64, sqlx::Error> {
@@ -339,44 +289,9 @@ impl Store {
     }
 }
 
-/// Ends an attempt and returns the status of the job then; `None` if another process has claimed it since.
-async fn end(
-    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
-    taken: &Attempt,
-    status: &str,
-    has_ended: bool,
-    results: &[(&'static str, Option<&str>)],
-) -> Result<Option<String>> {
-    let failed = |e: &sqlx::Error| failure("store the end of the work", e);
-    let columns = results.iter().enumerate();
-    let columns: String = columns
-        .map(|(n, (column, _))| format!(", {column} = ${}", n + 6))
-        .collect();
-    let statement = format!(
-        "UPDATE {} SET status = CASE WHEN cancel = 1 AND $3 = 'queued' THEN 'cancelled' ELSE $3 END, \
-         ended_at = CASE WHEN cancel = 1 AND $3 = 'queued' THEN $4 ELSE $5 END{columns} \
-         WHERE id = $1 AND attempt = $2 AND status = 'running' RETURNING status",
-        taken.kind.table()
-    );
-    let mut query = sqlx::query(sqlx::AssertSqlSafe(statement))
-        .bind(taken.id.as_str())
-        .bind(taken.number)
-        .bind(status.to_owned())
-        .bind(now())
-        .bind(has_ended.then(now));
-    for (_, value) in results {
-        query = query.bind(value.map(str::to_owned));
-    }
-    let row = returned_row(query, executor).await;
-    let row = row.map_err(|e| failed(&e))?;
-    row.map(|row| row.try_get("status"))
-        .transpose()
-        .map_err(|e| failed(&e))
-}
-
 /// The kind that has the table.
-pub(super) fn kind_of(row: &AnyRow) -> std::result::Result<WorkKind, sqlx::Error> {
+pub(super) fn kind_of(row: &AnyRow) -> std::result::Result<JobKind, sqlx::Error> {
     let table: String = row.try_get("kind")?;
-    let known = WorkKind::ALL.into_iter().find(|k| k.table() == table);
+    let known = JobKind::ALL.into_iter().find(|k| k.table() == table);
     known.ok_or_else(|| sqlx::Error::Decode(format!("there is no kind {table}").into()))
 }

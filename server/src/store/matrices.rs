@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::job_status::JobStatus;
+use super::jobs::Attempt;
 use super::runs::{RunId, now};
-use super::work::{Attempt, WorkStatus};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -63,7 +64,7 @@ pub struct StoredMatrix {
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
-    pub status: WorkStatus,
+    pub status: JobStatus,
     pub request: String,
     pub repository: String,
     pub owner: String,
@@ -75,7 +76,7 @@ pub struct StoredMatrix {
 /// Which matrices are listed.
 #[derive(Debug, Clone, Default)]
 pub struct MatrixFilter {
-    pub status: Option<WorkStatus>,
+    pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub repository: Option<String>,
     /// Those that were made before this one.
@@ -133,7 +134,7 @@ impl Store {
     /// The newest first.
     pub async fn matrices(&self, filter: &MatrixFilter) -> Result<Vec<StoredMatrix>> {
         let conditions = [
-            ("status", '=', filter.status.map(WorkStatus::as_str)),
+            ("status", '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
             ("repository", '=', filter.repository.as_deref()),
             ("id", '<', filter.before.as_ref().map(MatrixId::as_str)),
@@ -238,7 +239,7 @@ fn read(row: &AnyRow) -> Result<StoredMatrix> {
             created_at: row.try_get("created_at")?,
             started_at: row.try_get("started_at")?,
             ended_at: row.try_get("ended_at")?,
-            status: WorkStatus::of(row)?,
+            status: JobStatus::of(row)?,
             request: row.try_get("request")?,
             repository: row.try_get("repository")?,
             owner: row.try_get("owner")?,

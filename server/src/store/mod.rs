@@ -8,6 +8,8 @@ mod events;
 mod failure;
 mod github;
 mod gradings;
+mod job_status;
+mod jobs;
 mod lists;
 mod matrices;
 mod migration_lock;
@@ -19,7 +21,6 @@ mod returns;
 mod runs;
 mod shares;
 mod tokens;
-mod work;
 mod workers;
 
 use std::borrow::Cow;
@@ -41,13 +42,14 @@ pub use comparisons::{
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
 pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
+pub use job_status::JobStatus;
+pub use jobs::{Attempt, AttemptResults, JobKind};
 pub use matrices::{MatrixFilter, MatrixId, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
 pub use retention::{KeptFiles, Removed};
-pub use runs::{Filter, NewRun, RunId, RunStatus, StoredRun, now, timestamp};
+pub use runs::{Filter, NewRun, RunId, StoredRun, now, timestamp};
 pub use tokens::{Scope, Token};
-pub use work::{Attempt, AttemptResults, WorkKind, WorkStatus};
 pub use workers::{StoredWorker, WorkerProcess};
 
 /// Bytes that show whether the database can be written.

@@ -2,19 +2,19 @@
 
 use sqlx::Row;
 
-use super::{RunStatus, Store, failure, migrations, now};
+use super::{JobStatus, Store, failure, migrations, now};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueState {
     /// Every status, those of no run as well.
-    pub by_status: Vec<(RunStatus, i64)>,
+    pub by_status: Vec<(JobStatus, i64)>,
     /// Milliseconds since 1970: when the oldest run that waits was made.
     pub oldest: Option<i64>,
 }
 
 impl QueueState {
-    pub fn count(&self, status: RunStatus) -> i64 {
+    pub fn count(&self, status: JobStatus) -> i64 {
         let found = self.by_status.iter().find(|(s, _)| *s == status);
         found.map_or(0, |(_, count)| *count)
     }
@@ -35,7 +35,7 @@ impl Store {
         .await
         .map_err(|e| failure(what, &e))?;
         let mut state = QueueState {
-            by_status: RunStatus::ALL.map(|status| (status, 0)).to_vec(),
+            by_status: JobStatus::of_runs().map(|status| (status, 0)).collect(),
             oldest: None,
         };
         for row in &rows {
@@ -51,7 +51,7 @@ impl Store {
             for (_, counted) in known.filter(|(known, _)| known.as_str() == status) {
                 *counted = count;
             }
-            if status == RunStatus::Queued.as_str() {
+            if status == JobStatus::Queued.as_str() {
                 state.oldest = Some(oldest);
             }
         }

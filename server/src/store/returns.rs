@@ -1,7 +1,7 @@
 //! Work that goes back to the queue because the machine lacks something: it waits for a while, longer each time.
 
+use super::jobs::Attempt;
 use super::runs::now;
-use super::work::Attempt;
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -44,7 +44,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::{NewRun, WorkKind};
+    use super::super::{JobKind, NewRun};
     use super::*;
 
     fn new_run() -> NewRun {
@@ -70,10 +70,10 @@ mod tests {
         let taken = store.take("w").await.unwrap().unwrap();
         let returned = store.return_to_queue(&taken, "the disk is full", false);
         assert!(returned.await.unwrap());
-        assert!(store.cancel(WorkKind::Run, &run.id).await.unwrap());
+        assert!(store.cancel(JobKind::Run, &run.id).await.unwrap());
         assert_eq!(read().await.returns, 1);
 
-        assert!(store.requeue(WorkKind::Run, &run.id).await.unwrap());
+        assert!(store.requeue(JobKind::Run, &run.id).await.unwrap());
         let retried = read().await;
         assert_eq!((retried.returns, retried.return_reason), (0, None));
         assert_eq!(store.take("w").await.unwrap().unwrap().number, 2);

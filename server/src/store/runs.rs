@@ -7,6 +7,7 @@ use serde_json::Value;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::job_status::JobStatus;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -50,60 +51,6 @@ impl fmt::Display for RunId {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    /// It waits for a worker.
-    Queued,
-    Running,
-    /// A test was accepted.
-    Accepted,
-    /// A test was handed in, and the gate found fault; or less speaks for it than was asked for.
-    Refused,
-    /// No test within the limits, or the approach had none.
-    Nothing,
-    /// The machine, the model service or the address failed: it says nothing of the approach.
-    Infrastructure,
-    Cancelled,
-}
-
-impl RunStatus {
-    pub const ALL: [RunStatus; 7] = [
-        RunStatus::Queued,
-        RunStatus::Running,
-        RunStatus::Accepted,
-        RunStatus::Refused,
-        RunStatus::Nothing,
-        RunStatus::Infrastructure,
-        RunStatus::Cancelled,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunStatus::Queued => "queued",
-            RunStatus::Running => "running",
-            RunStatus::Accepted => "accepted",
-            RunStatus::Refused => "refused",
-            RunStatus::Nothing => "nothing",
-            RunStatus::Infrastructure => "infrastructure",
-            RunStatus::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
-    /// It came to no result, and can go on.
-    pub fn may_be_retried(self) -> bool {
-        matches!(self, RunStatus::Infrastructure | RunStatus::Cancelled)
-    }
-
-    pub fn has_ended(self) -> bool {
-        !matches!(self, RunStatus::Queued | RunStatus::Running)
-    }
-}
-
 /// One to be stored.
 #[derive(Debug, Clone)]
 pub struct NewRun {
@@ -130,7 +77,7 @@ pub struct StoredRun {
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
-    pub status: RunStatus,
+    pub status: JobStatus,
     pub request: String,
     pub title: String,
     pub repository: String,
@@ -174,7 +121,7 @@ impl StoredRun {
 
     /// The time before which no worker takes it, if that is to come.
     pub fn waits_until(&self) -> Option<i64> {
-        let waits = self.status == RunStatus::Queued && self.not_before > now();
+        let waits = self.status == JobStatus::Queued && self.not_before > now();
         waits.then_some(self.not_before)
     }
 }
@@ -182,7 +129,7 @@ impl StoredRun {
 /// Which runs are listed.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    pub status: Option<RunStatus>,
+    pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub repository: Option<String>,
     pub approach: Option<String>,
@@ -209,7 +156,7 @@ impl Store {
         )
         .bind(id.as_str())
         .bind(now)
-        .bind(RunStatus::Queued.as_str())
+        .bind(JobStatus::Queued.as_str())
         .bind(&new.request)
         .bind(&new.title)
         .bind(&new.repository)
@@ -253,7 +200,7 @@ impl Store {
     /// The newest first.
     pub async fn runs(&self, filter: &Filter) -> Result<Vec<StoredRun>> {
         let conditions = [
-            ("status", '=', filter.status.map(RunStatus::as_str)),
+            ("status", '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
             ("repository", '=', filter.repository.as_deref()),
             ("approach", '=', filter.approach.as_deref()),
@@ -301,12 +248,6 @@ pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-fn status_of(row: &AnyRow) -> std::result::Result<RunStatus, sqlx::Error> {
-    let status: String = row.try_get("status")?;
-    let unknown = || sqlx::Error::Decode(format!("there is no status {status}").into());
-    RunStatus::parse(&status).ok_or_else(unknown)
-}
-
 fn read(row: &AnyRow) -> Result<StoredRun> {
     let read = || -> std::result::Result<StoredRun, sqlx::Error> {
         Ok(StoredRun {
@@ -314,7 +255,7 @@ fn read(row: &AnyRow) -> Result<StoredRun> {
             created_at: row.try_get("created_at")?,
             started_at: row.try_get("started_at")?,
             ended_at: row.try_get("ended_at")?,
-            status: status_of(row)?,
+            status: JobStatus::of(row)?,
             request: row.try_get("request")?,
             title: row.try_get("title")?,
             repository: row.try_get("repository")?,

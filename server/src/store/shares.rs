@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::jobs::{Attempt, JobKind, kind_of};
 use super::runs::{RunId, now};
-use super::work::{Attempt, WorkKind, kind_of};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -17,7 +17,7 @@ const TRIES: usize = 100;
 /// Work of one kind and one owner that belongs together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Share {
-    kind: WorkKind,
+    kind: JobKind,
     owner: String,
     batch: String,
     /// The oldest that waits.
@@ -47,13 +47,13 @@ impl Store {
     }
 
     async fn waiting_shares(&self) -> Result<Vec<Share>> {
-        let running = WorkKind::SHARED.map(|kind| {
+        let running = JobKind::SHARED.map(|kind| {
             format!(
                 "SELECT owner, batch FROM {} WHERE status = 'running'",
                 kind.table()
             )
         });
-        let waiting = WorkKind::SHARED.map(|kind| {
+        let waiting = JobKind::SHARED.map(|kind| {
             let table = kind.table();
             format!(
                 "SELECT '{table}' AS kind, owner, batch, MIN(id) AS first FROM {table} \
@@ -124,7 +124,7 @@ mod tests {
 
     fn share(owner: &str, batch: &str, running: i64, turn: i64) -> Share {
         Share {
-            kind: WorkKind::Run,
+            kind: JobKind::Run,
             owner: owner.to_owned(),
             batch: batch.to_owned(),
             first: RunId::new(0),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::work::{Attempt, WorkKind};
+use super::jobs::{Attempt, JobKind};
 use super::{RunId, Store, failure};
 use testwright_config::error::Result;
 
@@ -134,13 +134,13 @@ impl Store {
 
 /// Selects the running jobs of all kinds.
 fn running_jobs() -> String {
-    let of_kind = |kind: WorkKind| {
+    let of_kind = |kind: JobKind| {
         let table = kind.table();
         format!(
             "SELECT '{table}' AS kind, id, attempt, worker FROM {table} WHERE status = 'running'"
         )
     };
-    WorkKind::ALL.map(of_kind).join(" UNION ALL ")
+    JobKind::ALL.map(of_kind).join(" UNION ALL ")
 }
 
 fn read_worker(
@@ -159,7 +159,7 @@ fn read_worker(
         },
         last_seen: row.try_get("last_seen")?,
         is_alive: row.try_get::<i64, _>("alive")? != 0,
-        runs: of_kind(WorkKind::Run).map(|run| run.id.clone()).collect(),
-        tasks: of_kind(WorkKind::Matrix).count() + of_kind(WorkKind::Grading).count(),
+        runs: of_kind(JobKind::Run).map(|run| run.id.clone()).collect(),
+        tasks: of_kind(JobKind::Matrix).count() + of_kind(JobKind::Grading).count(),
     })
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::Telemetry;
 use super::traces::RunSpans;
-use crate::store::{RunId, RunStatus, StoredRun, now};
+use crate::store::{JobStatus, RunId, StoredRun, now};
 use testwright_agent::trajectory::Event;
 
 /// Of one attempt; one that is dropped without an end counts as given back.
@@ -17,7 +17,7 @@ pub struct RunObserver {
     model: String,
     begun: Instant,
     spans: Option<RunSpans>,
-    ending: Mutex<Option<RunStatus>>,
+    ending: Mutex<Option<JobStatus>>,
 }
 
 impl RunObserver {
@@ -53,7 +53,7 @@ impl RunObserver {
         }
     }
 
-    pub fn ended(&self, status: RunStatus) {
+    pub fn ended(&self, status: JobStatus) {
         if let Ok(mut ending) = self.ending.lock() {
             *ending = Some(status);
         }
@@ -63,7 +63,7 @@ impl RunObserver {
 impl Drop for RunObserver {
     fn drop(&mut self) {
         let ending = self.ending.lock().ok().and_then(|ending| *ending);
-        let status = ending.unwrap_or(RunStatus::Queued);
+        let status = ending.unwrap_or(JobStatus::Queued);
         let seconds = self.begun.elapsed().as_secs_f64();
         if let Some(spans) = &self.spans {
             spans.end(status);

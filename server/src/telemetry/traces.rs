@@ -19,7 +19,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 
 use super::collector::CollectorClient;
-use crate::store::{RunStatus, StoredRun};
+use crate::store::{JobStatus, StoredRun};
 use testwright_agent::approaches::{self, ModelKind};
 use testwright_agent::trajectory::{Answer, Event};
 use testwright_config::error::{Error, Result};
@@ -293,13 +293,13 @@ impl RunSpans {
         span.end();
     }
 
-    pub fn end(&self, status: RunStatus) {
+    pub fn end(&self, status: JobStatus) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.end_step(SystemTime::now());
         let status_text = status.as_str();
         open.run
             .set_attribute(KeyValue::new("testwright.run.status", status_text));
-        if status == RunStatus::Infrastructure {
+        if status == JobStatus::Infrastructure {
             open.run
                 .set_attribute(KeyValue::new("error.type", status_text));
             open.run.set_status(Status::error(""));

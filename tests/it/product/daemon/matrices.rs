@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testwright_server::store::{NewMatrix, Store, WorkKind};
+use testwright_server::store::{JobKind, NewMatrix, Store};
 
 use super::databases::{self, Database};
 use super::{Daemon, issue};
@@ -298,7 +298,7 @@ async fn a_matrix_that_was_left_behind_is_found_and_worked_on() {
         let (waits, _) = store.add_matrix(&new).await.unwrap();
         let (lost, _) = store.add_matrix(&new).await.unwrap();
         let taken = store.take("gone").await.unwrap().unwrap();
-        assert_eq!(taken.kind, WorkKind::Matrix);
+        assert_eq!(taken.kind, JobKind::Matrix);
         let daemon = start(&place, &database, "data");
         for id in [&waits.id, &lost.id] {
             let matrix = wait_for(&daemon, id.as_str(), has_ended);

@@ -8,7 +8,7 @@ use testwright_config::stop_signal::StopSignal;
 use testwright_server::heartbeat::Heartbeat;
 use testwright_server::jobs::{JobSource, run_jobs};
 use testwright_server::store::{
-    Attempt, AttemptResults, RunStatus, Store, StoredRun, WorkKind, WorkerProcess,
+    Attempt, AttemptResults, JobKind, JobStatus, Store, StoredRun, WorkerProcess,
 };
 use tokio::sync::watch;
 
@@ -47,7 +47,7 @@ impl JobSource for Runs {
             _ => {}
         }
         let results = AttemptResults::default();
-        let ended = self.store.end_attempt(taken, RunStatus::Nothing, results);
+        let ended = self.store.end_attempt(taken, JobStatus::Nothing, results);
         ended.await.map(drop)
     }
 }
@@ -90,7 +90,7 @@ async fn add(store: &Store) -> StoredRun {
     store.add_run(&stored_run("a", "")).await.unwrap().0
 }
 
-async fn wait_for(store: &Store, run: &StoredRun, status: RunStatus) -> StoredRun {
+async fn wait_for(store: &Store, run: &StoredRun, status: JobStatus) -> StoredRun {
     let begun = Instant::now();
     loop {
         let run = store.run(&run.id).await.unwrap().unwrap();
@@ -118,7 +118,7 @@ async fn idle_process_claims_a_new_job_at_once() {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 let run = add(adds).await;
                 let added = Instant::now();
-                wait_for(&store, &run, RunStatus::Nothing).await;
+                wait_for(&store, &run, JobStatus::Nothing).await;
                 waited += added.elapsed();
             }
             waited / JOBS
@@ -139,7 +139,7 @@ async fn job_that_its_process_lost_is_claimed_again() {
             let store = store.unwrap();
             let process = Process::start(&store, first);
             let run = add(&store).await;
-            let run = wait_for(&store, &run, RunStatus::Nothing).await;
+            let run = wait_for(&store, &run, JobStatus::Nothing).await;
             assert_eq!(run.attempt, 2);
             process.end().await;
         }
@@ -154,7 +154,7 @@ async fn job_of_a_dead_process_moves_and_of_a_living_one_stays() {
         let store = store.unwrap();
         let living = Process::start(&store, First::RunsUntilStopped);
         let stays = add(&store).await;
-        wait_for(&store, &stays, RunStatus::Running).await;
+        wait_for(&store, &stays, JobStatus::Running).await;
         // One heartbeat, and no more.
         let dead = WorkerProcess {
             name: "dead".to_owned(),
@@ -168,12 +168,12 @@ async fn job_of_a_dead_process_moves_and_of_a_living_one_stays() {
         let begun = Instant::now();
         assert_eq!(store.take("dead").await.unwrap().unwrap().id, moves.id);
         let other = Process::start(&store, First::Ends);
-        let moved = wait_for(&store, &moves, RunStatus::Nothing).await;
+        let moved = wait_for(&store, &moves, JobStatus::Nothing).await;
         assert_eq!(moved.attempt, 2);
         let seconds = begun.elapsed().as_secs();
         assert!((14..40).contains(&seconds), "{seconds}");
         let stayed = store.run(&stays.id).await.unwrap().unwrap();
-        assert_eq!((stayed.status, stayed.attempt), (RunStatus::Running, 1));
+        assert_eq!((stayed.status, stayed.attempt), (JobStatus::Running, 1));
         let workers = store.workers().await.unwrap();
         let alive = workers
             .iter()
@@ -206,11 +206,11 @@ async fn job_whose_processes_all_die_ends() {
         }
         assert_eq!(attempts, 26);
         let ended = store.run(&run.id).await.unwrap().unwrap();
-        assert_eq!(ended.status, RunStatus::Infrastructure);
+        assert_eq!(ended.status, JobStatus::Infrastructure);
         assert_eq!(ended.record_value()["message"], "its process died 26 times");
         assert!(ended.ended_at.is_some());
-        assert!(store.requeue(WorkKind::Run, &run.id).await.unwrap());
+        assert!(store.requeue(JobKind::Run, &run.id).await.unwrap());
         assert_eq!(lose().await, Some(27));
-        wait_for(&store, &run, RunStatus::Queued).await;
+        wait_for(&store, &run, JobStatus::Queued).await;
     }
 }

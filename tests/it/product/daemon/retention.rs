@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use testwright_server::store::{
-    AskedComparison, Attempt, AttemptResults, ComparisonReport, NewComparison, NewGrading,
-    NewMatrix, Removed, RunId, RunStatus, Store, StoredArtifact, WorkStatus, now,
+    AskedComparison, Attempt, AttemptResults, ComparisonReport, JobStatus, NewComparison,
+    NewGrading, NewMatrix, Removed, RunId, Store, StoredArtifact, now,
 };
 
 use super::artifacts::files;
@@ -73,7 +73,7 @@ impl Stored {
         }
         let ended = self
             .store
-            .end_attempt(&taken, RunStatus::Accepted, AttemptResults::default());
+            .end_attempt(&taken, JobStatus::Accepted, AttemptResults::default());
         ended.await.unwrap();
         id
     }
@@ -114,7 +114,7 @@ async fn what_ended_long_ago_goes_with_all_that_came_of_it() {
             let taken = stored.take().await;
             store.add_cell(&taken, ["t", "p"], "{}").await.unwrap();
             store
-                .end_work(&taken, WorkStatus::Done, None)
+                .end_attempt(&taken, JobStatus::Done, AttemptResults::default())
                 .await
                 .unwrap();
             stored.ended_before("matrices", taken.id.as_str(), 31);
@@ -127,7 +127,7 @@ async fn what_ended_long_ago_goes_with_all_that_came_of_it() {
         let taken = stored.take().await;
         store.add_graded(&taken, "p", "{}").await.unwrap();
         store
-            .end_work(&taken, WorkStatus::Done, None)
+            .end_attempt(&taken, JobStatus::Done, AttemptResults::default())
             .await
             .unwrap();
         stored.ended_before("gradings", taken.id.as_str(), 31);
@@ -202,7 +202,7 @@ async fn comparisons_go_after_their_end_and_their_runs_not_before() {
             bytes: 1,
         };
         store.put_artifact(&claim, &file).await.unwrap();
-        let ended = store.end_work(&claim, WorkStatus::Done, None);
+        let ended = store.end_attempt(&claim, JobStatus::Done, AttemptResults::default());
         ended.await.unwrap();
         stored.ended_before("comparisons", asked.as_str(), 31);
         let wanted = Removed {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use testwright_server::store::{
-    AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent, WorkKind,
+    AttemptResults, JobKind, JobStatus, NewRun, RunId, Store, StoredEvent,
 };
 
 use super::{Daemon, databases, issue, stored_run};
@@ -49,8 +49,8 @@ async fn owners_share_the_workers_however_many_runs_each_has() {
             let taken = store.take("w").await.unwrap().unwrap();
             let name = names.iter().find(|(id, _)| *id == taken.id).unwrap();
             order.push(name.1.as_str());
-            let ended = store.end_attempt(&taken, RunStatus::Nothing, AttemptResults::default());
-            assert_eq!(ended.await.unwrap(), Some(RunStatus::Nothing));
+            let ended = store.end_attempt(&taken, JobStatus::Nothing, AttemptResults::default());
+            assert_eq!(ended.await.unwrap(), Some(JobStatus::Nothing));
         }
         assert_eq!(order[..3], ["many/x0", "few", "many/y"]);
         assert_eq!(order[3..], ["many/x1", "many/x2", "many/x3"]);
@@ -96,18 +96,18 @@ async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
             last_event: Some(event(1)),
             ..AttemptResults::default()
         };
-        let ended = store.end_attempt(&first, RunStatus::Nothing, ends).await;
+        let ended = store.end_attempt(&first, JobStatus::Nothing, ends).await;
         assert_eq!(ended.unwrap(), None);
         assert_eq!(store.events(&run, 0, 9).await.unwrap(), []);
         let added = store.add_event(&run, second.number, event(1));
         assert!(added.await.is_ok());
         // A cancelled orphan has ended.
-        assert!(store.cancel(WorkKind::Run, &run).await.unwrap());
+        assert!(store.cancel(JobKind::Run, &run).await.unwrap());
         assert!(store.return_orphan(&second).await.unwrap());
         let third = store.take("w").await.unwrap().unwrap();
         assert_ne!(third.id, run);
         let ended = store.run(&run).await.unwrap().unwrap();
-        assert_eq!(ended.status, RunStatus::Cancelled);
+        assert_eq!(ended.status, JobStatus::Cancelled);
     }
 }
 

@@ -1,0 +1,85 @@
+//! The status of a job.
+
+use serde::{Deserialize, Serialize};
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+/// The status of a run, a matrix, a grading, a comparison or a task of GitHub.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStatus {
+    /// It waits for a worker.
+    Queued,
+    Running,
+    /// A run ended with an accepted test.
+    Accepted,
+    /// A run ended with a test that the gate refused, or that has less evidence than the request demands.
+    Refused,
+    /// A run ended without a test: its limits were reached, or the approach had none.
+    Nothing,
+    /// A job of another kind ended with its result.
+    Done,
+    /// The machine, the model service or the address of an issue failed. This says nothing about the approach.
+    Infrastructure,
+    Cancelled,
+}
+
+impl JobStatus {
+    const ALL: [JobStatus; 8] = [
+        JobStatus::Queued,
+        JobStatus::Running,
+        JobStatus::Accepted,
+        JobStatus::Refused,
+        JobStatus::Nothing,
+        JobStatus::Done,
+        JobStatus::Infrastructure,
+        JobStatus::Cancelled,
+    ];
+
+    /// What a run can be.
+    pub fn of_runs() -> impl Iterator<Item = JobStatus> {
+        Self::ALL.into_iter().filter(|s| *s != JobStatus::Done)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JobStatus::Queued => "queued",
+            JobStatus::Running => "running",
+            JobStatus::Accepted => "accepted",
+            JobStatus::Refused => "refused",
+            JobStatus::Nothing => "nothing",
+            JobStatus::Done => "done",
+            JobStatus::Infrastructure => "infrastructure",
+            JobStatus::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Whether the job ended without a result and can be queued again.
+    pub fn may_be_retried(self) -> bool {
+        matches!(self, JobStatus::Infrastructure | JobStatus::Cancelled)
+    }
+
+    pub fn has_ended(self) -> bool {
+        !matches!(self, JobStatus::Queued | JobStatus::Running)
+    }
+
+    pub(super) fn of(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        let status: &str = row.try_get("status")?;
+        let unknown = || sqlx::Error::Decode(format!("there is no status {status}").into());
+        Self::parse(status).ok_or_else(unknown)
+    }
+}
