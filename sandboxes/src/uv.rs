@@ -1,6 +1,6 @@
 //! Finds `uv`, which installs packages; it is copied into sandboxes, so it must be the program itself.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -42,7 +42,7 @@ pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<Pat
     if may_install {
         match install(&installed) {
             Ok(path) => return Ok(path),
-            Err(reason) => reasons.push(reason),
+            Err(reason) => reasons.push(reason.to_string()),
         }
     }
     let reasons = if reasons.is_empty() {
@@ -57,18 +57,33 @@ pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<Pat
     .hint("`pip install uv`, or name the program in TESTWRIGHT_UV"))
 }
 
+/// Why a program is not used as `uv`, or none could be installed.
+#[derive(Debug, thiserror::Error)]
+enum UvError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("a script, not the program itself")]
+    Script,
+    #[error("it does not run")]
+    DoesNotRun,
+    #[error("{0} is older than {major}.{minor}", major = OLDEST[0], minor = OLDEST[1])]
+    TooOld(String),
+    #[error("python3: {0}")]
+    Python(#[source] io::Error),
+    #[error("pip: {0}")]
+    Pip(String),
+}
+
 /// The resolved path of a program that is new enough.
-fn check(path: &Path) -> std::result::Result<PathBuf, String> {
-    let path = path.canonicalize().map_err(|e| e.to_string())?;
+fn check(path: &Path) -> std::result::Result<PathBuf, UvError> {
+    let path = path.canonicalize()?;
     let mut magic = [0; 4];
-    std::fs::File::open(&path)
-        .and_then(|mut f| f.read_exact(&mut magic))
-        .map_err(|e| e.to_string())?;
+    std::fs::File::open(&path).and_then(|mut f| f.read_exact(&mut magic))?;
     // A script (such as pyenv's) would look for the program where there is none.
     if magic != *b"\x7fELF" {
-        return Err("a script, not the program itself".to_owned());
+        return Err(UvError::Script);
     }
-    let version = output_of(outside(&path).arg("--version")).ok_or("it does not run")?;
+    let version = output_of(outside(&path).arg("--version")).ok_or(UvError::DoesNotRun)?;
     let numbers: Vec<u32> = version
         .split_whitespace()
         .nth(1)
@@ -77,10 +92,7 @@ fn check(path: &Path) -> std::result::Result<PathBuf, String> {
         .map_while(|n| n.parse().ok())
         .collect();
     if numbers.as_slice() < OLDEST.as_slice() {
-        return Err(format!(
-            "{version} is older than {}.{}",
-            OLDEST[0], OLDEST[1]
-        ));
+        return Err(UvError::TooOld(version));
     }
     Ok(path)
 }
@@ -97,11 +109,11 @@ fn output_of(command: &mut Command) -> Option<String> {
 }
 
 /// pip, with whatever index and proxies the host's pip is set up for.
-fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
+fn install(folder: &Path) -> std::result::Result<PathBuf, UvError> {
     let parent = folder.parent().unwrap_or(folder);
-    std::fs::create_dir_all(parent).map_err(|e| e.to_string())?;
+    std::fs::create_dir_all(parent)?;
     // Written aside, so that an interrupted installation does not pass for a program.
-    let aside = tempfile::tempdir_in(parent).map_err(|e| e.to_string())?;
+    let aside = tempfile::tempdir_in(parent)?;
     let output = outside("python3")
         .args([
             "-m",
@@ -118,13 +130,11 @@ fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
         .arg("uv")
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| format!("python3: {e}"))?;
+        .map_err(UvError::Python)?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
-        return Err(format!(
-            "pip: {}",
-            text.trim().lines().last().unwrap_or_default()
-        ));
+        let last = text.trim().lines().last().unwrap_or_default();
+        return Err(UvError::Pip(last.to_owned()));
     }
     let program = folder.join("bin/uv");
     // Another process may have been quicker, and be using its own.

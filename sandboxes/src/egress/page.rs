@@ -26,10 +26,23 @@ pub type Files = BTreeMap<String, File>;
 const MOST_FILES: usize = if cfg!(test) { 2_000 } else { 200_000 };
 const MOST_VALUES: usize = 3_000_000;
 
-fn count(files: usize) -> Result<(), String> {
+/// Why a page of a package index cannot be passed on.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    #[error("it names more than {} files", MOST_FILES)]
+    TooManyFiles,
+    #[error("it holds more than {} values", MOST_VALUES)]
+    TooManyValues,
+    #[error("it has no list of files")]
+    NoFiles,
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+fn count(files: usize) -> Result<(), PageError> {
     match files {
         0..=MOST_FILES => Ok(()),
-        _ => Err(format!("it names more than {MOST_FILES} files")),
+        _ => Err(PageError::TooManyFiles),
     }
 }
 
@@ -40,7 +53,7 @@ pub fn rewrite(
     json: bool,
     url: &Url,
     place: &str,
-) -> Result<(Vec<u8>, Files), String> {
+) -> Result<(Vec<u8>, Files), PageError> {
     if json {
         rewrite_json(body, url, place)
     } else {
@@ -48,16 +61,16 @@ pub fn rewrite(
     }
 }
 
-fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files), String> {
+fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files), PageError> {
     // Each value takes many times the room of its text.
     let values = body.iter().filter(|byte| b",[{".contains(byte)).count();
     if values > MOST_VALUES {
-        return Err(format!("it holds more than {MOST_VALUES} values"));
+        return Err(PageError::TooManyValues);
     }
-    let mut page: Value = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let mut page: Value = serde_json::from_slice(body)?;
     let mut files = Files::new();
     let Some(list) = page.get_mut("files").and_then(Value::as_array_mut) else {
-        return Err("it has no list of files".to_owned());
+        return Err(PageError::NoFiles);
     };
     count(list.len())?;
     list.retain_mut(|entry| {
@@ -105,11 +118,11 @@ fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files),
         files.insert(name, file);
         true
     });
-    let body = serde_json::to_vec(&page).map_err(|e| e.to_string())?;
+    let body = serde_json::to_vec(&page)?;
     Ok((body, files))
 }
 
-fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), String> {
+fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), PageError> {
     let mut page = "<!DOCTYPE html>\n<html><body>\n".to_owned();
     let mut files = Files::new();
     let (Ok(tags), Ok(attributes)) = (
@@ -272,7 +285,11 @@ mod tests {
     #[test]
     fn pages_are_bounded() {
         let url = Url::parse("https://index.example.org/simple/thing/").unwrap();
-        let refused = |body: &str, json| rewrite(body.as_bytes(), json, &url, "x").unwrap_err();
+        let refused = |body: &str, json| {
+            rewrite(body.as_bytes(), json, &url, "x")
+                .unwrap_err()
+                .to_string()
+        };
         let links = "<a href='a.whl'>".repeat(MOST_FILES + 1);
         assert!(refused(&links, false).contains("2000 files"));
         let files = format!("{{\"files\":[{}0]}}", "0,".repeat(MOST_FILES));

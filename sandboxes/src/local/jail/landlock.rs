@@ -10,6 +10,7 @@ use landlock::{
 };
 
 use super::super::protocol::Setup;
+use super::error::{Doing, JailError, Result};
 use super::namespaces::{ETC_READ_ONLY, SYSTEM};
 
 const READABLE: &[&str] = &[
@@ -40,8 +41,7 @@ pub struct Enforcement {
 }
 
 /// Confines this process and all that it starts.
-pub fn apply(setup: &Setup) -> Result<Enforcement, String> {
-    let failed = |e: landlock::RulesetError| format!("apply Landlock: {e}");
+pub fn apply(setup: &Setup) -> Result<Enforcement> {
     let abi = ABI::V9;
     let (writable, readable): (Vec<_>, Vec<_>) = setup.binds.iter().partition(|bind| bind.writable);
     let read = AccessFs::from_read(abi);
@@ -68,9 +68,11 @@ pub fn apply(setup: &Setup) -> Result<Enforcement, String> {
         })
         .and_then(|set| set.add_rules(path_beneath_rules(WRITABLE, all)))
         .and_then(|set| set.restrict_self())
-        .map_err(failed)?;
+        .doing("apply Landlock")?;
     if status.ruleset == RulesetStatus::NotEnforced {
-        return Err("apply Landlock: the kernel does not have it or it is switched off".to_owned());
+        return Err(JailError::new(
+            "apply Landlock: the kernel does not have it or it is switched off",
+        ));
     }
     let mut lacking = Vec::new();
     let (mut signals_stay_inside, mut truncates) = (false, false);

@@ -14,6 +14,7 @@ use seccompiler::{BpfProgram, sock_filter};
 
 use super::super::protocol::{Isolation, Setup};
 use super::caller::{Caller, control};
+use super::error::{Doing, JailError};
 use super::file_changes::{self, OwnFolders};
 use super::filter_options::FilterOptions;
 
@@ -44,7 +45,8 @@ pub fn mediated(options: FilterOptions) -> Vec<i64> {
 
 /// Applies a filter that [`super::seccomp`] compiled with `Trace` for the calls to be handed over. The descriptor is
 /// for the keeper: a process of the sandbox that had it could answer itself.
-pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, String> {
+pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, JailError> {
+    const HAND_OVER: &str = "hand system calls to the keeper";
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     for step in &mut program {
         // seccompiler has no notification.
@@ -58,7 +60,7 @@ pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, String> {
         steps: *const sock_filter,
     }
     let program_of_kernel = Program {
-        length: u16::try_from(program.len()).map_err(|e| e.to_string())?,
+        length: u16::try_from(program.len()).doing(HAND_OVER)?,
         steps: program.as_ptr(),
     };
     // SAFETY: the structure is the kernel's `sock_fprog`; it and the steps outlive the call. The descriptor that comes
@@ -71,8 +73,7 @@ pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, String> {
             &raw const program_of_kernel,
         );
         if listener < 0 {
-            let error = std::io::Error::last_os_error();
-            return Err(format!("hand system calls to the keeper: {error}"));
+            return Err(JailError::last(HAND_OVER));
         }
         Ok(OwnedFd::from_raw_fd(listener as i32))
     }

@@ -8,6 +8,7 @@
 mod caller;
 mod cgroup;
 mod disk;
+mod error;
 mod file_changes;
 mod files;
 mod filter_options;
@@ -35,6 +36,7 @@ use nix::unistd::Pid;
 
 use super::program_writer;
 use super::protocol::{self, Isolation, Reply, Setup};
+use error::{Doing, JailError, Result};
 
 /// The entry point of a launcher: takes the socket to the host from standard input, never returns.
 /// To be called before the process has a second thread.
@@ -42,18 +44,17 @@ pub fn jail_main() -> ! {
     program_writer::run_if_requested();
     let code = match keep() {
         Ok(code) => code,
-        Err(message) => {
-            eprintln!("{message}");
+        Err(error) => {
+            eprintln!("{error}");
             125
         }
     };
     std::process::exit(code)
 }
 
-fn keep() -> Result<i32, String> {
+fn keep() -> Result<i32> {
     let mut socket = take_socket()?;
-    let setup: Setup =
-        protocol::read(&mut socket).map_err(|e| format!("no setup from the host: {e}"))?;
+    let setup: Setup = protocol::read(&mut socket).doing("no setup from the host")?;
     // SAFETY: no arguments, no memory involved.
     unsafe { libc::setsid() };
     let cgroup = match setup.isolation {
@@ -63,14 +64,11 @@ fn keep() -> Result<i32, String> {
     let started = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket, cgroup.as_ref()));
     let (supervisor, has_joined) = match started {
         Ok(started) => started,
-        Err(message) => {
-            let _ = protocol::write(
-                &mut socket,
-                &Reply::Failed {
-                    message: message.clone(),
-                },
-            );
-            return Err(message);
+        Err(error) => {
+            let message = error.to_string();
+            // The host may be gone.
+            let _ = protocol::write(&mut socket, &Reply::Failed { message });
+            return Err(error);
         }
     };
     let ended = watch::until_the_end(&setup, supervisor, cgroup.as_ref(), has_joined)?;
@@ -82,25 +80,24 @@ fn keep() -> Result<i32, String> {
     Ok(ended.code)
 }
 
-fn prepare(setup: &Setup) -> Result<(), String> {
+fn prepare(setup: &Setup) -> Result<()> {
     if setup.isolation != Isolation::Namespaces {
-        prctl::set_child_subreaper(true).map_err(|e| format!("become the reaper: {e}"))?;
+        prctl::set_child_subreaper(true).doing("become the reaper")?;
     }
     Ok(())
 }
 
 /// Moves the socket from standard input to a place that no child inherits, and closes everything else.
-fn take_socket() -> Result<UnixStream, String> {
-    let problem = |what: &str| format!("{what}: {}", std::io::Error::last_os_error());
+fn take_socket() -> Result<UnixStream> {
     // SAFETY: descriptors are plain numbers here; nothing else in this young process owns them.
     unsafe {
         if libc::dup2(0, 3) != 3 || libc::fcntl(3, libc::F_SETFD, libc::FD_CLOEXEC) != 0 {
-            return Err(problem("take the socket"));
+            return Err(JailError::last("take the socket"));
         }
         libc::syscall(libc::SYS_close_range, 4, libc::c_uint::MAX, 0);
-        let null = File::open("/dev/null").map_err(|e| format!("open /dev/null: {e}"))?;
+        let null = File::open("/dev/null").doing("open /dev/null")?;
         if libc::dup2(null.as_raw_fd(), 0) != 0 {
-            return Err(problem("replace standard input"));
+            return Err(JailError::last("replace standard input"));
         }
         Ok(UnixStream::from(OwnedFd::from_raw_fd(3)))
     }
@@ -111,12 +108,12 @@ fn start_supervisor(
     setup: &Setup,
     socket: &UnixStream,
     cgroup: Option<&cgroup::Cgroup>,
-) -> Result<(Pid, bool), String> {
+) -> Result<(Pid, bool)> {
     let flags = match setup.isolation {
         Isolation::Namespaces => namespaces::flags(setup.network),
         Isolation::Landlock | Isolation::None => 0,
     };
-    let (mut ours, theirs) = UnixStream::pair().map_err(|e| format!("make a socket: {e}"))?;
+    let (mut ours, theirs) = UnixStream::pair().doing("make a socket")?;
     let known = limits::Accounting {
         present: limits::present_processes(setup),
         memory_is_counted: cgroup.is_some(),
@@ -124,10 +121,7 @@ fn start_supervisor(
     // SAFETY: this process has one thread, so the child may do anything a fresh process may.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
     match pid {
-        -1 => Err(format!(
-            "make namespaces: {}",
-            std::io::Error::last_os_error()
-        )),
+        -1 => Err(JailError::last("make namespaces")),
         0 => {
             drop(ours);
             supervisor::main(setup, socket, theirs, known)
@@ -142,15 +136,13 @@ fn start_supervisor(
             }
             let mut tell = |step: &[u8]| {
                 let sent = ours.write_all(step);
-                sent.map_err(|e| format!("tell the supervisor: {e}"))
+                sent.doing("tell the supervisor")
             };
             tell(if has_joined { b"m" } else { supervisor::UNSEEN })?;
             // It takes many milliseconds, in which the supervisor sets the jail up. Nothing foreign runs before it is
             // done, as the supervisor waits for the second step before it serves.
             if let Some(cgroup) = cgroup {
-                cgroup
-                    .add(pid)
-                    .map_err(|e| format!("limit the memory of the sandbox: {e}"))?;
+                cgroup.add(pid).doing("limit the memory of the sandbox")?;
             }
             tell(b"c")?;
             mediate(setup, &ours)?;
@@ -160,7 +152,7 @@ fn start_supervisor(
 }
 
 /// Answers the calls that the supervisor hands over, if it hands any; in a thread, since limits are checked meanwhile.
-fn mediate(setup: &Setup, supervisor: &UnixStream) -> Result<(), String> {
+fn mediate(setup: &Setup, supervisor: &UnixStream) -> Result<()> {
     // Nothing comes from a supervisor that failed, or has nothing to hand over.
     let Ok((_, descriptors)) = supervisor::receive_descriptors(supervisor, &mut [0]) else {
         return Ok(());
@@ -169,7 +161,7 @@ fn mediate(setup: &Setup, supervisor: &UnixStream) -> Result<(), String> {
         let setup = setup.clone();
         std::thread::Builder::new()
             .spawn(move || mediation::serve(listener, &setup))
-            .map_err(|e| format!("start answering calls: {e}"))?;
+            .doing("start answering calls")?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
 use super::super::protocol::{Bind, Overlay, Setup};
+use super::error::{Doing, JailError, Result};
 use super::user_mapping::INSIDE;
 
 /// Where programs and libraries are.
@@ -59,7 +60,7 @@ pub fn flags(network: bool) -> i32 {
 }
 
 /// Builds the root and enters it. Returns what is not in force.
-pub fn enter(setup: &Setup) -> Result<Vec<String>, String> {
+pub fn enter(setup: &Setup) -> Result<Vec<String>> {
     let root = setup.root.as_path();
     let mut lacking = Vec::new();
     mount_plain("/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
@@ -85,25 +86,25 @@ pub fn enter(setup: &Setup) -> Result<Vec<String>, String> {
     if let Some(overlay) = &setup.overlay {
         overlay_workspace(&below(root, &setup.paths.workspace), overlay)?;
     }
-    chdir(root).map_err(|e| format!("enter the new root: {e}"))?;
-    pivot_root(".", ".").map_err(|e| format!("change the root: {e}"))?;
-    umount2(".", MntFlags::MNT_DETACH).map_err(|e| format!("detach the old root: {e}"))?;
-    chdir("/").map_err(|e| format!("enter the new root: {e}"))?;
+    chdir(root).doing("enter the new root")?;
+    pivot_root(".", ".").doing("change the root")?;
+    umount2(".", MntFlags::MNT_DETACH).doing("detach the old root")?;
+    chdir("/").doing("enter the new root")?;
     set_attributes(Path::new("/"), Attributes::READ_ONLY, false)?;
-    sethostname("testwright").map_err(|e| format!("set the host name: {e}"))?;
+    sethostname("testwright").doing("set the host name")?;
     if !setup.network && loopback().is_err() {
         lacking.push("no loopback".to_owned());
     }
     Ok(lacking)
 }
 
-fn system(root: &Path) -> Result<(), String> {
+fn system(root: &Path) -> Result<()> {
     for folder in SYSTEM {
         let host = Path::new(folder);
         match fs::symlink_metadata(host) {
             Ok(found) if found.is_symlink() => {
-                let target = fs::read_link(host).map_err(|e| format!("read {folder}: {e}"))?;
-                symlink(target, below(root, host)).map_err(|e| format!("link {folder}: {e}"))?;
+                let target = fs::read_link(host).doing(format_args!("read {folder}"))?;
+                symlink(target, below(root, host)).doing(format_args!("link {folder}"))?;
             }
             Ok(found) if found.is_dir() => bind_read_only(root, host)?,
             _ => {}
@@ -112,7 +113,7 @@ fn system(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn bind_read_only(root: &Path, host: &Path) -> Result<(), String> {
+fn bind_read_only(root: &Path, host: &Path) -> Result<()> {
     let entry = Bind {
         host: host.to_owned(),
         inside: host.to_owned(),
@@ -121,7 +122,7 @@ fn bind_read_only(root: &Path, host: &Path) -> Result<(), String> {
     bind(root, &entry)
 }
 
-fn configuration(root: &Path, network: bool) -> Result<(), String> {
+fn configuration(root: &Path, network: bool) -> Result<()> {
     let etc = root.join("etc");
     make_folder(&etc)?;
     for path in ETC_READ_ONLY.iter().map(Path::new) {
@@ -130,16 +131,15 @@ fn configuration(root: &Path, network: bool) -> Result<(), String> {
             Ok(found) if found.is_symlink() => {
                 let inside = below(root, path);
                 inside.parent().map_or(Ok(()), make_folder)?;
-                let target =
-                    fs::read_link(path).map_err(|e| format!("read {}: {e}", path.display()))?;
-                symlink(target, &inside).map_err(|e| format!("link {}: {e}", path.display()))?;
+                let target = fs::read_link(path).doing(format_args!("read {}", path.display()))?;
+                symlink(target, &inside).doing(format_args!("link {}", path.display()))?;
             }
             Ok(_) => bind_read_only(root, path)?,
             Err(_) => {}
         }
     }
     let write = |name: &str, content: &[u8]| {
-        fs::write(etc.join(name), content).map_err(|e| format!("write /etc/{name}: {e}"))
+        fs::write(etc.join(name), content).doing(format_args!("write /etc/{name}"))
     };
     write(
         "passwd",
@@ -166,7 +166,7 @@ fn configuration(root: &Path, network: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn devices(root: &Path) -> Result<(), String> {
+fn devices(root: &Path) -> Result<()> {
     let dev = root.join("dev");
     make_folder(&dev)?;
     for name in DEVICES {
@@ -201,14 +201,14 @@ fn devices(root: &Path) -> Result<(), String> {
         ("stdout", "/proc/self/fd/1"),
         ("stderr", "/proc/self/fd/2"),
     ] {
-        symlink(target, dev.join(name)).map_err(|e| format!("link /dev/{name}: {e}"))?;
+        symlink(target, dev.join(name)).doing(format_args!("link /dev/{name}"))?;
     }
     Ok(())
 }
 
 /// A fresh /proc; inside a container that masks parts of its own the kernel refuses one, and some harmless
 /// files have to do.
-fn processes(root: &Path) -> Result<bool, String> {
+fn processes(root: &Path) -> Result<bool> {
     let proc = root.join("proc");
     make_folder(&proc)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -228,12 +228,15 @@ fn processes(root: &Path) -> Result<bool, String> {
     Ok(false)
 }
 
-fn bind(root: &Path, entry: &Bind) -> Result<(), String> {
+fn bind(root: &Path, entry: &Bind) -> Result<()> {
     let inside = below(root, &entry.inside);
     // Paths are handed over without links, so one that is there now was put there by somebody else.
     let is_link = fs::symlink_metadata(&entry.host).is_ok_and(|found| found.is_symlink());
     if is_link {
-        return Err(format!("mount {}: it is a link", entry.host.display()));
+        return Err(JailError::new(format_args!(
+            "mount {}: it is a link",
+            entry.host.display()
+        )));
     }
     if entry.host.is_dir() {
         make_folder(&inside)?;
@@ -253,7 +256,7 @@ fn bind(root: &Path, entry: &Bind) -> Result<(), String> {
     set_attributes(&inside, access, true)
 }
 
-fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<(), String> {
+fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<()> {
     let folder = |path: &Path| {
         let text = path.to_string_lossy();
         // They would end the path in the list of options.
@@ -261,7 +264,7 @@ fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<(), String> {
         if fits {
             Ok(text.into_owned())
         } else {
-            Err(format!("overlay {text}: its name"))
+            Err(JailError::new(format_args!("overlay {text}: its name")))
         }
     };
     let (lower, upper, work) = (
@@ -296,14 +299,14 @@ impl Attributes {
     const LENDS_NO_RIGHTS: u64 = 2 | 4;
 }
 
-fn set_attributes(path: &Path, set: u64, recursive: bool) -> Result<(), String> {
+fn set_attributes(path: &Path, set: u64, recursive: bool) -> Result<()> {
     let attributes = MountAttr {
         set,
         clear: 0,
         propagation: 0,
         userns: 0,
     };
-    let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+    let name = CString::new(path.as_os_str().as_bytes()).doing("change a mount")?;
     let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the path is a C string and the structure has the size that is given; both outlive the call.
     let result = unsafe {
@@ -319,11 +322,10 @@ fn set_attributes(path: &Path, set: u64, recursive: bool) -> Result<(), String> 
     if result == 0 {
         Ok(())
     } else {
-        Err(format!(
-            "change the mount {}: {}",
-            path.display(),
-            std::io::Error::last_os_error()
-        ))
+        Err(JailError::last(format_args!(
+            "change the mount {}",
+            path.display()
+        )))
     }
 }
 
@@ -346,35 +348,25 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-fn make_folder(path: &Path) -> Result<(), String> {
-    fs::create_dir_all(path).map_err(|e| format!("make {}: {e}", path.display()))
+fn make_folder(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).doing(format_args!("make {}", path.display()))
 }
 
-fn make_file(path: &Path) -> Result<(), String> {
+fn make_file(path: &Path) -> Result<()> {
     path.parent().map_or(Ok(()), make_folder)?;
     match fs::OpenOptions::new().create(true).append(true).open(path) {
         Ok(_) => Ok(()),
-        Err(e) => Err(format!("make {}: {e}", path.display())),
+        Err(error) => Err(error).doing(format_args!("make {}", path.display())),
     }
 }
 
-fn mount_plain(
-    target: impl AsRef<Path>,
-    source: Option<&Path>,
-    flags: MsFlags,
-) -> Result<(), String> {
+fn mount_plain(target: impl AsRef<Path>, source: Option<&Path>, flags: MsFlags) -> Result<()> {
     let target = target.as_ref();
     mount(source, target, None::<&str>, flags, None::<&str>)
-        .map_err(|e| format!("mount {}: {e}", target.display()))
+        .doing(format_args!("mount {}", target.display()))
 }
 
-fn mount_new(
-    source: &str,
-    target: &Path,
-    kind: &str,
-    flags: MsFlags,
-    options: &str,
-) -> Result<(), String> {
+fn mount_new(source: &str, target: &Path, kind: &str, flags: MsFlags, options: &str) -> Result<()> {
     mount(Some(source), target, Some(kind), flags, Some(options))
-        .map_err(|e| format!("mount {}: {e}", target.display()))
+        .doing(format_args!("mount {}", target.display()))
 }

@@ -8,6 +8,7 @@ use seccompiler::{
 };
 
 use super::super::protocol::Isolation;
+use super::error::{Doing, Result};
 use super::filter_options::{FilterOptions, Rules};
 use super::{mediation, unbounded_calls};
 use crate::system_calls::{self, BY_ARGUMENT, Refused, SystemCall};
@@ -23,41 +24,37 @@ const FILE_ATTRIBUTES: [u64; 6] = [
     0x800c_6613,
 ];
 
+const BUILD: &str = "build the system call filter";
+
 /// Returns the descriptor through which the keeper answers calls, if any are handed to it.
-pub fn apply(options: FilterOptions) -> Result<Option<OwnedFd>, String> {
+pub fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
     let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
-    let install = |filter: &BpfProgram| {
-        apply_filter(filter).map_err(|e| format!("apply the system call filter: {e}"))
-    };
+    let install = |filter: &BpfProgram| apply_filter(filter).doing("apply the system call filter");
     #[cfg(target_arch = "x86_64")]
     install(&without_x32())?;
     let mut filters = vec![(known_calls(), error(libc::ENOSYS), allow.clone())];
     for number in [0, libc::EOPNOTSUPP] {
-        let rules = rules_by_argument(number).map_err(unbuilt)?;
+        let rules = rules_by_argument(number).doing(BUILD)?;
         filters.push((rules, allow.clone(), error(number)));
     }
-    for (rules, action) in unbounded_calls::filters(options).map_err(unbuilt)? {
+    for (rules, action) in unbounded_calls::filters(options).doing(BUILD)? {
         filters.push((rules, allow.clone(), action));
     }
     // The filter that is added last says which error it is.
-    filters.push((rules(options).map_err(unbuilt)?, allow.clone(), refuse));
+    filters.push((rules(options).doing(BUILD)?, allow.clone(), refuse));
     if options.isolation == Isolation::Landlock {
         filters.push((attributes(), allow.clone(), error(libc::ENOTSUP)));
     }
     for (rules, otherwise, matched) in filters {
-        install(&program(rules, otherwise, matched).map_err(unbuilt)?)?;
+        install(&program(rules, otherwise, matched).doing(BUILD)?)?;
     }
     let handed_over = mediation::mediated(options);
     if handed_over.is_empty() {
         return Ok(None);
     }
     let rules = handed_over.into_iter().map(|number| (number, vec![]));
-    let filter = program(rules.collect(), allow, SeccompAction::Trace(0)).map_err(unbuilt)?;
+    let filter = program(rules.collect(), allow, SeccompAction::Trace(0)).doing(BUILD)?;
     mediation::apply(filter).map(Some)
-}
-
-fn unbuilt(error: seccompiler::BackendError) -> String {
-    format!("build the system call filter: {error}")
 }
 
 /// Calls that set attributes of files, in place: programs that copy files do without if a file system has none.

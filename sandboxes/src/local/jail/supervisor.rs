@@ -17,6 +17,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
+use super::error::{Doing, JailError, Result};
 use super::files::TaskFailure;
 use super::filter_options::FilterOptions;
 use super::limits::Accounting;
@@ -36,7 +37,7 @@ pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accou
     let step = || {
         let mut byte = [0];
         let read = (&keeper).read_exact(&mut byte).map(|()| byte);
-        read.map_err(|e| format!("hear from the keeper: {e}"))
+        read.doing("hear from the keeper")
     };
     let confined = step().and_then(|first| {
         let (mut confined, mediated) = confine(setup, known)?;
@@ -45,7 +46,7 @@ pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accou
             confined.lacking.push(lack.to_owned());
         }
         let sent = mediated.map_or(Ok(()), |descriptor| send(&keeper, &descriptor));
-        sent.map_err(|e| format!("hand calls to the keeper: {e}"))?;
+        sent.doing("hand calls to the keeper")?;
         step().map(|_| confined)
     });
     drop(keeper);
@@ -54,8 +55,8 @@ pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accou
             lacking: confined.lacking.clone(),
             memory_is_counted: known.memory_is_counted,
         },
-        Err(message) => Reply::Failed {
-            message: message.clone(),
+        Err(error) => Reply::Failed {
+            message: error.to_string(),
         },
     };
     let sent = protocol::write(&mut &*socket, &reply);
@@ -90,7 +91,7 @@ fn send(keeper: &UnixStream, descriptor: &OwnedFd) -> nix::Result<()> {
 }
 
 /// Also returns the descriptor through which the keeper answers calls.
-fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<OwnedFd>), String> {
+fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<OwnedFd>)> {
     let options = FilterOptions {
         isolation: setup.isolation,
         relay: setup.host_port.is_some(),
@@ -117,7 +118,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
         }
         Isolation::Landlock => {
             // Orphans come here, so that what was killed can be waited for.
-            prctl::set_child_subreaper(true).map_err(|e| format!("become the reaper: {e}"))?;
+            prctl::set_child_subreaper(true).doing("become the reaper")?;
             user_mapping::drop_privileges(setup.owner, user_mapping::Keep::Search)?;
             let landlock::Enforcement {
                 lacking,
@@ -149,8 +150,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
             .push("no limit on processes, as the user is root".to_owned());
     }
     // After the change of user, which clears it.
-    prctl::set_pdeathsig(Signal::SIGKILL)
-        .map_err(|e| format!("tie the supervisor to the keeper: {e}"))?;
+    prctl::set_pdeathsig(Signal::SIGKILL).doing("tie the supervisor to the keeper")?;
     Ok((confined, mediated))
 }
 
@@ -307,11 +307,11 @@ fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
     Ok((serde_json::from_slice(&body)?, streams))
 }
 
-fn start(setup: &Setup, task: &Task, streams: Streams, known: Accounting) -> Result<Pid, String> {
-    let [stdin, stdout, stderr] =
-        <[OwnedFd; 3]>::try_from(streams).map_err(|_| "a process without streams")?;
+fn start(setup: &Setup, task: &Task, streams: Streams, known: Accounting) -> Result<Pid> {
+    let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(streams)
+        .map_err(|_| JailError::new("a process without streams"))?;
     // SAFETY: this process has one thread, so the child may do anything a fresh process may.
-    match unsafe { fork() }.map_err(|e| format!("start a process: {e}"))? {
+    match unsafe { fork() }.doing("start a process")? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
             for (fd, place) in [(stdin, 0), (stdout, 1), (stderr, 2)] {

@@ -3,15 +3,17 @@
 use nix::sys::prctl;
 use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};
 
+use super::error::{Doing, JailError, Result};
+
 /// User and group of tools inside namespaces.
 pub const INSIDE: u32 = 1000;
 
 /// An unprivileged host: 1000 is its user. Root as host: 1000 is `owner`, a user that nobody has; root stays
 /// root only until the jail is set up.
-pub fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<(), String> {
+pub fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<()> {
     let file = |name: &str, content: &str| {
         std::fs::write(format!("/proc/{supervisor}/{name}"), content)
-            .map_err(|e| format!("write {name}: {e}"))
+            .doing(format_args!("write {name}"))
     };
     match owner {
         Some(owner) => {
@@ -38,8 +40,7 @@ pub enum Keep {
 const CAP_DAC_READ_SEARCH: u32 = 2;
 
 /// Gives up every privilege for good, but for what is kept. `switch`: become that user first (it takes root).
-pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<(), String> {
-    let failed = |what: &'static str| move |e: nix::Error| format!("{what}: {e}");
+pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
     let search = switch.is_some() && keep == Keep::Search;
     for capability in (0..64).filter(|capability| !(search && *capability == CAP_DAC_READ_SEARCH)) {
         // SAFETY: plain numbers; EINVAL for capabilities that the kernel does not have.
@@ -48,14 +49,14 @@ pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<(), String> {
     if let Some(id) = switch {
         // SAFETY: plain numbers. Without it the change of user would clear what is to be kept.
         unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, libc::c_ulong::from(search), 0, 0, 0) };
-        setgroups(&[]).map_err(failed("drop groups"))?;
+        setgroups(&[]).doing("drop groups")?;
         let group = Gid::from_raw(id);
-        setresgid(group, group, group).map_err(failed("change group"))?;
+        setresgid(group, group, group).doing("change group")?;
         let user = Uid::from_raw(id);
-        setresuid(user, user, user).map_err(failed("change user"))?;
+        setresuid(user, user, user).doing("change user")?;
     }
     let kept = if search { 1 << CAP_DAC_READ_SEARCH } else { 0 };
-    set_capabilities(kept).map_err(|e| format!("drop capabilities: {e}"))?;
+    set_capabilities(kept).doing("drop capabilities")?;
     if search {
         // SAFETY: plain numbers. It has programs that are started have it, too.
         let raised = unsafe {
@@ -68,12 +69,11 @@ pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<(), String> {
             )
         };
         if raised != 0 {
-            let error = std::io::Error::last_os_error();
-            return Err(format!("keep the right to enter folders: {error}"));
+            return Err(JailError::last("keep the right to enter folders"));
         }
     }
-    prctl::set_no_new_privs().map_err(failed("set no_new_privs"))?;
-    prctl::set_dumpable(false).map_err(failed("hide the supervisor"))
+    prctl::set_no_new_privs().doing("set no_new_privs")?;
+    prctl::set_dumpable(false).doing("hide the supervisor")
 }
 
 /// Exactly these of the first 32.

@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use super::super::protocol::{Isolation, Setup};
 use super::cgroup::Cgroup;
 use super::disk::{DiskWatch, MAX_PAUSE};
+use super::error::{Doing, Result};
 use super::kernel_memory;
 use super::memory::{self, MemoryWatch};
 
@@ -50,7 +51,7 @@ pub fn until_the_end(
     supervisor: Pid,
     cgroup: Option<&Cgroup>,
     has_joined: bool,
-) -> Result<SupervisorExit, String> {
+) -> Result<SupervisorExit> {
     let descriptor = open(supervisor);
     let mut disk = DiskWatch::new(setup, supervisor);
     let watched = cgroup.is_none() && setup.isolation != Isolation::None;
@@ -80,7 +81,7 @@ pub fn until_the_end(
                 });
             }
             Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(e) => return Err(format!("waiting for the supervisor: {e}")),
+            Err(error) => return Err(error).doing("wait for the supervisor"),
         }
         if why.is_none() {
             why = disk.look();

@@ -1,0 +1,54 @@
+//! Why a jail cannot be set up.
+
+use std::error::Error;
+use std::fmt::{self, Display};
+
+/// A step of the set-up that failed.
+#[derive(Debug, thiserror::Error)]
+pub struct JailError {
+    step: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Display for JailError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Some(source) => write!(f, "{}: {source}", self.step),
+            None => f.write_str(&self.step),
+        }
+    }
+}
+
+impl JailError {
+    /// Creates an error that the system did not report.
+    pub fn new(step: impl Display) -> Self {
+        JailError {
+            step: step.to_string(),
+            source: None,
+        }
+    }
+
+    /// Creates an error from the last one of the system.
+    pub fn last(step: impl Display) -> Self {
+        JailError {
+            source: Some(std::io::Error::last_os_error().into()),
+            ..JailError::new(step)
+        }
+    }
+}
+
+pub type Result<T, E = JailError> = std::result::Result<T, E>;
+
+/// Says which step an error belongs to.
+pub trait Doing<T> {
+    fn doing(self, step: impl Display) -> Result<T>;
+}
+
+impl<T, E: Error + Send + Sync + 'static> Doing<T> for std::result::Result<T, E> {
+    fn doing(self, step: impl Display) -> Result<T> {
+        self.map_err(|error| JailError {
+            source: Some(Box::new(error)),
+            ..JailError::new(step)
+        })
+    }
+}
