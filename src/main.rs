@@ -8,12 +8,15 @@ fn main() -> ExitCode {
     if toolbox::is_invoked() {
         return toolbox::main();
     }
-    // A jail is made by this program, started again, before it has a second thread.
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == testwright_agent::backends::JAIL)
-    {
-        testwright_sandboxes::local::jail_main();
+    // This program, started again, makes a jail or reads a Parquet file before it has a second thread.
+    match std::env::args_os().nth(1) {
+        Some(first) if first == testwright_agent::backends::JAIL => {
+            testwright_sandboxes::local::jail_main()
+        }
+        Some(first) if first == testwright_evals::PARQUET => {
+            return testwright_evals::parquet_main();
+        }
+        _ => {}
     }
     return_large_blocks();
     match tokio::runtime::Builder::new_multi_thread()

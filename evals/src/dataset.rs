@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::foreign_text;
+use crate::foreign_text::{self, NameError};
 use crate::records::{Content, File, Problem, RecordsError};
 
 pub use selection::SelectionError;
@@ -77,7 +77,7 @@ pub struct Dataset {
 impl Dataset {
     pub fn read(path: &Path) -> Result<Dataset, RecordsError> {
         let (file, content) = File::read(path)?;
-        match parse(content) {
+        match parse(content, file.place) {
             Ok(instances) => Ok(Dataset {
                 path: path.to_owned(),
                 instances,
@@ -89,13 +89,13 @@ impl Dataset {
     /// Of records that came otherwise than in a file; `name` stands for it. Problems are counted by their place in the list.
     pub fn of_records(name: &str, records: Vec<Value>) -> Result<Dataset, RecordsError> {
         let path = PathBuf::from(name);
-        let rows = (1..).zip(records).collect();
-        match parse(Content::Rows(rows)) {
+        let place = "instance";
+        match parse(Content::Records((1..).zip(records).collect()), place) {
             Ok(instances) => Ok(Dataset { path, instances }),
             Err(problems) => Err(RecordsError::Content {
                 path,
                 problems,
-                place: "instance",
+                place,
             }),
         }
     }
@@ -109,7 +109,7 @@ impl Dataset {
                 records.push(fields);
                 Ok(())
             }
-            _ => Err(NOT_AN_OBJECT.to_owned()),
+            _ => Err(InstanceError::NotAnObject.into()),
         });
         match problems.is_empty() {
             true => Ok(records),
@@ -122,11 +122,9 @@ impl Dataset {
     }
 }
 
-fn parse(content: impl Into<Content>) -> Result<Vec<Instance>, Vec<Problem>> {
+fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let content = content.into();
-    let place = content.place();
-    let values = content.records(&mut problems);
+    let values = content.into().records(&mut problems);
     let mut instances: Vec<Instance> = Vec::new();
     let mut seen = std::collections::BTreeMap::new();
     for (line, value) in values {
@@ -141,7 +139,7 @@ fn parse(content: impl Into<Content>) -> Result<Vec<Instance>, Vec<Problem>> {
                 }
                 instances.push(instance);
             }
-            Err(message) => problems.push(Problem { line, message }),
+            Err(error) => problems.push(Problem::new(line, error)),
         }
     }
     if instances.is_empty() && problems.is_empty() {
@@ -156,14 +154,43 @@ fn parse(content: impl Into<Content>) -> Result<Vec<Instance>, Vec<Problem>> {
     }
 }
 
-const NOT_AN_OBJECT: &str = "it is not an object";
+/// What is wrong with a record of a dataset.
+#[derive(Debug, thiserror::Error)]
+enum InstanceError {
+    #[error("it is not an object")]
+    NotAnObject,
+    #[error("{}lacks {}", if .id.is_empty() { String::new() } else { format!("`{id}` ") }, .fields.join(", "))]
+    Lacks {
+        id: String,
+        fields: Vec<&'static str>,
+    },
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    // The id itself cannot be quoted.
+    #[error("`instance_id` {0}")]
+    Id(#[source] NameError),
+    #[error("`{id}`: {source}")]
+    Field { id: String, source: FieldError },
+}
 
-fn instance(value: Value) -> Result<Instance, String> {
+#[derive(Debug, thiserror::Error)]
+enum FieldError {
+    #[error("`repo` is not OWNER/NAME")]
+    Repository,
+    #[error("`base_commit` is not the hash of a commit")]
+    Commit,
+    #[error("`{0}` has more than {TESTS} tests")]
+    TooManyTests(&'static str),
+    #[error("`{0}` has a name that is longer than {max} KiB", max = TEST >> 10)]
+    LongTest(&'static str),
+}
+
+fn instance(value: Value) -> Result<Instance, InstanceError> {
     let Value::Object(mut fields) = value else {
-        return Err(NOT_AN_OBJECT.to_owned());
+        return Err(InstanceError::NotAnObject);
     };
     formats::adapt(&mut fields);
-    let missing: Vec<&str> = REQUIRED
+    let missing: Vec<&'static str> = REQUIRED
         .into_iter()
         .filter(|name| match fields.get(*name) {
             None | Some(Value::Null) => true,
@@ -176,19 +203,16 @@ fn instance(value: Value) -> Result<Instance, String> {
             .get("instance_id")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let id = if id.is_empty() {
-            String::new()
-        } else {
-            format!("`{id}` ")
-        };
-        return Err(format!("{id}lacks {}", missing.join(", ")));
+        return Err(InstanceError::Lacks {
+            id: id.to_owned(),
+            fields: missing,
+        });
     }
-    let instance: Instance =
-        serde_json::from_value(Value::Object(fields)).map_err(|e| e.to_string())?;
-    instance.check().map_err(|why| match why {
-        // Its own id is not fit to be quoted.
-        why if why.starts_with("`instance_id`") => why,
-        why => format!("`{}`: {why}", instance.instance_id),
+    let instance: Instance = serde_json::from_value(Value::Object(fields))?;
+    foreign_text::check_name(&instance.instance_id).map_err(InstanceError::Id)?;
+    instance.check().map_err(|source| InstanceError::Field {
+        id: instance.instance_id.clone(),
+        source,
     })?;
     Ok(instance)
 }
@@ -198,14 +222,13 @@ const TESTS: usize = 100_000;
 const TEST: usize = 64 << 10;
 
 impl Instance {
-    /// Is it an instance, and nothing but that? Its fields become paths, addresses, names of images and arguments of git.
-    fn check(&self) -> Result<(), String> {
-        foreign_text::name(&self.instance_id).map_err(|why| format!("`instance_id` {why}"))?;
+    /// Checks the fields, which become paths, addresses, names of images and arguments of git.
+    fn check(&self) -> Result<(), FieldError> {
         if !is_repository(&self.repo) {
-            return Err("`repo` is not OWNER/NAME".to_owned());
+            return Err(FieldError::Repository);
         }
         if !is_hash(&self.base_commit) {
-            return Err("`base_commit` is not the hash of a commit".to_owned());
+            return Err(FieldError::Commit);
         }
         for (name, list) in [
             ("FAIL_TO_PASS", &self.fail_to_pass),
@@ -213,13 +236,10 @@ impl Instance {
         ] {
             let list = list.as_deref().unwrap_or_default();
             if list.len() > TESTS {
-                return Err(format!("`{name}` has more than {TESTS} tests"));
+                return Err(FieldError::TooManyTests(name));
             }
             if list.iter().any(|test| test.len() > TEST) {
-                return Err(format!(
-                    "`{name}` has a name that is longer than {} KiB",
-                    TEST >> 10
-                ));
+                return Err(FieldError::LongTest(name));
             }
         }
         Ok(())

@@ -22,16 +22,22 @@ pub fn unseen(text: &str) -> Option<char> {
     text.chars().find(|c| is_unseen(*c))
 }
 
-/// Why a text is not fit to be a name, to follow "`field` ".
-pub fn name(text: &str) -> Result<(), String> {
+/// Why a text cannot be a name. Messages continue "`field` …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    #[error("has a character that cannot be seen (U+{:04X})", u32::from(*.0))]
+    Unseen(char),
+    #[error("is longer than {NAME} characters")]
+    TooLong,
+}
+
+/// Checks that a text can be a name.
+pub fn check_name(text: &str) -> Result<(), NameError> {
     if let Some(c) = unseen(text) {
-        return Err(format!(
-            "has a character that cannot be seen (U+{:04X})",
-            u32::from(c)
-        ));
+        return Err(NameError::Unseen(c));
     }
     if text.chars().nth(NAME).is_some() {
-        return Err(format!("is longer than {NAME} characters"));
+        return Err(NameError::TooLong);
     }
     Ok(())
 }
@@ -67,6 +73,7 @@ fn visible(text: impl Iterator<Item = char>, kept: fn(char) -> bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -81,9 +88,12 @@ mod tests {
 
     #[test]
     fn names_are_short_and_can_be_seen() {
-        assert_eq!(name("Ωtter (run 2) 日本 é"), Ok(()));
-        assert!(name("a\u{200d}b").is_err_and(|e| e.contains("U+200D")));
-        assert!(name(&"ä".repeat(NAME)).is_ok());
-        assert!(name(&"ä".repeat(NAME + 1)).is_err());
+        assert_eq!(check_name("Ωtter (run 2) 日本 é"), Ok(()));
+        assert_eq!(
+            check_name("a\u{200d}b").unwrap_err().to_string(),
+            "has a character that cannot be seen (U+200D)"
+        );
+        assert!(check_name(&"ä".repeat(NAME)).is_ok());
+        assert!(check_name(&"ä".repeat(NAME + 1)).is_err());
     }
 }

@@ -24,5 +24,5 @@ pub mod verdict;
 pub mod verify;
 
 pub use dataset::{Dataset, Instance};
-pub use records::{Problem, RecordsError};
+pub use records::{PARQUET, ParquetFileError, Problem, RecordsError, parquet_main};
 pub use result::InstanceResult;

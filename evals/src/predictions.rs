@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dataset::Dataset;
-use crate::foreign_text;
+use crate::foreign_text::{self, NameError};
 use crate::records::{Content, File, Problem, RecordsError};
 
 /// What one model said about one instance.
@@ -134,7 +134,7 @@ fn parse(
     // Nothing but the prediction is kept of a record, which may hold much more.
     let mut take = |value: &Value| {
         if found.len() >= PREDICTIONS {
-            return Err(format!("there are more than {PREDICTIONS} predictions"));
+            return Err(PredictionError::TooMany.into());
         }
         found.push(prediction(value, name)?);
         Ok(())
@@ -162,24 +162,48 @@ fn keyed(id: String, value: Value) -> Value {
     Value::Object(record)
 }
 
-fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<WarningKind>), String> {
+/// What is wrong with a record of predictions.
+#[derive(Debug, thiserror::Error)]
+enum PredictionError {
+    #[error("there are more than {PREDICTIONS} predictions")]
+    TooMany,
+    #[error("it is not an object")]
+    NotAnObject,
+    #[error("`{0}` is not a text")]
+    NotAText(&'static str),
+    #[error("it lacks instance_id")]
+    NoId,
+    #[error("`{field}` {source}")]
+    Name {
+        field: &'static str,
+        source: NameError,
+    },
+}
+
+fn prediction(
+    value: &Value,
+    name: &str,
+) -> Result<(Prediction, Option<WarningKind>), PredictionError> {
     let Value::Object(fields) = value else {
-        return Err("it is not an object".to_owned());
+        return Err(PredictionError::NotAnObject);
     };
-    let text = |field: &str| match fields.get(field) {
+    let check_name = |field, text: &str| {
+        foreign_text::check_name(text).map_err(|source| PredictionError::Name { field, source })
+    };
+    let text = |field: &'static str| match fields.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(format!("`{field}` is not a text")),
+        Some(_) => Err(PredictionError::NotAText(field)),
     };
     let instance_id = text("instance_id")?
         .map(str::trim)
         .filter(|id| !id.is_empty())
-        .ok_or("it lacks instance_id")?;
-    foreign_text::name(instance_id).map_err(|why| format!("`instance_id` {why}"))?;
+        .ok_or(PredictionError::NoId)?;
+    check_name("instance_id", instance_id)?;
     let model = text("model_name_or_path")?
         .filter(|model| !model.trim().is_empty())
         .unwrap_or(name);
-    foreign_text::name(model).map_err(|why| format!("`model_name_or_path` {why}"))?;
+    check_name("model_name_or_path", model)?;
     let patch = text("model_patch")?;
     let warning = match patch {
         None => Some(WarningKind::Null),

@@ -7,6 +7,8 @@ mod bounded;
 mod json;
 mod parquet;
 
+pub use parquet::{PARQUET, ParquetFileError, parquet_main};
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -33,8 +35,11 @@ pub enum RecordsError {
     /// What is wrong with predictions as a whole.
     #[error("read {path}: {message}")]
     Predictions { path: PathBuf, message: String },
-    #[error("read {path}: it begins as a Parquet file does, and {message}")]
-    Parquet { path: PathBuf, message: String },
+    #[error("read {path}: it begins as a Parquet file does, and {}", excerpt(&.source.to_string(), LENGTH))]
+    Parquet {
+        path: PathBuf,
+        source: parquet::ParquetFileError,
+    },
 }
 
 /// Something wrong in a file.
@@ -43,6 +48,15 @@ pub struct Problem {
     /// From 1; of a Parquet file the row.
     pub line: usize,
     pub message: String,
+}
+
+impl Problem {
+    pub(crate) fn new(line: usize, message: impl fmt::Display) -> Problem {
+        Problem {
+            line,
+            message: message.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Problem {
@@ -87,14 +101,15 @@ fn listed(problems: &[Problem], place: &str) -> String {
 /// Who to blame for what is wrong in a file.
 pub(crate) struct File<'a> {
     path: &'a Path,
-    place: &'static str,
+    /// What its records are counted by.
+    pub(crate) place: &'static str,
 }
 
 pub(crate) enum Content {
     /// JSON in one of its forms.
     Text(String),
-    /// Records with their rows, from 1.
-    Rows(Vec<(usize, Value)>),
+    /// Records with their numbers, from 1.
+    Records(Vec<(usize, Value)>),
 }
 
 impl<'a> File<'a> {
@@ -110,28 +125,27 @@ impl<'a> File<'a> {
         path: &'a Path,
         bytes: Vec<u8>,
     ) -> Result<(Self, Content), RecordsError> {
-        let wrong = |source| RecordsError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        let content = if parquet::is_parquet(&bytes) {
-            let rows = parquet::rows(bytes).map_err(|message| RecordsError::Parquet {
+        if parquet::is_parquet(&bytes) {
+            let lines = parquet::to_json_lines(&bytes).map_err(|source| RecordsError::Parquet {
                 path: path.to_owned(),
-                message,
+                source,
             })?;
-            Content::Rows(rows)
-        } else {
-            let text = String::from_utf8(bytes).map_err(|e| {
-                let message = format!("it is not UTF-8: {}", e.utf8_error());
-                wrong(std::io::Error::new(
-                    std::io::ErrorKind::InvalidData,
-                    message,
-                ))
-            })?;
-            Content::Text(text)
-        };
-        let place = content.place();
-        Ok((File { path, place }, content))
+            return Ok((File { path, place: "row" }, Content::Text(lines)));
+        }
+        let text = String::from_utf8(bytes).map_err(|e| RecordsError::Read {
+            path: path.to_owned(),
+            source: std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                format!("it is not UTF-8: {}", e.utf8_error()),
+            ),
+        })?;
+        Ok((
+            File {
+                path,
+                place: "line",
+            },
+            Content::Text(text),
+        ))
     }
 
     pub(crate) fn wrong(&self, problems: Vec<Problem>) -> RecordsError {
@@ -143,22 +157,17 @@ impl<'a> File<'a> {
     }
 }
 
+/// What is wrong with a record.
+pub(crate) type RecordError = Box<dyn std::error::Error>;
+
 /// What is done with a record of this line, or what is wrong with it.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, Value) -> Result<(), String>;
+pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, Value) -> Result<(), RecordError>;
 
 impl Content {
-    /// What its records are counted by.
-    pub(crate) fn place(&self) -> &'static str {
-        match self {
-            Content::Text(_) => "line",
-            Content::Rows(_) => "row",
-        }
-    }
-
     /// The records with the line, or row, on which each begins.
     pub(crate) fn records(self, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
-        if let Content::Rows(rows) = self {
-            return rows;
+        if let Content::Records(records) = self {
+            return records;
         }
         let mut records = Vec::new();
         self.each(problems, &mut |line, value| {
@@ -172,10 +181,10 @@ impl Content {
     pub(crate) fn each(self, problems: &mut Vec<Problem>, take: Take<'_>) {
         match self {
             Content::Text(text) => json::records(&text, problems, take),
-            Content::Rows(rows) => {
+            Content::Records(rows) => {
                 for (line, value) in rows {
-                    if let Err(message) = take(line, value) {
-                        problems.push(Problem { line, message });
+                    if let Err(error) = take(line, value) {
+                        problems.push(Problem::new(line, &error));
                     }
                     if problems.len() >= PROBLEMS {
                         break;
@@ -191,11 +200,11 @@ impl Content {
         &self,
         of_a_record: &str,
         problems: &mut Vec<Problem>,
-        take: &mut dyn FnMut(usize, String, Value) -> Result<(), String>,
+        take: &mut dyn FnMut(usize, String, Value) -> Result<(), RecordError>,
     ) -> Option<()> {
         match self {
             Content::Text(text) => json::entries(text, of_a_record, problems, take),
-            Content::Rows(_) => None,
+            Content::Records(_) => None,
         }
     }
 }

@@ -34,6 +34,7 @@ pub use summary::{Power, Summary};
 
 use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
 
+use crate::document::html::RenderError;
 use crate::{document, folder};
 use sections::{Labels, facts, sections};
 
@@ -60,7 +61,9 @@ pub enum ReportError {
         source: std::io::Error,
     },
     #[error("make a report: {0}")]
-    Render(String),
+    Render(#[from] RenderError),
+    #[error("make a report: {0}")]
+    Serialize(#[source] serde_json::Error),
 }
 
 /// `report.json`.
@@ -186,8 +189,7 @@ fn in_groups(warnings: &[Warning]) -> Vec<String> {
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
-    let mut bytes =
-        serde_json::to_vec_pretty(value).map_err(|e| ReportError::Render(e.to_string()))?;
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(ReportError::Serialize)?;
     bytes.push(b'\n');
     Ok(bytes)
 }

@@ -10,8 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::Shortage;
 
+use crate::folder;
+use crate::foreign_text::{NameError, check_name};
 use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
-use crate::{folder, foreign_text};
 
 /// A line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,9 +75,29 @@ pub struct InstanceResult {
     pub peeking: Option<Leakage>,
 }
 
+/// Why grading cannot have written a line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ResultError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("`{field}` {source}")]
+    Name {
+        field: &'static str,
+        source: NameError,
+    },
+    #[error("`{0}` is not a share")]
+    Share(&'static str),
+    #[error("`seconds` has what is not a time")]
+    Seconds,
+    #[error("the name of a log {0}")]
+    LogName(#[source] NameError),
+    #[error("a log is not below the folder of results")]
+    LogPath,
+}
+
 impl InstanceResult {
-    /// Could grading have written it? Reports take its names, figures and paths as they stand.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Checks that grading could have written it: reports take its names, figures and paths as they stand.
+    pub(crate) fn check(&self) -> Result<(), ResultError> {
         let names = [
             ("instance_id", &self.instance_id),
             ("prediction", &self.prediction),
@@ -84,7 +105,7 @@ impl InstanceResult {
             ("key", &self.key),
         ];
         for (field, text) in names {
-            foreign_text::name(text).map_err(|why| format!("`{field}` {why}"))?;
+            check_name(text).map_err(|source| ResultError::Name { field, source })?;
         }
         let shares = [
             ("coverage_delta", self.coverage_delta),
@@ -93,17 +114,17 @@ impl InstanceResult {
         ];
         for (field, share) in shares {
             if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-                return Err(format!("`{field}` is not a share"));
+                return Err(ResultError::Share(field));
             }
         }
         let seconds = self.seconds;
         if !is_time(seconds.total) || seconds.parts().into_iter().any(|s| !is_time(s)) {
-            return Err("`seconds` has what is not a time".to_owned());
+            return Err(ResultError::Seconds);
         }
         for (name, path) in &self.logs {
-            foreign_text::name(name).map_err(|why| format!("the name of a log {why}"))?;
+            check_name(name).map_err(ResultError::LogName)?;
             if !folder::is_below(path) {
-                return Err("a log is not below the folder of results".to_owned());
+                return Err(ResultError::LogPath);
             }
         }
         let failed = self.infrastructure.as_ref();
@@ -112,7 +133,7 @@ impl InstanceResult {
                 .components()
                 .any(|part| part == Component::ParentDir)
         {
-            return Err("a log is not below the folder of results".to_owned());
+            return Err(ResultError::LogPath);
         }
         Ok(())
     }

@@ -79,12 +79,6 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// A panic that the code under test catches itself is not a crash: libFuzzer's hook, which ends the process, gives way.
-pub fn let_panics_be_caught() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| std::panic::set_hook(Box::new(|_| {})));
-}
-
 /// Without it, a stack that is used up ends the process without a word, and the input is not kept.
 pub fn prepare() {
     const SIZE: usize = 256 * 1024;

@@ -70,14 +70,18 @@ impl Task {
     }
 }
 
-impl FromStr for Task {
-    type Err = String;
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no task `{0}`: they are 1, 2 and 3")]
+pub struct UnknownTask(String);
 
-    fn from_str(text: &str) -> Result<Task, String> {
+impl FromStr for Task {
+    type Err = UnknownTask;
+
+    fn from_str(text: &str) -> Result<Task, UnknownTask> {
         let found = Task::ALL
             .into_iter()
             .find(|task| text == task.number().to_string() || text == task.numeral());
-        found.ok_or_else(|| format!("there is no task `{text}`: they are 1, 2 and 3"))
+        found.ok_or_else(|| UnknownTask(text.to_owned()))
     }
 }
 
@@ -119,24 +123,25 @@ impl fmt::Display for Budget {
     }
 }
 
-impl FromStr for Budget {
-    type Err = String;
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no context `{0}`: they are {all}", all = Budget::ALL.map(|budget| budget.to_string()).join(", "))]
+pub struct UnknownBudget(String);
 
-    fn from_str(text: &str) -> Result<Budget, String> {
+impl FromStr for Budget {
+    type Err = UnknownBudget;
+
+    fn from_str(text: &str) -> Result<Budget, UnknownBudget> {
         let found = Budget::ALL
             .into_iter()
             .find(|budget| budget.to_string() == text);
-        found.ok_or_else(|| {
-            let all: Vec<String> = Budget::ALL.iter().map(Budget::to_string).collect();
-            format!("there is no context `{text}`: they are {}", all.join(", "))
-        })
+        found.ok_or_else(|| UnknownBudget(text.to_owned()))
     }
 }
 
 impl TryFrom<String> for Budget {
-    type Error = String;
+    type Error = UnknownBudget;
 
-    fn try_from(text: String) -> Result<Budget, String> {
+    fn try_from(text: String) -> Result<Budget, UnknownBudget> {
         text.parse()
     }
 }
@@ -355,7 +360,13 @@ pub(super) mod tests {
     fn budgets_and_tasks_have_names() {
         assert_eq!("po".parse(), Ok(Budget::ProblemOnly));
         assert_eq!("16k".parse::<Budget>().unwrap().tokens(), Some(16_000));
-        assert!("17k".parse::<Budget>().unwrap_err().contains("po, 4k"));
+        assert!(
+            "17k"
+                .parse::<Budget>()
+                .unwrap_err()
+                .to_string()
+                .contains("po, 4k")
+        );
         assert_eq!("2".parse(), Ok(Task::Target));
         assert_eq!("III".parse(), Ok(Task::Blocks));
         assert!("4".parse::<Task>().is_err());

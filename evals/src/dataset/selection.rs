@@ -12,6 +12,18 @@ pub struct SelectionError {
     pub problems: Vec<String>,
 }
 
+#[derive(Debug, thiserror::Error)]
+enum SelectorError {
+    #[error("there is no `{0}`")]
+    Unknown(String),
+    #[error("there is no `{id}`; the nearest is `{nearest}`")]
+    Misspelt { id: String, nearest: String },
+    #[error("`{}` is not a glob: {}", .0.glob().unwrap_or_default(), .0.kind())]
+    Glob(#[source] globset::Error),
+    #[error("no instance fits `{0}`")]
+    NoMatch(String),
+}
+
 enum Selector {
     Id(String),
     Glob(Box<GlobMatcher>),
@@ -26,7 +38,7 @@ impl Dataset {
         for part in parts(pattern) {
             match self.selector(&part) {
                 Ok(one) => selectors.push(one),
-                Err(problem) => problems.push(problem),
+                Err(error) => problems.push(error.to_string()),
             }
         }
         if selectors.is_empty() && problems.is_empty() {
@@ -48,26 +60,29 @@ impl Dataset {
         })
     }
 
-    fn selector(&self, part: &str) -> Result<Selector, String> {
+    fn selector(&self, part: &str) -> Result<Selector, SelectorError> {
         if self.get(part).is_some() {
             return Ok(Selector::Id(part.to_owned()));
         }
         if !part.contains(['*', '?', '[', '{']) {
             return Err(match self.nearest(part) {
-                Some(nearest) => format!("there is no `{part}`; the nearest is `{nearest}`"),
-                None => format!("there is no `{part}`"),
+                Some(nearest) => SelectorError::Misspelt {
+                    id: part.to_owned(),
+                    nearest: nearest.to_owned(),
+                },
+                None => SelectorError::Unknown(part.to_owned()),
             });
         }
         let glob = GlobBuilder::new(part)
             .literal_separator(false)
             .build()
-            .map_err(|e| format!("`{part}` is not a glob: {}", e.kind()))?
+            .map_err(SelectorError::Glob)?
             .compile_matcher();
         let mut ids = self.instances.iter().map(|i| i.instance_id.as_str());
         if ids.any(|id| glob.is_match(id)) {
             Ok(Selector::Glob(Box::new(glob)))
         } else {
-            Err(format!("no instance fits `{part}`"))
+            Err(SelectorError::NoMatch(part.to_owned()))
         }
     }
 

@@ -11,6 +11,10 @@ fn one(id: &str) -> Value {
     })
 }
 
+fn parse(text: &str) -> Result<Vec<Instance>, Vec<Problem>> {
+    super::parse(text, "line")
+}
+
 fn problems(text: &str) -> Vec<String> {
     parse(text)
         .unwrap_err()

@@ -88,12 +88,17 @@ pub fn class(at: usize) -> String {
     format!("s{}", at % 6)
 }
 
+/// A template that does not fit its page.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}")]
+pub struct RenderError(#[source] minijinja::Error);
+
 impl<T: Serialize> Page<'_, T> {
     /// Renders the page; texts are cut and put on one line.
     ///
     /// # Errors
     /// The template does not fit the page.
-    pub fn render(&self, template: &str) -> Result<String, String> {
+    pub fn render(&self, template: &str) -> Result<String, RenderError> {
         render_with("page.html", template, self, |text| {
             foreign_text::excerpt(text, LONGEST)
         })
@@ -106,7 +111,7 @@ pub fn render_with(
     template: &str,
     page: &impl Serialize,
     shown: impl Fn(&str) -> String + Send + Sync + 'static,
-) -> Result<String, String> {
+) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_formatter(move |out, state, value| match value.as_str() {
@@ -120,7 +125,7 @@ pub fn render_with(
     environment
         .add_template("base.html", LAYOUT)
         .and_then(|()| environment.render_named_str(name, template, Value::from(Serde(page))))
-        .map_err(|e| format!("{e:#}"))
+        .map_err(RenderError)
 }
 
 /// As a content security policy names a script or a style.

@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::bounded::{self, ValueBudget};
-use super::{PROBLEMS, Problem, RECORD, Take};
+use super::{PROBLEMS, Problem, RECORD, RecordError, Take};
 
 /// The records of a text with the line on which each begins.
 pub(super) fn records(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
@@ -70,8 +70,8 @@ fn lines(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
         }
         match room.read(content) {
             Ok(value) => {
-                if let Err(message) = take(line, value) {
-                    problems.push(Problem { line, message });
+                if let Err(error) = take(line, value) {
+                    problems.push(Problem::new(line, &error));
                 }
             }
             Err(error) => {
@@ -179,7 +179,7 @@ const OBJECT: Form = Form {
 };
 
 /// The key is empty in an array.
-type TakeMember<'a> = &'a mut dyn FnMut(usize, String, Value) -> Result<(), String>;
+type TakeMember<'a> = &'a mut dyn FnMut(usize, String, Value) -> Result<(), RecordError>;
 
 fn members(
     text: &str,
@@ -219,8 +219,8 @@ fn members(
             Some(message) => Problem { line, message },
             None => not_json(begin + error.line().saturating_sub(1), &error),
         })?;
-        if let Err(message) = take(line, key, value) {
-            problems.push(Problem { line, message });
+        if let Err(error) = take(line, key, value) {
+            problems.push(Problem::new(line, &error));
             if problems.len() >= PROBLEMS {
                 return Ok(());
             }

@@ -1,56 +1,63 @@
-//! Rows of a Parquet file as JSON objects: texts, numbers, truth values, lists and structs as they are; points in time as
-//! RFC 3339 texts.
+//! Parquet files as JSON lines: texts, numbers, truth values, lists and structs as they are; points in time as RFC 3339
+//! texts.
+//!
+//! A few bytes of a Parquet file can stand for terabytes, and the library believes what a file says of itself. Therefore
+//! a process of its own, this program started again, converts it with limited memory and processor time.
 
-mod format;
-mod limits;
-mod thrift;
+mod process;
 
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use parquet::basic::{LogicalType, TimeUnit};
+use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use parquet::schema::types::Type;
 use serde_json::{Map, Number, Value};
 
+pub(super) use process::to_json_lines;
+pub use process::{PARQUET, ParquetFileError, parquet_main};
+
 const MAGIC: &[u8] = b"PAR1";
+/// Maximum rows: a file can declare any number of them without holding a single value.
+const MAX_ROWS: i64 = 1_000_000;
+const TOO_LARGE: &str = "it holds more than there is room for";
 
 pub(super) fn is_parquet(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Records with their rows, from 1; or what is wrong with the file, fit to follow "it is Parquet, and …".
-pub(super) fn rows(bytes: Vec<u8>) -> Result<Vec<(usize, Value)>, String> {
-    if !bytes.ends_with(MAGIC) || bytes.len() < 12 {
-        return Err("its end is missing: it was not fetched or written to the end".to_owned());
-    }
-    // On some damaged files the library panics.
-    std::panic::catch_unwind(|| read(bytes))
-        .unwrap_or_else(|_| Err("it cannot be read: it is damaged".to_owned()))
+#[derive(Debug, thiserror::Error)]
+enum ConvertError {
+    #[error("it cannot be read: {}", .0.to_string().lines().next().unwrap_or_default())]
+    Parquet(#[from] ParquetError),
+    #[error("{TOO_LARGE}")]
+    TooManyRows,
+    #[error("its rows cannot be written: {0}")]
+    Write(#[from] io::Error),
 }
 
-fn read(bytes: Vec<u8>) -> Result<Vec<(usize, Value)>, String> {
-    let wrong = |e: parquet::errors::ParquetError| {
-        let message = e.to_string();
-        let line = message.lines().next().unwrap_or_default();
-        format!("it cannot be read: {line}")
-    };
-    let bytes = bytes::Bytes::from(bytes);
-    limits::footer(&bytes)?;
-    let reader = SerializedFileReader::new(bytes.clone()).map_err(wrong)?;
-    limits::pages(&bytes, reader.metadata())?;
-    limits::texts(&reader, limits::BYTES)?;
+/// Writes each row as a line of JSON.
+fn convert(file: File, lines: impl Write) -> Result<(), ConvertError> {
+    let reader = SerializedFileReader::new(file)?;
+    let groups = reader.metadata().row_groups().iter();
+    let rows = groups.fold(0i64, |rows, group| rows.saturating_add(group.num_rows()));
+    if rows > MAX_ROWS {
+        return Err(ConvertError::TooManyRows);
+    }
     let schema = reader.metadata().file_metadata().schema_descr();
     let units: Vec<Option<TimeUnit>> = schema.root_schema().get_fields().iter().map(unit).collect();
-    let mut rows = Vec::new();
-    for (number, row) in (1..).zip(reader.get_row_iter(None).map_err(wrong)?) {
-        rows.push((number, object(&row.map_err(wrong)?, &units)));
+    let mut lines = BufWriter::new(lines);
+    for row in reader.get_row_iter(None)? {
+        writeln!(lines, "{}", object(&row?, &units))?;
     }
-    Ok(rows)
+    Ok(lines.flush()?)
 }
 
-/// Of a column of points in time.
+/// The unit of a column of points in time.
 fn unit(column: &Arc<Type>) -> Option<TimeUnit> {
     match column.get_basic_info().logical_type_ref() {
         Some(LogicalType::Timestamp(timestamp)) => Some(timestamp.unit),

@@ -71,7 +71,7 @@ impl RunMetadata {
 
     /// Leaves out what no run of the harness writes, and says so.
     fn check(&mut self) {
-        let is_fit = |name: &str| foreign_text::name(name).is_ok();
+        let is_fit = |name: &str| foreign_text::check_name(name).is_ok();
         let before = (
             self.sets.len(),
             self.predictions.len(),

@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 
 use testwright_sandboxes::plain_file::Lines;
 
-use super::InstanceResult;
+use super::{InstanceResult, ResultError};
 use crate::foreign_text::excerpt;
 
 /// Name of the file of results in their folder.
@@ -31,9 +31,9 @@ pub struct ResultsFile {
 /// Lines that remarks name; the rest is counted.
 const REMARKS: usize = 100;
 
-/// A line as grading writes it, or why it is none.
-fn result(line: &[u8]) -> Result<InstanceResult, String> {
-    let graded: InstanceResult = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+/// A line as grading writes it.
+fn result(line: &[u8]) -> Result<InstanceResult, ResultError> {
+    let graded: InstanceResult = serde_json::from_slice(line)?;
     graded.check()?;
     Ok(graded)
 }
@@ -54,7 +54,7 @@ impl ResultsFile {
                         results.remarks.push(format!(
                             "line {} of {FILE} is not a result and is left out: {}",
                             lines.number(),
-                            excerpt(&why, 300)
+                            excerpt(&why.to_string(), 300)
                         ));
                     }
                     left_out += 1;

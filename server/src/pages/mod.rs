@@ -108,7 +108,7 @@ fn render<T: Serialize>(
     let body = match html::render_with("page.html", &template, &page, shown) {
         Ok(body) => body,
         Err(error) => {
-            tracing::error!(error, "a page cannot be made");
+            tracing::error!(%error, "a page cannot be made");
             return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be made")
                 .into_response();
         }

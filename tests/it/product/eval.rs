@@ -4,6 +4,7 @@ mod corpus;
 mod folder;
 mod hostile;
 mod interrupted;
+mod parquet;
 pub mod repository;
 mod workers;
 

@@ -1,121 +1,113 @@
 //! Two tables for other programs: `report.csv`, a line a system, and `runs.csv`, a line a run.
 
-use csv::Writer;
+use ::csv::{self, Writer};
 use testwright_evals::document::format::old_class;
 
 use super::Report;
 use super::data::{Data, Judgement};
 use crate::compare::RunStatus;
 
-type Bytes = Result<Vec<u8>, String>;
-
 fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!("{value:.6}"))
 }
 
-fn bytes(writer: Writer<Vec<u8>>) -> Bytes {
-    writer.into_inner().map_err(|error| error.to_string())
+fn bytes(writer: Writer<Vec<u8>>) -> csv::Result<Vec<u8>> {
+    writer
+        .into_inner()
+        .map_err(|error| error.into_error().into())
 }
 
-pub fn systems(report: &Report) -> Bytes {
+pub fn systems(report: &Report) -> csv::Result<Vec<u8>> {
     let mut table = Writer::from_writer(Vec::new());
-    let failed = |error: csv::Error| error.to_string();
     let most = report.systems.iter().map(|s| s.pass_at.len()).max();
     let samples = 1..=most.unwrap_or_default();
     let heads = samples.clone().map(|k| format!("pass_at_{k}"));
-    table
-        .write_record(
-            [
-                "system",
-                "approach",
-                "model",
-                "upper_bound",
-                "given",
-                "runs_judged",
-                "runs_not_judged",
-                "submitted",
-                "fail_to_pass",
-                "fail_to_pass_low",
-                "fail_to_pass_high",
-                "swt_success",
-                "tdd_fail_to_pass",
-                "tdd_score",
-                "coverage_delta",
-                "precision",
-                "model_calls",
-                "tokens",
-                "dollars",
-                "model_seconds",
-                "tool_seconds",
-            ]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(heads),
-        )
-        .map_err(failed)?;
+    table.write_record(
+        [
+            "system",
+            "approach",
+            "model",
+            "upper_bound",
+            "given",
+            "runs_judged",
+            "runs_not_judged",
+            "submitted",
+            "fail_to_pass",
+            "fail_to_pass_low",
+            "fail_to_pass_high",
+            "swt_success",
+            "tdd_fail_to_pass",
+            "tdd_score",
+            "coverage_delta",
+            "precision",
+            "model_calls",
+            "tokens",
+            "dollars",
+            "model_seconds",
+            "tool_seconds",
+        ]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(heads),
+    )?;
     for s in &report.systems {
         let [low, high] = s.fail_to_pass.interval.map_or([None; 2], |i| i.map(Some));
         let pass_at = samples.clone().map(|k| s.pass_at.get(k - 1).copied());
-        table
-            .write_record(
-                [
-                    s.name.clone(),
-                    s.system.approach.clone(),
-                    s.system.model.clone(),
-                    s.system.oracle_samples.is_some().to_string(),
-                    s.system.given.join("; "),
-                    s.judged.to_string(),
-                    s.not_judged.to_string(),
-                    s.submitted.to_string(),
-                    number(s.fail_to_pass.value),
-                    number(low),
-                    number(high),
-                    number(s.success.value),
-                    number(s.tdd_fail_to_pass.value),
-                    number(s.tdd_score.mean),
-                    number(s.coverage_delta.mean),
-                    number(s.precision.rate),
-                    number(Some(s.cost.model_calls)),
-                    number(Some(s.cost.tokens)),
-                    number(s.cost.dollars),
-                    number(Some(s.cost.model_seconds)),
-                    number(Some(s.cost.tool_seconds)),
-                ]
-                .into_iter()
-                .chain(pass_at.map(|rate| number(rate.flatten()))),
-            )
-            .map_err(failed)?;
+        table.write_record(
+            [
+                s.name.clone(),
+                s.system.approach.clone(),
+                s.system.model.clone(),
+                s.system.oracle_samples.is_some().to_string(),
+                s.system.given.join("; "),
+                s.judged.to_string(),
+                s.not_judged.to_string(),
+                s.submitted.to_string(),
+                number(s.fail_to_pass.value),
+                number(low),
+                number(high),
+                number(s.success.value),
+                number(s.tdd_fail_to_pass.value),
+                number(s.tdd_score.mean),
+                number(s.coverage_delta.mean),
+                number(s.precision.rate),
+                number(Some(s.cost.model_calls)),
+                number(Some(s.cost.tokens)),
+                number(s.cost.dollars),
+                number(Some(s.cost.model_seconds)),
+                number(Some(s.cost.tool_seconds)),
+            ]
+            .into_iter()
+            .chain(pass_at.map(|rate| number(rate.flatten()))),
+        )?;
     }
     bytes(table)
 }
 
-pub fn runs(data: &Data) -> Bytes {
+pub fn runs(data: &Data) -> csv::Result<Vec<u8>> {
     let mut table = Writer::from_writer(Vec::new());
-    let failed = |error: csv::Error| error.to_string();
-    table
-        .write_record([
-            "instance_id",
-            "approach",
-            "model",
-            "sample",
-            "status",
-            "fail_to_pass",
-            "swt_success",
-            "tdd_fail_to_pass",
-            "class_on_old_code",
-            "tdd_score",
-            "coverage_delta",
-            "confidence",
-            "reason",
-            "model_calls",
-            "prompt_tokens",
-            "completion_tokens",
-            "dollars",
-            "model_seconds",
-            "tool_seconds",
-            "folder",
-        ])
-        .map_err(failed)?;
+    table.write_record([
+        "instance_id",
+        "approach",
+        "model",
+        "sample",
+        "status",
+        "fail_to_pass",
+        "swt_success",
+        "tdd_fail_to_pass",
+        "class_on_old_code",
+        "tdd_score",
+        "coverage_delta",
+        "confidence",
+        "reason",
+        "model_calls",
+        "prompt_tokens",
+        "completion_tokens",
+        "dollars",
+        "model_seconds",
+        "tool_seconds",
+        "folder",
+    ])?;
     for of in &data.systems {
         for (instance, samples) in data.plan.instances.iter().zip(&of.runs) {
             for (at, run) in samples.iter().enumerate() {
@@ -136,30 +128,28 @@ pub fn runs(data: &Data) -> Bytes {
                     RunStatus::NothingSubmitted => "nothing_submitted",
                     RunStatus::Infrastructure => "infrastructure",
                 };
-                table
-                    .write_record([
-                        instance.id.as_str(),
-                        &of.system.approach,
-                        &of.system.model,
-                        &(at + 1).to_string(),
-                        status,
-                        &strict,
-                        &success,
-                        &tdd,
-                        class,
-                        &number(score),
-                        &number(delta),
-                        &number(run.confidence),
-                        reason,
-                        &run.cost.model_calls.to_string(),
-                        &run.cost.prompt_tokens.to_string(),
-                        &run.cost.completion_tokens.to_string(),
-                        &number(run.cost.dollars),
-                        &number(Some(run.cost.model_seconds)),
-                        &number(Some(run.cost.tool_seconds)),
-                        &run.folder,
-                    ])
-                    .map_err(failed)?;
+                table.write_record([
+                    instance.id.as_str(),
+                    &of.system.approach,
+                    &of.system.model,
+                    &(at + 1).to_string(),
+                    status,
+                    &strict,
+                    &success,
+                    &tdd,
+                    class,
+                    &number(score),
+                    &number(delta),
+                    &number(run.confidence),
+                    reason,
+                    &run.cost.model_calls.to_string(),
+                    &run.cost.prompt_tokens.to_string(),
+                    &run.cost.completion_tokens.to_string(),
+                    &number(run.cost.dollars),
+                    &number(Some(run.cost.model_seconds)),
+                    &number(Some(run.cost.tool_seconds)),
+                    &run.folder,
+                ])?;
             }
         }
     }

@@ -83,14 +83,18 @@ pub fn write(folder: &Path) -> Result<Report> {
         let done = replace(&path, bytes);
         done.map_err(|error| Error::io(format!("write {}", path.display()), &error))
     };
-    let failed = |error: String| Error::infrastructure("make the report").cause(error);
-    let mut json = serde_json::to_vec_pretty(&report).map_err(|e| failed(e.to_string()))?;
+    let failed =
+        |error: &dyn std::error::Error| Error::infrastructure("make the report").cause(error);
+    let mut json = serde_json::to_vec_pretty(&report).map_err(|e| failed(&e))?;
     json.push(b'\n');
     put("report.json", &json)?;
     put("report.md", markdown.as_bytes())?;
-    put("report.csv", &csv::systems(&report).map_err(failed)?)?;
-    put("runs.csv", &csv::runs(&data).map_err(failed)?)?;
-    let page = page::page(&report, &data, &facts, sections).map_err(failed)?;
+    put(
+        "report.csv",
+        &csv::systems(&report).map_err(|e| failed(&e))?,
+    )?;
+    put("runs.csv", &csv::runs(&data).map_err(|e| failed(&e))?)?;
+    let page = page::page(&report, &data, &facts, sections).map_err(|e| failed(&e))?;
     put("report.html", page.as_bytes())?;
     Ok(report)
 }

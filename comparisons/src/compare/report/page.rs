@@ -3,7 +3,7 @@
 use serde::Serialize;
 use testwright_evals::document::Section;
 use testwright_evals::document::format::{percent, short_rate};
-use testwright_evals::document::html::{self, Page, STYLE, SystemView};
+use testwright_evals::document::html::{self, Page, RenderError, STYLE, SystemView};
 use testwright_evals::statistics::Rate;
 
 use super::data::{Data, Judgement, ScoredRun};
@@ -52,7 +52,7 @@ pub fn page(
     data: &Data,
     facts: &[(String, String)],
     sections: Vec<Section>,
-) -> Result<String, String> {
+) -> Result<String, RenderError> {
     let systems = report.systems.iter().enumerate().map(|(at, s)| {
         let bound = match s.system.oracle_samples {
             Some(samples) => format!("an upper bound: the best of {samples} samples; "),

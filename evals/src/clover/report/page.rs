@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Report, Row, TITLE, tables};
 use crate::clover::problem::{Budget, Task};
 use crate::document::format::{letter, percent};
-use crate::document::html::{self, LAYOUT, Page, STYLE, SystemView};
+use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
 use crate::document::svg::{Anchor, Svg};
 use crate::document::{Plot, WIDTH};
 
@@ -14,7 +14,7 @@ const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 40.0;
 const BELOW: f64 = 28.0;
 
-pub fn page(report: &Report) -> Result<String, String> {
+pub fn page(report: &Report) -> Result<String, RenderError> {
     let names = names(report);
     let systems = names.iter().enumerate();
     let sections = report.sections().into_iter().map(|section| {

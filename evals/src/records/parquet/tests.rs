@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,7 +14,6 @@ use parquet::schema::parser::parse_message_type;
 use serde_json::json;
 
 use crate::dataset::Dataset;
-use crate::predictions;
 
 const SCHEMA: &str = "message schema {
     REQUIRED BYTE_ARRAY instance_id (UTF8);
@@ -72,13 +73,11 @@ fn parquet_bytes(compression: Compression) -> Vec<u8> {
     bytes
 }
 
-fn stored(bytes: &[u8]) -> tempfile::NamedTempFile {
-    let file = tempfile::Builder::new()
-        .suffix(".jsonl")
-        .tempfile()
-        .unwrap();
-    std::fs::write(file.path(), bytes).unwrap();
-    file
+/// What the process for Parquet files makes of one.
+fn converted(parquet: File) -> tempfile::NamedTempFile {
+    let lines = tempfile::NamedTempFile::new().unwrap();
+    super::convert(parquet, lines.as_file()).unwrap();
+    lines
 }
 
 fn expected() -> [serde_json::Value; 2] {
@@ -96,15 +95,16 @@ fn expected() -> [serde_json::Value; 2] {
 }
 
 #[test]
-fn files_are_known_by_their_begin_and_read_with_each_codec() {
+fn files_of_each_codec_are_read() {
     for compression in [
         Compression::UNCOMPRESSED,
         Compression::SNAPPY,
         Compression::GZIP(Default::default()),
         Compression::ZSTD(ZstdLevel::default()),
     ] {
-        let file = stored(&parquet_bytes(compression));
-        let dataset = Dataset::read(file.path()).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&parquet_bytes(compression)).unwrap();
+        let dataset = Dataset::read(converted(file).path()).unwrap();
         let read: Vec<serde_json::Value> = dataset
             .instances
             .iter()
@@ -115,62 +115,20 @@ fn files_are_known_by_their_begin_and_read_with_each_codec() {
 }
 
 #[test]
-fn a_file_cut_short_or_spoilt_is_one_clear_line() {
+fn a_file_cut_short_is_one_clear_line() {
     let whole = parquet_bytes(Compression::SNAPPY);
     for length in 4..whole.len() {
-        let error = super::rows(whole[..length].to_vec()).unwrap_err();
-        assert!(error.starts_with("its end is missing"), "{length}: {error}");
+        let error = super::to_json_lines(&whole[..length]).unwrap_err();
+        assert!(matches!(error, super::ParquetFileError::CutShort));
     }
-    let file = stored(&whole[..whole.len() / 2]);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&whole[..whole.len() / 2]).unwrap();
     let error = Dataset::read(file.path()).unwrap_err().to_string();
     assert!(
         error.contains("begins as a Parquet file does, and its end is missing")
             && error.lines().count() == 1,
         "{error}"
     );
-    // The end is there, and what it points to is not.
-    let mut spoilt = whole.clone();
-    let footer = spoilt.len() - 8;
-    spoilt[footer..footer + 4].copy_from_slice(&u32::MAX.to_le_bytes());
-    let error = Dataset::read(stored(&spoilt).path())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("it cannot be read") && error.lines().count() == 1,
-        "{error}"
-    );
-}
-
-#[test]
-fn what_is_wrong_with_a_record_is_told_by_its_row() {
-    let schema = "message schema { REQUIRED BYTE_ARRAY instance_id (UTF8); }";
-    let schema = std::sync::Arc::new(parse_message_type(schema).unwrap());
-    let mut bytes = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Default::default()).unwrap();
-    let mut group = writer.next_row_group().unwrap();
-    let mut column = group.next_column().unwrap().unwrap();
-    if let ColumnWriter::ByteArrayColumnWriter(writer) = column.untyped() {
-        let ids = [ByteArray::from("a"), ByteArray::from("b")];
-        writer.write_batch(&ids, None, None).unwrap();
-    }
-    column.close().unwrap();
-    group.close().unwrap();
-    writer.close().unwrap();
-    let error = Dataset::read(stored(&bytes).path())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("row 2: `b` lacks repo, base_commit, problem_statement"),
-        "{error}"
-    );
-}
-
-#[test]
-fn predictions_may_be_parquet_too() {
-    let dataset = Dataset::read(stored(&parquet_bytes(Compression::SNAPPY)).path()).unwrap();
-    let file = stored(&parquet_bytes(Compression::SNAPPY));
-    let (sets, _) = predictions::read(&[file.path()], &dataset, &dataset).unwrap();
-    assert_eq!(sets[0].by_instance.len(), 2);
 }
 
 /// As the field has them: written by pyarrow, in SWE-bench's columns.
@@ -200,9 +158,9 @@ fn files_of_pyarrow_are_read() {
         .output();
     match wrote {
         Ok(output) if output.status.success() => {}
-        // The files of our own writer are read in the other tests.
+        // Other tests read files that the library writes.
         failed => {
-            eprintln!("skipped: pyarrow is not to be had: {failed:?}");
+            eprintln!("skipped: pyarrow is not available: {failed:?}");
             return;
         }
     }
@@ -214,7 +172,7 @@ fn files_of_pyarrow_are_read() {
 }
 
 fn check(path: &Path) {
-    let dataset = Dataset::read(path).unwrap();
+    let dataset = Dataset::read(converted(File::open(path).unwrap()).path()).unwrap();
     let (first, second) = (&dataset.instances[0], &dataset.instances[1]);
     assert_eq!(
         first.created_at.as_deref(),
@@ -227,65 +185,4 @@ fn check(path: &Path) {
     assert_eq!(first.other["difficulty"], 3);
     assert_eq!((&second.created_at, &second.pass_to_pass), (&None, &None));
     assert_eq!(second.hints_text, None);
-}
-
-/// The library panics on some of these.
-#[test]
-fn damaged_bytes_are_an_error_at_most() {
-    let whole = parquet_bytes(Compression::SNAPPY);
-    let mut seed = 5u64;
-    let mut errors = 0;
-    for _ in 0..600 {
-        let mut bytes = whole.clone();
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let at = 4 + (seed >> 33) as usize % (bytes.len() - 8);
-        bytes[at] = (seed >> 20) as u8;
-        errors += usize::from(super::rows(bytes).is_err());
-    }
-    assert!((100..600).contains(&errors), "{errors}");
-}
-
-/// A text of a mebibyte that every row names.
-#[test]
-fn texts_are_counted_as_often_as_they_are_named() {
-    let times = 100;
-    for is_list in [false, true] {
-        let schema = match is_list {
-            true => {
-                "message schema { REQUIRED group a (LIST) { REPEATED group list { REQUIRED BYTE_ARRAY element (UTF8); } } }"
-            }
-            false => "message schema { REQUIRED BYTE_ARRAY a (UTF8); }",
-        };
-        let schema = std::sync::Arc::new(parse_message_type(schema).unwrap());
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_dictionary_page_size_limit(1 << 30)
-            .build();
-        let mut bytes = Vec::new();
-        let mut writer =
-            SerializedFileWriter::new(&mut bytes, schema, std::sync::Arc::new(properties)).unwrap();
-        let mut group = writer.next_row_group().unwrap();
-        let mut column = group.next_column().unwrap().unwrap();
-        let ColumnWriter::ByteArrayColumnWriter(texts) = column.untyped() else {
-            unreachable!()
-        };
-        let values = vec![ByteArray::from(vec![b'x'; 1 << 20]); times];
-        let levels: Vec<i16> = (0..times).map(|at| i16::from(at > 0)).collect();
-        let (defined, repeated) = is_list.then(|| (vec![1i16; times], levels)).unzip();
-        texts
-            .write_batch(&values, defined.as_deref(), repeated.as_deref())
-            .unwrap();
-        column.close().unwrap();
-        group.close().unwrap();
-        writer.close().unwrap();
-        assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
-        let reader =
-            parquet::file::reader::SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
-        let all = (times as u64) << 20;
-        assert!(super::limits::texts(&reader, all).is_ok());
-        let refused = super::limits::texts(&reader, all - 1).unwrap_err();
-        assert!(refused.contains("more than there is room for"), "{refused}");
-    }
 }

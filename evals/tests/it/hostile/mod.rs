@@ -2,7 +2,6 @@
 
 mod dataset;
 mod files;
-mod parquet;
 mod predictions;
 mod results;
 
