@@ -2,9 +2,8 @@
 //! goes on with what is there.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,13 +43,7 @@ impl<R: Record> RecordFile<R> {
         let failed = |error: std::io::Error| Error::io(format!("open {}", path.display()), &error);
         let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
-            .open(&path)
-            .map_err(failed)?;
+        let file = plain_file::open_to_append(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),

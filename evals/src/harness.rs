@@ -35,7 +35,7 @@ use testwright_sandboxes::environment::BuildSettings;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::{Overrides, Recipe};
 use testwright_sandboxes::repository::OpenOptions;
-use testwright_sandboxes::{Backend, Limits, SandboxError};
+use testwright_sandboxes::{Backend, Limits, SandboxError, SandboxSource, Spec};
 
 use crate::result::Infrastructure;
 
@@ -140,5 +140,19 @@ fn at_stage(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
             shortage: error.shortage(),
             log: error.log.map(|log| log.display().to_string()),
         })
+    }
+}
+
+/// A sandbox that starts from a saved state, without a network or the host's folders.
+pub(crate) fn offline(saved: &str, limits: &Limits, purpose: &str) -> Spec {
+    Spec {
+        start: SandboxSource::Saved(saved.to_owned()),
+        network: false,
+        host_port: None,
+        root: false,
+        limits: limits.clone(),
+        env: Default::default(),
+        mounts: Vec::new(),
+        purpose: purpose.to_owned(),
     }
 }

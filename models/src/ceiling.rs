@@ -3,9 +3,8 @@
 //! where the provider may have worked on it.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -96,13 +95,7 @@ pub struct Ceiling {
 impl Ceiling {
     /// With what the file says was spent before; `None` counts and allows everything.
     pub fn open(path: &Path, most: Option<f64>) -> std::io::Result<Self> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
-            .open(path)?;
+        let file = plain_file::open_to_append(path)?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::Error(source) => source,
             std::fs::TryLockError::WouldBlock => std::io::Error::new(
@@ -113,7 +106,6 @@ impl Ceiling {
         let text = plain_file::read_text(path, Links::Refuse, MAX_DOCUMENT)?;
         let (spending, whole) = read(&text)?;
         file.set_len(whole as u64)?;
-        file.seek(SeekFrom::End(0))?;
         let next = spending
             .calls
             .last_key_value()

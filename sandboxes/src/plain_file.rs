@@ -46,6 +46,16 @@ pub fn open(path: &Path, links: Links, max: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a file of records to read it and to append to it; creates it if need be, but never through a link.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .custom_flags(libc::O_NOFOLLOW | FLAGS)
+        .open(path)
+}
+
 /// Checks that an open file is a plain one of at most `max` bytes.
 pub fn check(file: &File, max: u64) -> io::Result<()> {
     let metadata = file.metadata()?;

@@ -1,8 +1,8 @@
 //! Reading and writing a run's folder.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{BufReader, Seek, SeekFrom, Take, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt as _, PermissionsExt as _};
+use std::io::{BufReader, Take, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -163,11 +163,8 @@ impl RunFolder {
         let mut read = Events::open(path)?;
         let events = read.by_ref().collect::<Result<Vec<_>, _>>()?;
         let whole = read.lines.whole();
-        let mut trajectory = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
-            .open(&file)
-            .map_err(|source| TrajectoryError::Read {
+        let trajectory =
+            plain_file::open_to_append(&file).map_err(|source| TrajectoryError::Read {
                 path: file.clone(),
                 source,
             })?;
@@ -177,7 +174,6 @@ impl RunFolder {
             source,
         };
         trajectory.set_len(whole).map_err(write)?;
-        trajectory.seek(SeekFrom::End(0)).map_err(write)?;
         Ok((
             RunFolder {
                 path: path.to_owned(),

@@ -1,8 +1,6 @@
 //! Judging the replies of a folder, and reporting on them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write as _;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,19 +8,18 @@ use serde::{Deserialize, Serialize};
 use testwright_evals::cases::Place;
 use testwright_evals::clover::Problem;
 use testwright_evals::clover::evaluation::{Answer, AnswerKey, Judge, Judgement};
-use testwright_evals::clover::folder::{Benchmark, lines, location_key};
+use testwright_evals::clover::folder::{Benchmark, location_key};
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::report::{AnswerCost, Report, page};
 use testwright_evals::clover::repository::Repository;
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
 
 use super::plan::Ask;
 use super::prompts::TaskPrompts;
 use super::replies::{StoredReply, key, stored};
 use super::{JUDGEMENTS, SPENDING};
-use crate::record_file::Record as _;
+use crate::record_file::{Record, RecordFile};
 use testwright_config::error::{Error, Result};
 use testwright_models::ceiling;
 
@@ -38,6 +35,17 @@ struct StoredJudgement {
     judgement: Judgement,
 }
 
+impl Record for StoredJudgement {
+    type Key = String;
+    const WHAT: &'static str = "a judgement";
+
+    fn key(&self) -> String {
+        self.answer_sha256.clone()
+    }
+}
+
+type Judgements = RecordFile<StoredJudgement>;
+
 /// What answers are judged with.
 pub struct Judging<'a> {
     pub harness: &'a Harness,
@@ -52,7 +60,7 @@ pub struct Judging<'a> {
 impl Judging<'_> {
     /// Judges the replies to these questions; what was judged before is not run again.
     pub async fn judge(&self, asks: &[Ask<'_>]) -> Result<Vec<Judgement>> {
-        let mut known = read(self.folder)?;
+        let known = Judgements::open(self.folder.join(JUDGEMENTS))?;
         let replies: BTreeMap<AnswerKey, Answer> = stored(self.folder)?
             .into_iter()
             .map(|reply| (reply.key(), reply.answer()))
@@ -64,7 +72,7 @@ impl Judging<'_> {
                 continue;
             };
             let hash = hash(ask.problem, answer)?;
-            if !known.contains_key(&hash) {
+            if known.get(&hash).is_none() {
                 let place = (ask.problem.repository.as_str(), ask.problem.commit.as_str());
                 groups.entry(place).or_default().push((ask.problem, answer));
             }
@@ -72,10 +80,10 @@ impl Judging<'_> {
         }
         for ((repository, commit), asked) in groups {
             (self.report)(&format!("{repository}: judging {} answers", asked.len()));
-            self.group(repository, commit, &asked, &mut known).await?;
+            self.group(repository, commit, &asked, &known).await?;
         }
-        let found = hashes.iter().filter_map(|hash| known.get(hash).cloned());
-        Ok(found.collect())
+        let judged = hashes.iter().filter_map(|hash| known.get(hash));
+        Ok(judged.map(|stored| stored.judgement).collect())
     }
 
     async fn group(
@@ -83,7 +91,7 @@ impl Judging<'_> {
         repository: &str,
         commit: &str,
         asked: &[(&Problem, &Answer)],
-        known: &mut HashMap<String, Judgement>,
+        known: &Judgements,
     ) -> Result<()> {
         let place = self.place(repository, commit).await?;
         let failed = |error: SandboxError| {
@@ -101,16 +109,12 @@ impl Judging<'_> {
         };
         for batch in asked.chunks(BATCH) {
             let judged = judge.judge(batch).await.map_err(failed)?;
-            let mut fresh = Vec::new();
             for ((problem, answer), judgement) in batch.iter().zip(judged) {
-                let answer_sha256 = hash(problem, answer)?;
-                known.insert(answer_sha256.clone(), judgement.clone());
-                fresh.push(StoredJudgement {
-                    answer_sha256,
+                known.add(StoredJudgement {
+                    answer_sha256: hash(problem, answer)?,
                     judgement,
-                });
+                })?;
             }
-            append(self.folder, &fresh)?;
         }
         Ok(())
     }
@@ -157,50 +161,10 @@ fn hash(problem: &Problem, answer: &Answer) -> Result<String> {
     Ok(sha256(&text))
 }
 
-fn read(folder: &Path) -> Result<HashMap<String, Judgement>> {
-    let path = folder.join(JUDGEMENTS);
-    let failed = |error| Error::io(format!("read {}", path.display()), &error);
-    let mut judgements = HashMap::new();
-    let mut lines = match Lines::open(&path, MAX_RECORDS) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(judgements),
-        lines => lines.map_err(failed)?,
-    };
-    // Half a line of a killed process is judged again.
-    while let Some(line) = lines.next_line().map_err(failed)? {
-        if let Ok(record) = serde_json::from_slice::<StoredJudgement>(line) {
-            judgements.insert(record.answer_sha256, record.judgement);
-        }
-    }
-    Ok(judgements)
-}
-
-fn append(folder: &Path, fresh: &[StoredJudgement]) -> Result<()> {
-    let path = folder.join(JUDGEMENTS);
-    let failed = |error: std::io::Error| Error::io(format!("write {}", path.display()), &error);
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options
-        .create(true)
-        .append(true)
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
-        .open(&path)
-        .map_err(failed)?;
-    plain_file::check(&file, MAX_RECORDS).map_err(failed)?;
-    let mut text = Vec::new();
-    let mut last = [b'\n'];
-    if let Some(end) = file.metadata().map_err(failed)?.len().checked_sub(1) {
-        file.read_exact_at(&mut last, end).map_err(failed)?;
-    }
-    if last != *b"\n" {
-        text.push(b'\n');
-    }
-    text.extend(lines(fresh));
-    file.write_all(&text).map_err(failed)
-}
-
 /// All judgements of a folder.
 pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
-    let mut all: Vec<Judgement> = read(folder)?.into_values().collect();
+    let stored = Judgements::read(&folder.join(JUDGEMENTS))?.into_values();
+    let mut all: Vec<Judgement> = stored.map(|stored| stored.judgement).collect();
     all.sort_by(|a, b| {
         let key = |j: &Judgement| {
             (

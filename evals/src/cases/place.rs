@@ -6,9 +6,9 @@ use std::sync::Arc;
 use testwright_sandboxes::environment::{BuildSettings, Environment};
 use testwright_sandboxes::repository::Source;
 use testwright_sandboxes::sandbox::Result;
-use testwright_sandboxes::{Backend, Limits, Sandbox, SandboxSource, Spec};
+use testwright_sandboxes::{Backend, Limits, Sandbox};
 
-use crate::harness::{Harness, Step};
+use crate::harness::{Harness, Step, offline};
 use crate::result::Infrastructure;
 
 /// A repository at a commit, ready to run cases in.
@@ -59,16 +59,7 @@ impl Place {
     }
 
     pub(super) async fn start(&self) -> Result<Box<dyn Sandbox>> {
-        let spec = Spec {
-            start: SandboxSource::Saved(self.environment.saved.clone()),
-            network: false,
-            host_port: None,
-            root: false,
-            limits: self.limits.clone(),
-            env: Default::default(),
-            mounts: Vec::new(),
-            purpose: self.purpose.clone(),
-        };
+        let spec = offline(&self.environment.saved, &self.limits, &self.purpose);
         self.backend.start(&spec).await
     }
 }

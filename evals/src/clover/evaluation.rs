@@ -217,7 +217,6 @@ impl Judge<'_> {
             workers: self.workers,
             ..CaseOptions::default()
         };
-        let mut ran = HashMap::new();
         let verified = match verified.is_empty() {
             true => Vec::new(),
             false => cases::verify(self.place, &verified, &options).await?,
@@ -226,30 +225,16 @@ impl Judge<'_> {
             true => Vec::new(),
             false => cases::cov(self.place, &covered, &options).await?,
         };
-        for verification in verified {
-            let id = verification.id.clone();
-            let coverage = None;
-            ran.insert(
-                id,
-                Ran {
-                    verification,
-                    coverage,
-                },
-            );
-        }
-        for coverage in covered {
-            let verification = coverage.verification.clone();
-            let id = verification.id.clone();
-            let coverage = Some(coverage);
-            ran.insert(
-                id,
-                Ran {
-                    verification,
-                    coverage,
-                },
-            );
-        }
-        Ok(ran)
+        let verified = verified.into_iter().map(|verification| Ran {
+            verification,
+            coverage: None,
+        });
+        let covered = covered.into_iter().map(|coverage| Ran {
+            verification: coverage.verification.clone(),
+            coverage: Some(coverage),
+        });
+        let by_id = |ran: Ran| (ran.verification.id.clone(), ran);
+        Ok(verified.chain(covered).map(by_id).collect())
     }
 
     /// Why an answer that passes is no success.

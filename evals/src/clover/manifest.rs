@@ -85,16 +85,10 @@ impl Manifest {
                 facts.name,
                 facts.commit.get(..10).unwrap_or_default()
             );
-            found.row(
-                [name]
-                    .into_iter()
-                    .chain(figures.iter().map(usize::to_string))
-                    .map(Into::into),
-            );
+            found.labelled(name, figures.iter().map(usize::to_string));
         }
         if self.repositories.len() > 1 {
-            let all = ["all".to_owned()].into_iter();
-            found.row(all.chain(sums.iter().map(usize::to_string)).map(Into::into));
+            found.labelled("all", sums.iter().map(usize::to_string));
         }
         let mut dropped = Table::new("Why the others fell out")
             .words("of")
@@ -109,14 +103,7 @@ impl Manifest {
                 .filter_map(|facts| facts.tasks.get(&task));
             rows(&mut dropped, &format!("task {}", task.numeral()), counts);
         }
-        Section {
-            id: "problems",
-            title: "Problems",
-            notes: vec![
-                "Of task I each operand of each assertion is a candidate, of tasks II and III each test.".to_owned(),
-            ],
-            tables: vec![found, dropped],
-        }
+        Section::new("problems", "Problems", [found, dropped]).note("Of task I each operand of each assertion is a candidate, of tasks II and III each test.")
     }
 }
 

@@ -8,6 +8,22 @@ pub struct Section {
     pub tables: Vec<Table>,
 }
 
+impl Section {
+    pub fn new(id: &'static str, title: &'static str, tables: impl Into<Vec<Table>>) -> Section {
+        Section {
+            id,
+            title,
+            notes: Vec::new(),
+            tables: tables.into(),
+        }
+    }
+
+    pub fn note(mut self, text: impl Into<String>) -> Section {
+        self.notes.push(text.into());
+        self
+    }
+}
+
 pub struct Table {
     pub caption: String,
     pub columns: Vec<Column>,
@@ -81,5 +97,15 @@ impl Table {
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds a row of a label and figures.
+    pub fn labelled<T: Into<Cell>>(
+        &mut self,
+        label: impl Into<Cell>,
+        figures: impl IntoIterator<Item = T>,
+    ) {
+        let figures = figures.into_iter().map(Into::into);
+        self.row([label.into()].into_iter().chain(figures));
     }
 }

@@ -2,11 +2,9 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
+use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
 use testwright_sandboxes::private;
 
 use crate::folder;
@@ -43,15 +41,7 @@ impl Results {
             }
         };
         private::create(place).map_err(failed("make the folder of"))?;
-        // What is appended to is a file of this folder.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(&path)
-            .map_err(failed("open"))?;
+        let file = plain_file::open_to_append(&path).map_err(failed("open"))?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::Error(source) => failed("lock")(source),
             std::fs::TryLockError::WouldBlock => failed("lock")(std::io::Error::new(

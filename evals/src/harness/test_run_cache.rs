@@ -11,9 +11,7 @@ use sha2::{Digest, Sha256};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{File, FileKind, Files};
 use testwright_sandboxes::starting::retry_start;
-use testwright_sandboxes::{
-    Command, Process, Sandbox, SandboxError, SandboxSource, Spec, coverage,
-};
+use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, coverage};
 use testwright_tools::DIGEST;
 use testwright_tools::coverage::Measure;
 use testwright_tools::outcomes::report::Report;
@@ -25,7 +23,7 @@ use super::changed_lines::Lines;
 use super::instance::State;
 use super::run_config::run_config;
 use super::timeline::{Part, Timeline};
-use super::{Harness, files};
+use super::{Harness, files, offline};
 use crate::folder;
 use testwright_sandboxes::hex::hex;
 
@@ -279,16 +277,7 @@ impl Harness {
     }
 
     pub(super) async fn start(&self, saved: &str) -> Result<Box<dyn Sandbox>, SandboxError> {
-        let spec = Spec {
-            start: SandboxSource::Saved(saved.to_owned()),
-            network: false,
-            host_port: None,
-            root: false,
-            limits: self.limits.clone(),
-            env: Default::default(),
-            mounts: Vec::new(),
-            purpose: self.purpose.clone(),
-        };
+        let spec = offline(saved, &self.limits, &self.purpose);
         retry_start(|| self.backend.start(&spec)).await
     }
 

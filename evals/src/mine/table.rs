@@ -173,11 +173,10 @@ impl Table {
             let cells = [one.name.clone(), one.reason.clone(), detail];
             cells.map(Cell::from).to_vec()
         });
-        let section = Section {
-            id: "mined",
-            title: "What became of the changes",
-            notes: Vec::new(),
-            tables: vec![
+        let section = Section::new(
+            "mined",
+            "What became of the changes",
+            [
                 table(
                     "How far they came",
                     vec![Column::new("changes that …"), right("number")],
@@ -200,7 +199,7 @@ impl Table {
                     late.collect(),
                 ),
             ],
-        };
+        );
         markdown(title, facts, &[section], whole)
     }
 }

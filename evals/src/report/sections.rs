@@ -28,12 +28,11 @@ pub(super) fn sections(report: &Report, labels: &Labels) -> Vec<Section> {
     sections.push(tables::time(report, labels));
     sections.extend(tables::infrastructure(report, &labels.short));
     if !report.remarks.is_empty() {
-        sections.push(Section {
-            id: "remarks",
-            title: "Remarks",
-            notes: Vec::new(),
-            tables: vec![remarks(&report.remarks)],
-        });
+        sections.push(Section::new(
+            "remarks",
+            "Remarks",
+            [remarks(&report.remarks)],
+        ));
     }
     sections
 }

@@ -80,15 +80,7 @@ pub fn section(report: &Report) -> Option<Section> {
             ]);
         }
     }
-    Some(Section {
-        id: "confidence",
-        title: "Precision against recall",
-        notes: vec![
-            "Confidence is what the candidate fixes and the reviewer say of a test; it puts tests in an order and is not a probability."
-                .to_owned(),
-        ],
-        tables: vec![table],
-    })
+    Some(Section::new("confidence", "Precision against recall", [table]).note("Confidence is what the candidate fixes and the reviewer say of a test; it puts tests in an order and is not a probability."))
 }
 
 #[cfg(test)]

@@ -131,8 +131,8 @@ fn rates(report: &Report) -> Section {
             .words("System")
             .figures(&names);
         for (at, s) in report.systems.iter().enumerate() {
-            let figures = (0..most).map(|k| percent(s.pass_at.get(k).copied().flatten()).into());
-            table.row([s.label(at).into()].into_iter().chain(figures));
+            let figures = (0..most).map(|k| percent(s.pass_at.get(k).copied().flatten()));
+            table.labelled(s.label(at), figures);
         }
         tables.push(table);
     }
@@ -228,12 +228,8 @@ fn cost(report: &Report) -> Section {
             seconds(cost.tool_seconds).into(),
         ]);
     }
-    Section {
-        id: "cost",
-        title: "Cost",
-        notes: vec!["The line joins systems that no other beats at their cost.".to_owned()],
-        tables: vec![table],
-    }
+    Section::new("cost", "Cost", [table])
+        .note("The line joins systems that no other beats at their cost.")
 }
 
 /// Groups that are shown; report.json has all.
@@ -368,15 +364,9 @@ fn classes(report: &Report) -> Section {
             0 => "0".to_owned(),
             of => format!("{of}, {} F→P ({})", rate.numerator, percent(rate.rate)),
         };
-        let cells = s.classes.iter().map(|(_, rate)| cell(rate).into());
-        table.row([s.label(at).into()].into_iter().chain(cells));
+        table.labelled(s.label(at), s.classes.iter().map(|(_, rate)| cell(rate)));
     }
-    Section {
-        id: "classes",
-        title: "Class of failure on the old code",
-        notes: Vec::new(),
-        tables: vec![table],
-    }
+    Section::new("classes", "Class of failure on the old code", [table])
 }
 
 fn groups(
@@ -396,21 +386,13 @@ fn groups(
         .words("Group")
         .figures(&titles);
     for name in group_names(all) {
-        let figure = |s: &SystemSummary| -> Cell {
+        let figure = |s: &SystemSummary| {
             let group = of(s).iter().find(|group| group.name == name);
-            group
-                .map_or_else(|| NONE.to_owned(), |g| short_rate(&g.fail_to_pass))
-                .into()
+            group.map_or_else(|| NONE.to_owned(), |g| short_rate(&g.fail_to_pass))
         };
-        let figures = report.systems.iter().map(figure);
-        table.row([name.into()].into_iter().chain(figures));
+        table.labelled(name, report.systems.iter().map(figure));
     }
-    Section {
-        id,
-        title,
-        notes: Vec::new(),
-        tables: vec![table],
-    }
+    Section::new(id, title, [table])
 }
 
 /// Each once: repositories by name, lengths by length.
@@ -448,12 +430,7 @@ fn stages(report: &Report) -> Section {
             ]);
         }
     }
-    Section {
-        id: "stages",
-        title: "Where tokens and seconds went",
-        notes: Vec::new(),
-        tables: vec![table],
-    }
+    Section::new("stages", "Where tokens and seconds went", [table])
 }
 
 fn not_judged(report: &Report) -> Section {
@@ -463,12 +440,7 @@ fn not_judged(report: &Report) -> Section {
     for (reason, runs) in &report.not_judged {
         table.row([reason.as_str().into(), runs.to_string().into()]);
     }
-    Section {
-        id: "not-judged",
-        title: "Not judged",
-        notes: vec!["They count against no system.".to_owned()],
-        tables: vec![table],
-    }
+    Section::new("not-judged", "Not judged", [table]).note("They count against no system.")
 }
 
 #[cfg(test)]

@@ -192,12 +192,7 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
         cells.extend(costs(row.cost.as_ref()).map(Into::into));
         table.row(cells);
     }
-    Some(Section {
-        id,
-        title,
-        notes: vec![note.to_owned()],
-        tables: vec![table],
-    })
+    Some(Section::new(id, title, [table]).note(note))
 }
 
 /// Calls, tokens and dollars.
@@ -241,14 +236,7 @@ fn utilisation(all: &[Utilisation]) -> Section {
             difference(Some(of.least), of.least_interval).into(),
         ]);
     }
-    Section {
-        id: "contexts",
-        title: "What contexts add",
-        notes: vec![
-            "Best and worst of the contexts, less the rate without one (RER of task I, success of task II), on the problems that were asked with all of them. Ideal: Δmax > Δmin > 0.".to_owned(),
-        ],
-        tables: vec![table],
-    }
+    Section::new("contexts", "What contexts add", [table]).note("Best and worst of the contexts, less the rate without one (RER of task I, success of task II), on the problems that were asked with all of them. Ideal: Δmax > Δmin > 0.")
 }
 
 fn answers(report: &Report) -> Section {
@@ -277,14 +265,7 @@ fn answers(report: &Report) -> Section {
             .chain(counts.map(|count| count.to_string()));
         table.row(cells.map(Into::into));
     }
-    Section {
-        id: "answers",
-        title: "Answers",
-        notes: vec![
-            "All that are not run count as wrong in every rate. Gibberish is no Python, or holds nothing of what was asked for.".to_owned(),
-        ],
-        tables: vec![table],
-    }
+    Section::new("answers", "Answers", [table]).note("All that are not run count as wrong in every rate. Gibberish is no Python, or holds nothing of what was asked for.")
 }
 
 fn pairs(report: &Report) -> Section {
@@ -315,12 +296,7 @@ fn pairs(report: &Report) -> Section {
         let cells = cells.chain([points, p_value(of.p_value)]);
         table.row(cells.map(Into::into));
     }
-    Section {
-        id: "pairs",
-        title: "Pairs",
-        notes: Vec::new(),
-        tables: vec![table],
-    }
+    Section::new("pairs", "Pairs", [table])
 }
 
 fn published() -> Section {
@@ -339,10 +315,5 @@ fn published() -> Section {
     for row in PUBLISHED {
         table.row(row.map(Into::into));
     }
-    Section {
-        id: "published",
-        title: "To compare with",
-        notes: vec!["Task III: success / execution.".to_owned()],
-        tables: vec![table],
-    }
+    Section::new("published", "To compare with", [table]).note("Task III: success / execution.")
 }

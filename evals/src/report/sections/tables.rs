@@ -47,8 +47,7 @@ pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
         (|s: &Summary| mean(&s.adequacy)) as fn(&Summary) -> String,
     )]);
     for (name, of) in lines {
-        let figures = report.summary.values().map(|s| of(s).into());
-        table.row([name.into()].into_iter().chain(figures));
+        table.labelled(name, report.summary.values().map(of));
     }
     let mut powers = Table::new(
         "The smallest difference in strict F→P to another approach that so many instances show, with 80 % power",
@@ -67,20 +66,10 @@ pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
             shown(s.power.if_independent).into(),
         ]);
     }
-    Section {
-        id: "rates",
-        title: "Rates",
-        notes: vec![
-            "Rates: share (count/graded, Wilson interval). Means: times 100 (instances, bootstrap interval). \
+    Section::new("rates", "Rates", [table, powers]).note("Rates: share (count/graded, Wilson interval). Means: times 100 (instances, bootstrap interval). \
              What failed for reasons of the machine or of the harness is in no denominator; a missing prediction, or \
-             one that does not apply, counts as 0."
-                .to_owned(),
-            "Two published runs of one system with the same score disagreed on 70 of 433 instances: differences under \
-             about 4 points between single runs are noise."
-                .to_owned(),
-        ],
-        tables: vec![table, powers],
-    }
+             one that does not apply, counts as 0.").note("Two published runs of one system with the same score disagreed on 70 of 433 instances: differences under \
+             about 4 points between single runs are noise.")
 }
 
 pub(super) fn agreement(report: &Report, labels: &Labels) -> Section {
@@ -126,12 +115,7 @@ pub(super) fn agreement(report: &Report, labels: &Labels) -> Section {
     if !list.rows.is_empty() {
         tables.push(list);
     }
-    Section {
-        id: "agreement",
-        title: "Strict against official verdicts",
-        notes: Vec::new(),
-        tables,
-    }
+    Section::new("agreement", "Strict against official verdicts", tables)
 }
 
 fn table_row<const N: usize, const M: usize>(
@@ -151,21 +135,12 @@ pub(super) fn classes(report: &Report, labels: &[String]) -> Section {
     for (at, class) in rows.iter().flat_map(|d| d.by_old_class.iter().enumerate()) {
         let figures = report.details.values();
         let figures = figures.map(|d| match d.by_old_class.get(at) {
-            Some(row) => short_rate(&row.fail_to_pass).into(),
-            None => NONE.into(),
+            Some(row) => short_rate(&row.fail_to_pass),
+            None => NONE.to_owned(),
         });
-        table.row(
-            [old_class(class.old_class).into()]
-                .into_iter()
-                .chain(figures),
-        );
+        table.labelled(old_class(class.old_class), figures);
     }
-    Section {
-        id: "classes",
-        title: "Class on the old code",
-        notes: Vec::new(),
-        tables: vec![table],
-    }
+    Section::new("classes", "Class on the old code", [table])
 }
 
 pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
@@ -179,27 +154,14 @@ pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
         };
         let figures = report.details.values().map(|d| {
             let of = |side: &[u64]| side.get(step).copied().unwrap_or_default();
-            format!("{} + {}", of(&d.coverage.success), of(&d.coverage.other)).into()
+            format!("{} + {}", of(&d.coverage.success), of(&d.coverage.other))
         });
-        table.row([name.into()].into_iter().chain(figures));
+        table.labelled(name, figures);
     }
-    let count = |of: fn(&Summary) -> u64| {
-        let figures = report.summary.values();
-        figures.map(move |s| of(s).to_string().into())
-    };
-    let no_lines = count(|s| s.coverage_delta_no_lines);
-    table.row(["no line".into()].into_iter().chain(no_lines));
-    let not_measured = count(|s| s.coverage_delta_not_measured);
-    table.row(["not measured".into()].into_iter().chain(not_measured));
-    Section {
-        id: "coverage",
-        title: "Change coverage ΔC",
-        notes: vec![
-            "In no mean: instances whose change has no line that any test runs, and those where coverage could not be measured."
-                .to_owned(),
-        ],
-        tables: vec![table],
-    }
+    let count = |of: fn(&Summary) -> u64| report.summary.values().map(move |s| of(s).to_string());
+    table.labelled("no line", count(|s| s.coverage_delta_no_lines));
+    table.labelled("not measured", count(|s| s.coverage_delta_not_measured));
+    Section::new("coverage", "Change coverage ΔC", [table]).note("In no mean: instances whose change has no line that any test runs, and those where coverage could not be measured.")
 }
 
 pub(super) fn flows(report: &Report, labels: &[String]) -> Section {
@@ -221,42 +183,35 @@ pub(super) fn flows(report: &Report, labels: &[String]) -> Section {
         let words = [outcome(old).into(), outcome(new).into()];
         table.row(words.into_iter().chain(counts));
     }
-    Section {
-        id: "flows",
-        title: "Outcomes on the old and the new code",
-        notes: Vec::new(),
-        tables: vec![table],
-    }
+    Section::new("flows", "Outcomes on the old and the new code", [table])
 }
 
 pub(super) fn repositories(report: &Report, labels: &[String]) -> Section {
-    Section {
-        id: "repositories",
-        title: "By repository",
-        notes: Vec::new(),
-        tables: vec![groups(
+    Section::new(
+        "repositories",
+        "By repository",
+        [groups(
             "Strict F→P by repository",
             "Repository",
             report,
             labels,
             |d| &d.by_repository,
         )],
-    }
+    )
 }
 
 pub(super) fn lengths(report: &Report, labels: &[String]) -> Section {
-    Section {
-        id: "lengths",
-        title: "By length of the issue",
-        notes: Vec::new(),
-        tables: vec![groups(
+    Section::new(
+        "lengths",
+        "By length of the issue",
+        [groups(
             "Strict F→P by length of the issue in tokens",
             "Tokens",
             report,
             labels,
             |d| &d.by_issue_length,
         )],
-    }
+    )
 }
 
 fn groups(
@@ -270,9 +225,9 @@ fn groups(
     for group in names(report, of) {
         let figures = report.details.values().map(|d| {
             let found = of(d).iter().find(|g| g.name == group);
-            found.map_or(NONE.into(), |g| rate(&g.fail_to_pass).into())
+            found.map_or(NONE.to_owned(), |g| rate(&g.fail_to_pass))
         });
-        table.row([group.into()].into_iter().chain(figures));
+        table.labelled(group, figures);
     }
     table
 }
@@ -354,16 +309,8 @@ pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
         let name = [Metric::title(row.measure).into()];
         overlap.row(name.into_iter().chain(figures).chain(only));
     }
-    Some(Section {
-        id: "comparison",
-        title: "Comparison",
-        notes: vec![
-            "Instances without a verdict for one of the compared sets are left out. p is not corrected for the number of \
-             comparisons."
-                .to_owned(),
-        ],
-        tables: vec![pairs, overlap],
-    })
+    Some(Section::new("comparison", "Comparison", [pairs, overlap]).note("Instances without a verdict for one of the compared sets are left out. p is not corrected for the number of \
+             comparisons."))
 }
 
 pub(super) fn time(report: &Report, labels: &Labels) -> Section {
@@ -393,12 +340,7 @@ pub(super) fn time(report: &Report, labels: &Labels) -> Section {
             slowest.row(words.into_iter().chain(figures));
         }
     }
-    Section {
-        id: "time",
-        title: "Time",
-        notes: Vec::new(),
-        tables: vec![table, slowest],
-    }
+    Section::new("time", "Time", [table, slowest])
 }
 
 pub(super) fn infrastructure(report: &Report, labels: &[String]) -> Option<Section> {
@@ -431,10 +373,8 @@ pub(super) fn infrastructure(report: &Report, labels: &[String]) -> Option<Secti
     for (words, count) in causes {
         table_row(&mut by_cause, [words.0, words.1], [count]);
     }
-    (!table.rows.is_empty()).then(|| Section {
-        id: "infrastructure",
-        title: "Infrastructure",
-        notes: vec!["None of these counts against a prediction.".to_owned()],
-        tables: vec![by_cause, table],
+    (!table.rows.is_empty()).then(|| {
+        Section::new("infrastructure", "Infrastructure", [by_cause, table])
+            .note("None of these counts against a prediction.")
     })
 }
