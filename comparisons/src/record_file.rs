@@ -102,11 +102,7 @@ impl<R: Record> RecordFile<R> {
         let records: Vec<R> = keys
             .filter_map(|key| content.records.get(&key).cloned())
             .collect();
-        let mut text = Vec::new();
-        for record in &records {
-            serde_json::to_writer(&mut text, record).map_err(|e| failed(e.into()))?;
-            text.push(b'\n');
-        }
+        let text = folder::json_lines(&records).map_err(|e| failed(e.into()))?;
         content.file = replace(&self.path, &text).map_err(failed)?;
         Ok(records)
     }

@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
+use serde::Serialize;
 use testwright_sandboxes::plain_file::{self, MAX_DOCUMENT};
 
 /// A path that stays below the folder.
@@ -36,6 +37,18 @@ pub fn replace(
         .tempfile_in(path.parent().unwrap_or(path))?;
     write(aside.as_file_mut())?;
     aside.persist(path).map_err(|error| error.error)
+}
+
+/// Records as JSON, a line each.
+pub fn json_lines<'r, T: Serialize + 'r>(
+    records: impl IntoIterator<Item = &'r T>,
+) -> serde_json::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for record in records {
+        serde_json::to_writer(&mut text, record)?;
+        text.push(b'\n');
+    }
+    Ok(text)
 }
 
 /// The folder of a path below `root`, and the last name; `make` makes folders that are not there.

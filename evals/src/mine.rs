@@ -182,15 +182,14 @@ pub fn finish(
 
 /// Writes instances as JSON lines: aside, and renamed.
 pub fn write(path: &Path, instances: &[Instance]) -> io::Result<()> {
-    let mut text = String::new();
-    for instance in instances {
-        text += &serde_json::to_string(instance)?;
-        text.push('\n');
-    }
-    write_text(path, &text)
+    write_bytes(path, &folder::json_lines(instances)?)
 }
 
 /// Writes a text aside, and renames it.
 pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
-    folder::replace(path, 0o666, |file| file.write_all(text.as_bytes())).map(|_| ())
+    write_bytes(path, text.as_bytes())
+}
+
+fn write_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    folder::replace(path, 0o666, |file| file.write_all(bytes)).map(|_| ())
 }

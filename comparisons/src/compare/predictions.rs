@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use testwright_evals::folder::json_lines;
 use testwright_evals::predictions::{Prediction, Predictions};
 
 use super::{PREDICTIONS, Plan, RunRecord, RunStatus, encoded};
@@ -41,11 +42,7 @@ pub fn write_predictions(folder: &Path, sets: &[Predictions]) -> Result<()> {
     let failed =
         |error: std::io::Error| Error::io(format!("write to {}", folder.display()), &error);
     for set in sets {
-        let mut text = Vec::new();
-        for prediction in set.by_instance.values() {
-            serde_json::to_writer(&mut text, prediction).map_err(|e| failed(e.into()))?;
-            text.push(b'\n');
-        }
+        let text = json_lines(set.by_instance.values()).map_err(|e| failed(e.into()))?;
         let path = folder.join(format!("{}.jsonl", encoded(&set.model)));
         super::replace(&path, &text).map_err(failed)?;
     }

@@ -167,12 +167,7 @@ fn pretty(value: &impl Serialize) -> Vec<u8> {
 }
 
 pub fn lines<T: Serialize>(records: &[T]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for record in records {
-        text.extend(serde_json::to_vec(record).unwrap_or_default());
-        text.push(b'\n');
-    }
-    text
+    folder::json_lines(records).unwrap_or_default()
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, FolderError> {

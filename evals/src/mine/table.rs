@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::document::{Cell, Column, Section, Table as Cells, markdown};
+use crate::document::{Section, Table as Cells, markdown};
 use crate::foreign_text::excerpt;
 
 /// How far a change came.
@@ -146,60 +146,30 @@ impl Table {
 
     /// As a page, with every change from those on that could have become an instance.
     pub fn markdown(&self, title: &str, facts: &[(&'static str, String)], whole: &str) -> String {
-        let right = |title: &str| Column {
-            right: true,
-            ..Column::new(title)
-        };
-        let table = |caption: &str, columns: Vec<Column>, rows: Vec<Vec<Cell>>| {
-            let mut table = Cells::new(caption);
-            (table.columns, table.rows) = (columns, rows);
-            table
-        };
-        let stages = self.stages.iter().map(|row| {
-            let cells = [row.what.to_owned(), row.changes.to_string()];
-            cells.map(Cell::from).to_vec()
-        });
-        let reasons = self.reasons.iter().map(|row| {
-            let cells = [
-                row.reason.clone(),
-                row.changes.to_string(),
-                row.example.clone(),
-            ];
-            cells.map(Cell::from).to_vec()
-        });
-        let late = self.dropped.iter().filter(|one| one.stage >= Stage::Fits);
-        let late = late.map(|one| {
+        let mut stages = Cells::new("How far they came")
+            .words("changes that …")
+            .figures(&["number"]);
+        for row in &self.stages {
+            stages.labelled(row.what, [row.changes.to_string()]);
+        }
+        let mut reasons = Cells::new("Why the others fell out")
+            .words("reason")
+            .figures(&["number"])
+            .words("for example");
+        for row in &self.reasons {
+            let figures = [row.changes.to_string(), row.example.clone()];
+            reasons.labelled(row.reason.as_str(), figures);
+        }
+        let mut late = Cells::new("Candidates that did not become instances")
+            .words("candidate")
+            .words("reason")
+            .words("in particular");
+        for one in self.dropped.iter().filter(|one| one.stage >= Stage::Fits) {
             let detail = excerpt(&one.detail, DETAIL);
-            let cells = [one.name.clone(), one.reason.clone(), detail];
-            cells.map(Cell::from).to_vec()
-        });
-        let section = Section::new(
-            "mined",
-            "What became of the changes",
-            [
-                table(
-                    "How far they came",
-                    vec![Column::new("changes that …"), right("number")],
-                    stages.collect(),
-                ),
-                table(
-                    "Why the others fell out",
-                    vec![
-                        Column::new("reason"),
-                        right("number"),
-                        Column::new("for example"),
-                    ],
-                    reasons.collect(),
-                ),
-                table(
-                    "Candidates that did not become instances",
-                    ["candidate", "reason", "in particular"]
-                        .map(Column::new)
-                        .into(),
-                    late.collect(),
-                ),
-            ],
-        );
+            late.labelled(one.name.as_str(), [one.reason.clone(), detail]);
+        }
+        let tables = [stages, reasons, late];
+        let section = Section::new("mined", "What became of the changes", tables);
         markdown(title, facts, &[section], whole)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Deserialize;
+use testwright_evals::InstanceResult;
 use testwright_evals::verdict::OldClass;
 use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
 
@@ -78,71 +78,27 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// A line of the grader's results, as far as it is needed here.
-#[derive(Deserialize)]
-struct Graded {
-    instance_id: String,
-    prediction: String,
-    given: bool,
-    applied: bool,
-    old_class: OldClass,
-    strict: GradedStrict,
-    swt: GradedSwt,
-    tdd: GradedTdd,
-    coverage_delta: Option<f64>,
-    #[serde(default)]
-    coverage_lines: Option<u64>,
-    #[serde(default)]
-    coverage_problem: Option<String>,
-    infrastructure: Option<GradedInfrastructure>,
-}
-
-#[derive(Deserialize)]
-struct GradedStrict {
-    fail_to_pass: bool,
-    reason: String,
-}
-
-#[derive(Deserialize)]
-struct GradedSwt {
-    success: bool,
-}
-
-#[derive(Deserialize)]
-struct GradedTdd {
-    fail_to_pass: bool,
-    score: f64,
-}
-
-#[derive(Deserialize)]
-struct GradedInfrastructure {
-    stage: String,
-    cause: String,
-}
-
-impl Graded {
-    fn judgement(self) -> Judgement {
-        if let Some(failed) = self.infrastructure {
-            let cause = failed.cause.lines().next().unwrap_or_default();
-            return Judgement::NotJudged(format!("not graded: {}: {cause}", failed.stage));
-        }
-        let counts = self.given && self.applied;
-        let has_no_lines = self.coverage_lines == Some(0);
-        let is_unknown = self.coverage_problem.is_some() && self.coverage_lines.is_none();
-        Judgement::Verdict(Verdict {
-            fail_to_pass: counts && self.strict.fail_to_pass,
-            success: counts && self.swt.success,
-            tdd_fail_to_pass: counts && self.tdd.fail_to_pass,
-            tdd_score: if counts { self.tdd.score } else { 0.0 },
-            old_class: counts.then_some(self.old_class),
-            coverage_delta: match counts {
-                _ if has_no_lines || is_unknown => None,
-                true => self.coverage_delta,
-                false => Some(0.0),
-            },
-            reason: self.strict.reason,
-        })
+fn judgement(graded: InstanceResult) -> Judgement {
+    if let Some(failed) = graded.infrastructure {
+        let cause = failed.cause.lines().next().unwrap_or_default();
+        return Judgement::NotJudged(format!("not graded: {}: {cause}", failed.stage));
     }
+    let counts = graded.given && graded.applied;
+    let has_no_lines = graded.coverage_lines == Some(0);
+    let is_unknown = graded.coverage_problem.is_some() && graded.coverage_lines.is_none();
+    Judgement::Verdict(Verdict {
+        fail_to_pass: counts && graded.strict.fail_to_pass,
+        success: counts && graded.swt.success,
+        tdd_fail_to_pass: counts && graded.tdd.fail_to_pass,
+        tdd_score: if counts { graded.tdd.score } else { 0.0 },
+        old_class: counts.then_some(graded.old_class),
+        coverage_delta: match counts {
+            _ if has_no_lines || is_unknown => None,
+            true => graded.coverage_delta,
+            false => Some(0.0),
+        },
+        reason: graded.strict.reason,
+    })
 }
 
 type Verdicts = BTreeMap<(String, String), Judgement>;
@@ -277,9 +233,9 @@ fn read_verdicts(folder: &Path) -> Result<Verdicts> {
     let mut verdicts = Verdicts::new();
     // Half a line is one that is written at this moment; lines of other versions are as good as none.
     while let Some(line) = lines.next_line().map_err(failed)? {
-        if let Ok(graded) = serde_json::from_slice::<Graded>(line) {
+        if let Ok(graded) = serde_json::from_slice::<InstanceResult>(line) {
             let name = (graded.prediction.clone(), graded.instance_id.clone());
-            verdicts.insert(name, graded.judgement());
+            verdicts.insert(name, judgement(graded));
         }
     }
     Ok(verdicts)
