@@ -174,6 +174,17 @@ pub struct Infrastructure {
     pub shortage: Option<Shortage>,
 }
 
+impl Infrastructure {
+    pub fn new(stage: &str, cause: String) -> Infrastructure {
+        Infrastructure {
+            stage: stage.to_owned(),
+            cause,
+            log: None,
+            shortage: None,
+        }
+    }
+}
+
 impl fmt::Display for Infrastructure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.stage, self.cause)

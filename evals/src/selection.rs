@@ -11,7 +11,7 @@ use crate::predictions::Prediction;
 use crate::statistics::Rate;
 
 /// A set of tests on a patch: a line of `selection.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionResult {
     pub instance_id: String,
     /// `model_name_or_path` of the tests.
@@ -48,14 +48,7 @@ impl SelectionResult {
             instance_id: patch.instance_id.clone(),
             tests: tests.model_name_or_path.clone(),
             patch: patch.model_name_or_path.clone(),
-            passed: Vec::new(),
-            failed: Vec::new(),
-            old: BTreeMap::new(),
-            new: BTreeMap::new(),
-            resolves: None,
-            not_tried: None,
-            infrastructure: None,
-            shortage: None,
+            ..SelectionResult::default()
         }
     }
 
@@ -215,12 +208,8 @@ mod tests {
             patch: patch.to_owned(),
             passed: names(passed),
             failed: names(failed),
-            old: BTreeMap::new(),
-            new: BTreeMap::new(),
             resolves: Some(resolves),
-            not_tried: None,
-            infrastructure: None,
-            shortage: None,
+            ..SelectionResult::default()
         }
     }
 

@@ -140,6 +140,17 @@ pub enum OldClass {
     Assertion,
 }
 
+impl OldClass {
+    /// In the order of reports.
+    pub const ALL: [OldClass; 5] = [
+        OldClass::Pass,
+        OldClass::Assertion,
+        OldClass::Failure,
+        OldClass::Error,
+        OldClass::None,
+    ];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     pub old_class: OldClass,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::python::edit::reindented;
 use testwright_tools::python::{Assertion, Comparison, Module, Operand, assertions, flatten};
 
-use super::problem::{Problem, Question, Task};
+use super::problem::{Problem, Question};
 use super::refusals::forbidden;
 
 /// What an answer is asked to hold.
@@ -19,12 +19,6 @@ pub enum Form {
     Full,
     /// Tasks II and III: the statements of the test.
     Part,
-}
-
-impl Form {
-    pub fn fits(self, task: Task) -> bool {
-        matches!(self, Form::Operand | Form::Assertion) == (task == Task::Assertion)
-    }
 }
 
 /// An answer that can be run.

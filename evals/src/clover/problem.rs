@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use testwright_tools::python::{Kind, SingleTest};
+use testwright_tools::python::SingleTest;
 
 use crate::cases::context::ContextClass;
 
@@ -283,11 +283,6 @@ impl Problem {
     pub fn name(&self) -> &str {
         self.test.rsplit("::").next().unwrap_or(&self.test)
     }
-
-    /// Files that the task names, and that are shown in any case.
-    pub fn named_files(&self) -> Vec<&str> {
-        named_files(&self.question)
-    }
 }
 
 pub fn golden(text: &TestText, question: &Question) -> String {
@@ -301,6 +296,7 @@ pub fn golden(text: &TestText, question: &Question) -> String {
     }
 }
 
+/// Files that the task names, and that are always shown.
 pub fn named_files(question: &Question) -> Vec<&str> {
     let mut paths: Vec<&str> = match question {
         Question::Assertion { .. } => Vec::new(),
@@ -310,10 +306,6 @@ pub fn named_files(question: &Question) -> Vec<&str> {
     paths.sort_unstable();
     paths.dedup();
     paths
-}
-
-pub fn is_class(kind: Kind) -> bool {
-    kind == Kind::Class
 }
 
 pub fn sha256(text: &str) -> String {

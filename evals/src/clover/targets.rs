@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use testwright_tools::python::{Found, Module, RepositoryIndex, references};
+use testwright_tools::python::{Found, Kind, Module, RepositoryIndex, references};
 use testwright_tools::workspace::Layout;
 
 use super::extract::{IsolatedTest, is_test_file};
-use super::problem::{Question, is_class};
+use super::problem::Question;
 use crate::cases::Lines;
 
 /// The modules of a repository that may hold targets: tests and what serves them are none.
@@ -44,7 +44,7 @@ pub fn question(found: &Found) -> Question {
     Question::Target {
         path: found.path.clone(),
         qualified: found.qualified.clone(),
-        is_class: is_class(found.kind),
+        is_class: found.kind == Kind::Class,
     }
 }
 

@@ -49,21 +49,37 @@ impl LineCoverage {
     }
 }
 
+/// Why lines may have run that were not seen to run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CoverageError {
+    #[error("there are no golden tests to compare with")]
+    NoGoldenTests,
+    #[error("coverage was not measured")]
+    NotMeasured,
+    #[error(
+        "{tests}: {lost} processes that tests started were ended before their coverage was written"
+    )]
+    Lost { tests: &'static str, lost: u32 },
+    #[error("{tests}: {problem}")]
+    Incomplete {
+        tests: &'static str,
+        problem: String,
+    },
+}
+
 /// ΔC of a prediction, or why it is not known.
 pub fn change_coverage(
     changed: &ChangedLines,
     old: &Side<'_>,
     new: &Side<'_>,
-) -> Result<LineCoverage, String> {
+) -> Result<LineCoverage, CoverageError> {
     let (mut covered, mut all) = (0u64, 0u64);
     for (lines, side) in [(&changed.removed, old), (&changed.added, new)] {
         // What is not asked for need not be known.
         if lines.is_empty() {
             continue;
         }
-        let golden = side
-            .golden
-            .ok_or("there are no golden tests to compare with")?;
+        let golden = side.golden.ok_or(CoverageError::NoGoldenTests)?;
         measured(golden, "the golden tests")?;
         for base in &side.base {
             whole(base, "the base suite")?;
@@ -132,7 +148,7 @@ pub fn any_called(lines: &Lines, own: Option<&Coverage>) -> bool {
 pub struct Adequate {
     pub covered: LineCoverage,
     /// Why more of them may have run.
-    pub problem: Option<String>,
+    pub problem: Option<CoverageError>,
 }
 
 /// Adequacy of a prediction, from what its contributed tests ran on the old and on the new code. Which lines are
@@ -151,7 +167,7 @@ pub fn adequacy(
         let own = own[at];
         let seen = match own {
             Some(own) => measured(own, "the contributed tests"),
-            None => Err("coverage was not measured".to_owned()),
+            None => Err(CoverageError::NotMeasured),
         };
         problem = problem.or(seen.err());
         for (path, line) in each(lines) {
@@ -178,21 +194,18 @@ fn each(lines: &Lines) -> impl Iterator<Item = (&str, u32)> {
         .flat_map(|(file, lines)| lines.iter().map(move |line| (file.as_str(), *line)))
 }
 
-fn measured(coverage: &Coverage, whose: &str) -> Result<(), String> {
-    if coverage.lost > 0 {
-        return Err(format!(
-            "{whose}: {} processes that tests started were ended before their coverage was written",
-            coverage.lost
-        ));
+fn measured(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageError> {
+    match coverage.lost {
+        0 => whole(coverage, tests),
+        lost => Err(CoverageError::Lost { tests, lost }),
     }
-    whole(coverage, whose)
 }
 
 /// As far as the first process goes. Of the base suite no more is asked: what its children ran does not take a line away
 /// that the golden tests run.
-fn whole(coverage: &Coverage, whose: &str) -> Result<(), String> {
-    match &coverage.problem {
-        Some(problem) => Err(format!("{whose}: {problem}")),
+fn whole(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageError> {
+    match coverage.problem.clone() {
+        Some(problem) => Err(CoverageError::Incomplete { tests, problem }),
         None => Ok(()),
     }
 }
@@ -353,7 +366,7 @@ mod tests {
         let lines = changed(&[1], &[]);
         let found = adequacy(&lines, [Some(&old); 2], [None; 2]);
         assert_eq!(
-            found.problem.unwrap(),
+            found.problem.unwrap().to_string(),
             "the contributed tests: the process ended"
         );
         // What was seen all the same is so.

@@ -2,8 +2,9 @@
 
 use testwright_tools::coverage::Coverage;
 
-use super::coverage::{Adequate, Changes, LineCoverage, Side, adequacy, change_coverage};
-
+use super::coverage::{
+    Adequate, Changes, CoverageError, LineCoverage, Side, adequacy, change_coverage,
+};
 use super::instance::PreparedInstance;
 use super::runs::{BaselineRuns, Runs};
 use super::test_run_cache::RunRecord;
@@ -19,7 +20,7 @@ fn delta(
     prepared: &PreparedInstance,
     baseline: &BaselineRuns,
     runs: [&Runs; 2],
-) -> Result<LineCoverage, String> {
+) -> Result<LineCoverage, CoverageError> {
     let golden = baseline.golden_coverage();
     let [then, now] = [0, 1].map(|at| {
         let runs = runs[at];
@@ -78,7 +79,7 @@ impl InstanceResult {
             let note = "its tests run none of the changed lines: what do they fail by?";
             self.notes.push(note.to_owned());
         }
-        self.coverage_problem = adequacy.problem;
+        self.coverage_problem = adequacy.problem.map(|problem| problem.to_string());
         self.change(delta(prepared, baseline, runs));
     }
 
@@ -95,13 +96,13 @@ impl InstanceResult {
     }
 
     /// Where nothing that can run was changed, or it could not be measured, there is no figure.
-    fn change(&mut self, covered: Result<LineCoverage, String>) {
+    fn change(&mut self, covered: Result<LineCoverage, CoverageError>) {
         match covered {
             Ok(covered) => {
                 self.coverage_lines = Some(covered.of);
                 self.coverage_delta = covered.share();
             }
-            Err(problem) => self.coverage_problem = Some(problem),
+            Err(error) => self.coverage_problem = Some(error.to_string()),
         }
     }
 }

@@ -234,15 +234,9 @@ impl Harness {
         let tree = source.tree().map_err(at_stage("source"))?;
         let applied = repository::apply(&tree, &Files::new(), patch).map_err(at_stage("source"))?;
         applied.map_err(|why| {
-            Box::new(Infrastructure {
-                stage: "source".to_owned(),
-                cause: format!(
-                    "the golden {what} does not apply to {}: {why}",
-                    instance.base_commit
-                ),
-                log: None,
-                shortage: None,
-            })
+            let commit = &instance.base_commit;
+            let cause = format!("the golden {what} does not apply to {commit}: {why}");
+            Box::new(Infrastructure::new("source", cause))
         })
     }
 
@@ -294,12 +288,7 @@ impl Harness {
 }
 
 fn not_opened(error: &tokio::task::JoinError) -> GradingFailure {
-    Box::new(Infrastructure {
-        stage: "source".to_owned(),
-        cause: error.to_string(),
-        log: None,
-        shortage: None,
-    })
+    Box::new(Infrastructure::new("source", error.to_string()))
 }
 
 /// The same files as they were; those that the fix adds are not there.

@@ -301,16 +301,12 @@ impl Harness {
         if !is_late {
             return Ok(());
         }
-        Err(Box::new(Infrastructure {
-            stage: "base".to_owned(),
-            cause: format!(
-                "the tests that were there before take {:.0} s of the {} s that a run may take",
-                base.seconds,
-                self.test_time.as_secs()
-            ),
-            log: None,
-            shortage: None,
-        }))
+        let cause = format!(
+            "the tests that were there before take {:.0} s of the {} s that a run may take",
+            base.seconds,
+            self.test_time.as_secs()
+        );
+        Err(Box::new(Infrastructure::new("base", cause)))
     }
 }
 

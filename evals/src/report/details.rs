@@ -138,18 +138,11 @@ pub(super) fn details(set: &PredictionSet) -> Details {
 }
 
 fn classes(judged: &[&InstanceResult]) -> Vec<ClassRow> {
-    let classes = [
-        OldClass::Pass,
-        OldClass::Assertion,
-        OldClass::Failure,
-        OldClass::Error,
-        OldClass::None,
-    ];
     let class_of = |g: &InstanceResult| match counts(g) {
         true => g.old_class,
         false => OldClass::None,
     };
-    classes
+    OldClass::ALL
         .into_iter()
         .map(|old_class| {
             let these: Vec<&InstanceResult> = judged

@@ -144,13 +144,6 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
 }
 
 fn classes(verdicts: &[&super::data::Verdict]) -> Vec<(OldClass, Rate)> {
-    let all = [
-        OldClass::Pass,
-        OldClass::Assertion,
-        OldClass::Failure,
-        OldClass::Error,
-        OldClass::None,
-    ];
     let of_class = |class: OldClass| {
         let those = verdicts
             .iter()
@@ -158,7 +151,7 @@ fn classes(verdicts: &[&super::data::Verdict]) -> Vec<(OldClass, Rate)> {
         let holding = those.clone().filter(|v| v.fail_to_pass).count();
         (class, Rate::of(holding, those.count()))
     };
-    all.map(of_class).into()
+    OldClass::ALL.map(of_class).into()
 }
 
 fn cost(of: &SystemRuns) -> CostSummary {
