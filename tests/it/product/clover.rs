@@ -412,5 +412,5 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
         assert_eq!(judgement["class"], class, "{judgement}");
     }
     let page = std::fs::read_to_string(bench.path("answers").join("report.html")).unwrap();
-    assert!(page.contains("cheat-3") && page.contains("<svg"));
+    assert!(page.contains("cheat-3"));
 }
