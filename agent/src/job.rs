@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_sandboxes::environment::{Environment, SharedEnvironments};
 use testwright_sandboxes::repository::Source;
-use testwright_tools::server::visible;
+use testwright_tools::visible;
 
 use crate::agent::{
     Budget, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts, RunUsage,

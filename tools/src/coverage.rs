@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::config::Config;
+use crate::error::ToolError;
 use crate::outcomes;
 use crate::process::{self, Command, ExitReason};
-use crate::tool::ToolError;
 use crate::workspace::read_itself;
 
 pub use statements::{Statements, statements};

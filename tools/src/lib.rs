@@ -8,6 +8,7 @@
 pub mod cases;
 pub mod config;
 pub mod coverage;
+mod error;
 mod hex;
 pub mod leakage;
 mod metadata;
@@ -23,10 +24,13 @@ pub mod test_run;
 mod testing;
 pub mod tool;
 pub mod tools;
+mod visible;
 pub mod workspace;
 
 /// SHA-256 of the sources and of the versions of all that they use: a toolbox of the same digest does the same.
 pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
+
+pub use visible::visible;
 
 /// What tests did, by an earlier name.
 pub mod pytest {

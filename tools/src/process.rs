@@ -28,8 +28,8 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::config::Config;
+use crate::error::ToolError;
 use crate::metadata;
-use crate::tool::ToolError;
 use confinement::ChildConfinement;
 use streams::{Feed, Streams, WaitEnd};
 

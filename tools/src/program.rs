@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::process::confinement;
-use crate::runners::side_by_side;
 use crate::test_run::make_folders;
+use crate::test_run::side_by_side;
 use crate::tool::ToolError;
 use crate::workspace::Workspace;
 use crate::{cases, leakage, process, server, test_run};

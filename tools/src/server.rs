@@ -6,7 +6,6 @@
 //! what is broken is a JSON-RPC error.
 
 mod stdio;
-mod visible;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +27,8 @@ use crate::python::STACK;
 use crate::registry;
 use crate::runners;
 use crate::tool::{Answer, AnyTool, Context, Effect, ToolError};
+use crate::visible::visible;
 use crate::workspace::Workspace;
-pub use visible::visible;
 
 /// The name under which the server introduces itself.
 pub const NAME: &str = "testwright-toolbox";

@@ -1,6 +1,8 @@
 //! One run of tests for a grader: a request in, what happened and which lines ran out. `toolbox test` reads a
 //! [`Request`] as JSON from stdin and writes an [`Answer`] as JSON to stdout; nothing is kept between two runs.
 
+pub mod side_by_side;
+
 use std::path::{Component, Path};
 use std::time::{Duration, Instant};
 
@@ -8,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::coverage::{Coverage, Measure};
+use crate::error::ToolError;
 use crate::outcomes::file_of;
 use crate::outcomes::report::Report;
 use crate::process;
 use crate::runners::{self, Options};
-use crate::tool::ToolError;
 use crate::workspace::Checkout;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

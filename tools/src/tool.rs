@@ -5,7 +5,6 @@
 //! to a model: the run ends as `infrastructure`.
 
 mod arguments;
-mod error;
 mod schema;
 
 use std::time::{Duration, Instant};
@@ -15,8 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use error::ToolError;
-
+pub use crate::error::ToolError;
 use crate::workspace::Workspace;
 
 /// What a tool returns: a text for the model, and the same facts for programs.

@@ -24,19 +24,20 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use changes::FileChange;
+pub use changes::{Change, FileChange};
 pub use checkout::Checkout;
 pub use files::{nearest, walker};
 pub use layout::{Layout, is_conftest};
 pub use patch::{added_lines, unified};
+pub(crate) use paths::REPO;
 pub(crate) use regular::{read_itself, read_text};
 pub use stamps::Stamps;
 #[cfg(fuzzing)]
 pub use {archive::Archive, patch::patch};
 
 use crate::config::Config;
+use crate::error::ToolError;
 use crate::metadata;
-use crate::tool::ToolError;
 #[cfg(not(fuzzing))]
 use archive::Archive;
 use changes::Tracker;

@@ -14,11 +14,11 @@ use testwright_tools::outcomes::report::{
 };
 use testwright_tools::outcomes::text::fitted_in;
 use testwright_tools::python::Excerpt;
-use testwright_tools::server::visible;
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::ReviewContext;
 use testwright_tools::tools::review_context::{Excerpts, SourceLine};
 use testwright_tools::tools::submission::{Change, Submission};
+use testwright_tools::visible;
 
 use self::printed::printed_errors;
 use super::failures::{infrastructure, prompt};

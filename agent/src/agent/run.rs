@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testwright_sandboxes::repository::Source;
-use testwright_tools::server::visible;
 use testwright_tools::tool::{AnyTool, Effect, Route, Tool};
 use testwright_tools::tools::OpenFile;
+use testwright_tools::visible;
 
 use super::Budget;
 use super::earlier_calls::takes_tests;

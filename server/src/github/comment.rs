@@ -1,7 +1,7 @@
 //! The words of comments and pull requests. What strangers or models wrote stands in code blocks, where nothing is a
 //! mention, a link or HTML.
 
-use testwright_tools::server::visible;
+use testwright_tools::visible;
 
 use crate::store::{JobStatus, StoredRun};
 use testwright_agent::agent::Outcome;

@@ -10,7 +10,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use testwright_tools::server::visible;
+use testwright_tools::visible;
 
 use super::McpParts;
 use super::open_sessions::ClientSession;

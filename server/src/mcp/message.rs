@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use testwright_tools::server::visible;
+use testwright_tools::visible;
 
 /// Characters of an error's message: it may quote what the client sent.
 const MAX_ERROR_LEN: usize = 300;

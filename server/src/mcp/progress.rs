@@ -3,7 +3,7 @@
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
-use testwright_tools::server::visible;
+use testwright_tools::visible;
 use tokio::sync::{mpsc, oneshot};
 
 use testwright_agent::agent::{Progress, StepView};

@@ -13,8 +13,9 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::Source;
 use testwright_tools::registry;
-use testwright_tools::server::{listed, visible};
+use testwright_tools::server::listed;
 use testwright_tools::tool::{AnyTool, Route};
+use testwright_tools::visible;
 
 use testwright_agent::gate::{self, SubmissionCheck, Verdict};
 use testwright_agent::session::{CallAnswer, Session};

@@ -6,7 +6,7 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotation
 use rmcp::service::RequestContext;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use testwright_tools::server::visible;
+use testwright_tools::visible;
 
 use super::open_sessions::ClientSession;
 use super::progress::CallProgress;

@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_tools::server::visible;
+use testwright_tools::visible;
 
 use super::place::SandboxPlace;
 use super::raw_tools::RawTools;

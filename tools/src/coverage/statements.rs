@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::error::ToolError;
 use crate::process::{self, Command};
-use crate::tool::ToolError;
 
 const PROGRAM: &str = include_str!("statements.py");
 /// What it may take for all files together.

@@ -12,7 +12,7 @@ pub mod text;
 pub use assemble::{Session, USAGE, covers, file_of, join, seconds};
 pub use classify::Classifier;
 pub use events::{Event, read};
-pub use normalize::{REPO, normalize, with_relative_paths};
+pub use normalize::{normalize, with_relative_paths};
 pub use subprocess_trace::{HOOK, write_hook};
 
 /// What the parts are called that record a run. A test that names one of them has to do with the record, not with the code.

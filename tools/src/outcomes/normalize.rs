@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// What stands for the folder of the repository.
-pub const REPO: &str = "<repo>/";
+use crate::workspace::REPO;
 
 static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     // What the runners of tests say before they say how long it took.

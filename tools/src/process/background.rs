@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use nix::unistd::Pid;
 
 use super::{Command, launch, tree};
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// Ended, with all that it started, when this is dropped.
 pub struct BackgroundProcess {

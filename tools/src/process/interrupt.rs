@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 struct Interrupt {
     is_raised: AtomicBool,

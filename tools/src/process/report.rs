@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, Shutdown, recvmsg, shutdown};
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// The number of the descriptor in the program: above those that programs are used to, and below every usual limit.
 pub const REPORT_FD: RawFd = 200;

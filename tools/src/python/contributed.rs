@@ -15,14 +15,28 @@ mod used_code;
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::Module;
-use crate::tools::submission::{Change, ContributedTest};
-use crate::workspace::Layout;
+use crate::workspace::{Change, Layout};
 pub use test_functions::{TestFunction, test_functions};
 pub use used_code::{Excerpt, used_code};
 
 use reach::Comparison;
 use test_file::{Test, TestFile};
+
+/// A test function that a change adds, changes or deletes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContributedTest {
+    /// pytest's node id without parameters: `path::Class::function`.
+    pub id: String,
+    pub change: Change,
+    /// First line of the function (decorators included) in the changed file, counted from 1.
+    pub line: u32,
+    /// Its source, decorators included.
+    pub source: String,
+}
 
 /// The contributed tests of one file, in the order of the file, deleted ones last (their line and source
 /// are those of `before`). `before` is `None` for a new file. A file that holds no tests by the layout has none.

@@ -29,7 +29,9 @@ mod unreached;
 pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions};
 pub use asserts::asserts;
 pub use called::{Reference, references};
-pub use contributed::{Excerpt, TestFunction, contributed, test_functions, used_code};
+pub use contributed::{
+    ContributedTest, Excerpt, TestFunction, contributed, test_functions, used_code,
+};
 pub use deciding_line::DecidingLine;
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import, joined_imports};

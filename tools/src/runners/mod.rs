@@ -3,17 +3,16 @@
 mod program;
 mod pytest;
 mod recording;
-pub mod side_by_side;
 
 use std::collections::HashSet;
 use std::time::Instant;
 
 use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
+use crate::error::ToolError;
 use crate::outcomes::report::Report;
 use crate::outcomes::{USAGE, file_of};
 use crate::process::{self, Command, ProcessOutput};
-use crate::tool::ToolError;
 use crate::workspace::Checkout;
 
 pub use pytest::enable_warm_runs;

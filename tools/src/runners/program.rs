@@ -8,10 +8,10 @@ use std::ffi::OsString;
 use super::Run;
 use super::recording::{PRINTED, Recording};
 use crate::config::RunnerKind;
+use crate::error::ToolError;
 use crate::outcomes::report::Report;
 use crate::outcomes::{Classifier, Session, normalize, seconds};
 use crate::process::Command;
-use crate::tool::ToolError;
 
 const MODULE: &str = "testwright_program";
 const RESULT: (&str, &str) = ("testwright_result", include_str!("unittest/result.py"));

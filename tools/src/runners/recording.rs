@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::Options;
 use crate::config::Config;
+use crate::error::ToolError;
 use crate::outcomes::{self, Event};
 use crate::process::{self, Report};
-use crate::tool::ToolError;
 
 const RECORD: &str = include_str!("../outcomes/record.py");
 const TRACE: &str = include_str!("../outcomes/trace.py");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::tool::{Audience, Context, MOST_DATA, Reply, Tool, ToolError};
-use crate::tools::submission::Change;
+use crate::workspace::Change;
 use crate::workspace::FileChange;
 
 /// Files that are named among those left out.

@@ -2,8 +2,8 @@
 
 use super::line_numbers::cut;
 use crate::python::{Module, flatten};
-use crate::server::visible;
 use crate::tool::ToolError;
+use crate::visible::visible;
 
 /// Places of a text that are shown.
 const PLACES: usize = 10;

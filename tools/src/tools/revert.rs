@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::editing::{EditAction, Edited};
 use crate::tool::{Context, Reply, Tool, ToolError};
-use crate::tools::submission::Change;
+use crate::workspace::Change;
 use crate::workspace::forward;
 
 pub struct Revert;

@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::outcomes::report::Report;
+pub use crate::python::ContributedTest;
+pub use crate::workspace::Change;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
@@ -51,25 +53,6 @@ pub struct ChangedFile {
     /// Why it is not kept, fit to follow the path and a colon.
     #[serde(default)]
     pub reason: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Change {
-    Added,
-    Modified,
-    Deleted,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ContributedTest {
-    /// pytest's node id without parameters: `path::Class::function`.
-    pub id: String,
-    pub change: Change,
-    /// First line of the function (decorators included) in the changed file, counted from 1.
-    pub line: u32,
-    /// Its source, decorators included.
-    pub source: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

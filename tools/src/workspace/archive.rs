@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// Bytes that are compared at once.
 const PIECE: usize = 64 << 10;

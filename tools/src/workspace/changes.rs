@@ -9,20 +9,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
 use super::regular::{self, Unread};
+use crate::error::ToolError;
 use crate::hex::hex;
-use crate::tool::ToolError;
-use crate::tools::submission::Change;
 
 /// Most bytes of a file, before or after, whose content is looked at. A test patch has room for far less.
 const MOST_OF_FILE: u64 = 16 << 20;
 /// Most bytes of all contents together.
 const MOST_OF_ALL: u64 = 128 << 20;
+
+/// How a file or a test differs from the base commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
 
 /// One file that differs from the base commit.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Layout;
 use crate::config::Config;
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// A checkout, without what the base commit held.
 pub struct Checkout {

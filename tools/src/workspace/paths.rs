@@ -2,8 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::outcomes::REPO;
-use crate::tool::ToolError;
+use crate::error::ToolError;
+
+/// Placeholder for the repository's folder in normalized text.
+pub const REPO: &str = "<repo>/";
 
 /// See [`super::Workspace::resolve`]. `root` has its links resolved; `named` is the same folder as it is
 /// written in the configuration.

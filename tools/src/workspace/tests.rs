@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::*;
 use crate::testing::{Fixture, config};
-use crate::tools::submission::Change;
+use crate::workspace::Change;
 
 impl Fixture {
     fn root(&self) -> PathBuf {

@@ -114,11 +114,8 @@ fn uses(files: &[Source], folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
 /// What uses what: modules, or members of one folder.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// The folders of this crate still use each other in circles, so only its modules are checked.
-const UNSORTED_CRATE: &str = "tools/src";
-
 /// Returns the graphs to check. There is one for each folder, in which a member stands for all modules in it.
-fn graphs(uses: &BTreeMap<Module, BTreeSet<Module>>, crate_folder: &str) -> Vec<Edges> {
+fn graphs(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Edges> {
     let mut graphs: BTreeMap<Module, Edges> = BTreeMap::new();
     let edges = uses
         .iter()
@@ -129,13 +126,9 @@ fn graphs(uses: &BTreeMap<Module, BTreeSet<Module>>, crate_folder: &str) -> Vec<
         if in_common == module.len() || in_common == other.len() {
             continue;
         }
-        let (folder, from, to) = match crate_folder == UNSORTED_CRATE {
-            true => (0, module.len(), other.len()),
-            false => (in_common, in_common + 1, in_common + 1),
-        };
-        let graph = graphs.entry(module[..folder].to_vec()).or_default();
-        let used = graph.entry(module[..from].join("/")).or_default();
-        used.insert(other[..to].join("/"));
+        let graph = graphs.entry(module[..in_common].to_vec()).or_default();
+        let used = graph.entry(module[..=in_common].join("/")).or_default();
+        used.insert(other[..=in_common].join("/"));
     }
     graphs.into_values().collect()
 }
@@ -153,7 +146,7 @@ fn reached<'e>(edges: &'e Edges, from: &'e str) -> BTreeSet<&'e str> {
 fn circles(files: &[Source]) -> BTreeSet<Vec<String>> {
     let mut circles = BTreeSet::new();
     for crate_folder in CRATES {
-        for edges in graphs(&uses(files, crate_folder), crate_folder) {
+        for edges in graphs(&uses(files, crate_folder)) {
             let reached: BTreeMap<&str, _> = edges
                 .keys()
                 .map(|m| (m.as_str(), reached(&edges, m)))
@@ -214,17 +207,5 @@ fn circles_between_folders_are_found() {
         Source::new("src/settings/layer.rs", "use crate::error::Error;\n"),
     ];
     let circle = ["error", "model", "settings"].map(str::to_owned);
-    assert_eq!(circles(&files), BTreeSet::from([circle.to_vec()]));
-}
-
-#[test]
-fn circles_between_modules_of_the_unsorted_crate_are_found() {
-    let files = [
-        Source::new("tools/src/a/mod.rs", "use crate::b::B;\n"),
-        Source::new("tools/src/b.rs", "use crate::a::A;\n"),
-        Source::new("tools/src/c/mod.rs", "mod d;\n"),
-        Source::new("tools/src/c/d.rs", "use crate::b::B;\n"),
-    ];
-    let circle = ["a", "b"].map(str::to_owned);
     assert_eq!(circles(&files), BTreeSet::from([circle.to_vec()]));
 }

@@ -10,8 +10,8 @@ use std::time::Instant;
 use super::super::Options;
 use super::super::recording::{PRINTED, Recording};
 use crate::config::Config;
+use crate::error::ToolError;
 use crate::process::Command;
-use crate::tool::ToolError;
 
 const PLUGIN: &str = include_str!("plugin.py");
 const FOLDER: &str = "pytest";

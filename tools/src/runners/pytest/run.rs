@@ -10,10 +10,10 @@ use std::time::Instant;
 use super::super::Run;
 use super::command::{Addopts, Arguments, prepare};
 use super::warm;
+use crate::error::ToolError;
 use crate::outcomes::report::{Outcome, Report, TestResult};
 use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, normalize, seconds};
 use crate::process::ProcessOutput;
-use crate::tool::ToolError;
 
 /// Runs what is below `ids`.
 pub fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use super::super::Run;
 use super::super::recording::{PRINTED, Recording};
 use super::command::{Arguments, RecordedCommand, prepare_server};
+use crate::error::ToolError;
 use crate::outcomes::Session;
 use crate::process::{self, BackgroundProcess, ProcessOutput};
-use crate::tool::ToolError;
 use crate::workspace::{Layout, Stamps};
 
 pub(crate) use control::{Control, anonymous_file};

@@ -7,8 +7,8 @@
 use crate::config::RunnerKind;
 use crate::outcomes;
 use crate::outcomes::report::{FailureClass, Report, TestResult};
-use crate::runners::side_by_side::{self, Job};
 use crate::runners::{self, Options};
+use crate::test_run::side_by_side::{self, Job};
 use crate::tool::{Context, ToolError};
 use crate::tools::submission::{ContributedTest, Rerun};
 

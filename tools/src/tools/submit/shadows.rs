@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::used_by_code::is_aside;
 use crate::process::{self, Command};
 use crate::tool::ToolError;
-use crate::tools::submission::Change;
+use crate::workspace::Change;
 use crate::workspace::{FileChange, Workspace, is_conftest};
 
 /// How long Python may take to look for the names.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::python::Module;
 use crate::tools::contribution::lossy;
-use crate::tools::submission::Change;
+use crate::workspace::Change;
 use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
 /// Folders of the root whose modules are not part of what is installed.

@@ -13,8 +13,8 @@ use nix::sys::socket::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::error::ToolError;
 use crate::process::interrupt;
-use crate::tool::ToolError;
 
 /// Bytes of an answer.
 const ANSWER: usize = 4096;

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::Options;
+use super::{Answer, Request};
 use crate::config::Config;
+use crate::error::ToolError;
 use crate::outcomes::report::Report;
 use crate::process::{self, interrupt};
-use crate::test_run::{Answer, Request};
-use crate::tool::ToolError;
+use crate::runners::Options;
 use crate::workspace::Checkout;
 
 /// For what a toolbox does beside its run.
