@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::process::confinement;
-use crate::test_run::make_folders;
-use crate::test_run::side_by_side;
+use crate::server::ServeError;
+use crate::test_run::{make_folders, side_by_side};
 use crate::tool::ToolError;
 use crate::workspace::Workspace;
 use crate::{cases, leakage, process, server, test_run};
@@ -45,6 +45,7 @@ const USAGE: &str = "usage: toolbox serve --config JSON
 enum Failure {
     Usage(String),
     Tool(ToolError),
+    Serve(ServeError),
 }
 
 impl From<ToolError> for Failure {
@@ -70,6 +71,10 @@ pub fn main() -> ExitCode {
             eprintln!("toolbox: {error}");
             ExitCode::from(3)
         }
+        Err(Failure::Serve(error)) => {
+            eprintln!("toolbox: {error}");
+            ExitCode::from(3)
+        }
     }
 }
 
@@ -86,7 +91,7 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
         ["serve"] => {
             side_by_side::enable(NAME);
             let workspace = open(config)?;
-            server::serve(workspace).map_err(|e| ToolError::Broken(e).into())
+            server::serve(workspace).map_err(Failure::Serve)
         }
         ["peek"] => {
             let request = serde_json::from_reader(std::io::stdin().lock())

@@ -17,7 +17,7 @@ use rmcp::model::{
     JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
     ToolAnnotations,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -35,22 +35,32 @@ pub const NAME: &str = "testwright-toolbox";
 /// Key in a request's `_meta`: milliseconds that the call may take.
 pub const DEADLINE_KEY: &str = "testwright/deadline_ms";
 
+/// Why the toolbox could not serve its client.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Start(#[from] std::io::Error),
+    #[error(transparent)]
+    Handshake(#[from] Box<ServerInitializeError>),
+    #[error(transparent)]
+    Service(#[from] tokio::task::JoinError),
+}
+
 /// Serves until the client closes the stream, then ends what is still running.
-pub fn serve(workspace: Workspace) -> Result<(), String> {
+pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
     runners::enable_warm_runs();
-    interrupt::enable().map_err(|e| e.to_string())?;
+    interrupt::enable()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
-        .build()
-        .map_err(|e| e.to_string())?;
-    let server = start_worker(workspace).map_err(|e| e.to_string())?;
+        .build()?;
+    let server = start_worker(workspace)?;
     let streams = stdio::stdio(runtime.handle());
     let result = runtime.block_on(async {
         let service = server
             .serve((streams.input, streams.output))
             .await
-            .map_err(|e| e.to_string())?;
-        service.waiting().await.map_err(|e| e.to_string())
+            .map_err(Box::new)?;
+        Ok(service.waiting().await?)
     });
     process::end_everything();
     // The last answers may not be written yet; to nobody, if the client is gone.

@@ -63,8 +63,8 @@ impl ProposedFiles {
 pub struct FormatError(pub String);
 
 impl FormatError {
-    fn new(why: impl Into<String>) -> FormatError {
-        FormatError(why.into())
+    pub fn new(why: impl ToString) -> FormatError {
+        FormatError(why.to_string())
     }
 }
 

@@ -3,9 +3,20 @@
 use testwright_tools::config::RunnerKind;
 use testwright_tools::outcomes::file_of;
 use testwright_tools::python::edit::Lines;
-use testwright_tools::python::import_edit::add_imports;
+use testwright_tools::python::import_edit::{ImportError, add_imports};
 use testwright_tools::python::indentation::indentation;
 use testwright_tools::python::{Binding, Definition, Module};
+
+/// Why tests cannot be marked.
+#[derive(Debug, thiserror::Error)]
+pub enum MarkError {
+    #[error("its tests are run neither by pytest nor by unittest")]
+    OtherRunner,
+    #[error("there is no function {0} in {1}")]
+    NoFunction(String, String),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+}
 
 const UNITTEST: &str = "@unittest.expectedFailure";
 
@@ -15,14 +26,14 @@ pub struct Tests<'a> {
     pub passing: Vec<&'a str>,
 }
 
-/// The text of a test file with its failing tests marked; the error says why that cannot be.
+/// Returns the text of a test file with its failing tests marked.
 pub fn mark(
     path: &str,
     text: &str,
     tests: &Tests<'_>,
     issue: u64,
     runner: RunnerKind,
-) -> Result<String, String> {
+) -> Result<String, MarkError> {
     let (text, ends) = Lines::split(text);
     let module = Module::parse(text.as_str());
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -30,7 +41,7 @@ pub fn mark(
     for definition in definitions(&module, path, &tests.failing)?.iter().rev() {
         let is_method = is_unittest(&module, definition);
         if !is_method && runner != RunnerKind::Pytest {
-            return Err("its tests are run neither by pytest nor by unittest".to_owned());
+            return Err(MarkError::OtherRunner);
         }
         let line = match is_method {
             true => UNITTEST.to_owned(),
@@ -54,7 +65,7 @@ pub fn mark(
 }
 
 /// The text without the marks that [`mark`] puts before these tests.
-pub fn unmark(path: &str, text: &str, failing: &[&str], issue: u64) -> Result<String, String> {
+pub fn unmark(path: &str, text: &str, failing: &[&str], issue: u64) -> Result<String, MarkError> {
     let (text, ends) = Lines::split(text);
     let module = Module::parse(text.as_str());
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -94,14 +105,13 @@ fn joined(lines: &[String]) -> String {
 }
 
 /// The functions of a file that are these tests, in the order of the file.
-fn definitions(module: &Module, path: &str, ids: &[&str]) -> Result<Vec<Definition>, String> {
+fn definitions(module: &Module, path: &str, ids: &[&str]) -> Result<Vec<Definition>, MarkError> {
     let mut found: Vec<Definition> = Vec::new();
     for id in ids.iter().filter(|id| file_of(id) == path) {
         let name = qualified(id);
         // Of several of one name, the last is the one that runs.
         let definition = module.find(&name).pop();
-        let definition =
-            definition.ok_or_else(|| format!("there is no function {name} in {path}"))?;
+        let definition = definition.ok_or_else(|| MarkError::NoFunction(name, path.to_owned()))?;
         if !found.contains(&definition) {
             found.push(definition);
         }

@@ -102,7 +102,7 @@ async fn try_marked(
         match expected_failure::mark(path, text, &tests, issue, code.runner()) {
             Ok(text) => file.content = text.into_bytes(),
             Err(why) => {
-                tracing::warn!(path, why, "a test cannot be marked as expected to fail");
+                tracing::warn!(path, %why, "a test cannot be marked as expected to fail");
                 return Ok(Err(
                     "the test cannot be marked as expected to fail".to_owned()
                 ));

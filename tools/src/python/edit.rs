@@ -4,7 +4,7 @@
 
 use super::indentation::{Steps, indentation, step};
 use super::tokens::is_docstring;
-use super::{Binding, Definition, Module};
+use super::{Binding, Definition, Module, SyntaxError};
 
 /// How a file ends its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,17 @@ impl Lines {
     }
 }
 
+/// Why code cannot be put into a file.
+#[derive(Debug, thiserror::Error)]
+pub enum CodeError {
+    #[error("the code does not parse: {0}")]
+    Syntax(#[source] SyntaxError),
+    #[error(
+        "the code holds no complete function or class; begin with `def`, `class` or a decorator"
+    )]
+    NoDefinition,
+}
+
 /// Code that a model gave: definitions, with the imports that stood above them taken off.
 #[derive(Debug)]
 pub struct Code {
@@ -45,8 +56,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Reads code; the error says what is wrong with it.
-    pub fn read(given: &str) -> Result<Code, String> {
+    /// Reads code that must hold definitions.
+    pub fn read(given: &str) -> Result<Code, CodeError> {
         let (text, _) = Lines::split(given);
         let text = text.trim_matches('\n');
         let indent = text
@@ -56,14 +67,11 @@ impl Code {
         let whole = shift(text, indent, "");
         let module = Module::parse(whole.clone());
         if let Some(error) = module.errors().first() {
-            return Err(format!(
-                "the code does not parse: line {}: {}",
-                error.line, error.what
-            ));
+            return Err(CodeError::Syntax(error.clone()));
         }
         let names: Vec<String> = module.outline().into_iter().map(|d| d.qualified).collect();
         if names.is_empty() {
-            return Err("the code holds no complete function or class; begin with `def`, `class` or a decorator".to_owned());
+            return Err(CodeError::NoDefinition);
         }
         let first = module.outline().first().map_or(1, |d| d.first);
         let mut imports = Vec::new();

@@ -10,6 +10,29 @@ use super::{Binding, Definition, Import, Kind, Module, in_function};
 /// Most columns of a line that grows by a name, where the file has none that are longer.
 const COLUMNS: usize = 79;
 
+/// Why an import cannot be added.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("`{0}` is not an import statement; write e.g. `from package.module import name`")]
+    NotAnImport(String),
+    #[error(
+        "`{name}` is bound already by `{existing}`; `{wanted}` would take its place. Import it `as` another name"
+    )]
+    Bound {
+        name: String,
+        existing: String,
+        wanted: String,
+    },
+    #[error(
+        "`{name}` is defined in the file already (line {line}), so `{wanted}` would take its place"
+    )]
+    Defined {
+        name: String,
+        line: usize,
+        wanted: String,
+    },
+}
+
 /// A text with imports, and what was done.
 #[derive(Debug, Default)]
 pub struct ImportedText {
@@ -26,7 +49,7 @@ pub fn add_imports(
     module: &Module,
     wanted: &[Binding],
     is_own: &dyn Fn(&str) -> bool,
-) -> Result<ImportedText, String> {
+) -> Result<ImportedText, ImportError> {
     let mut done = ImportedText {
         text: module.text().to_owned(),
         ..ImportedText::default()
@@ -146,7 +169,7 @@ enum State {
     Missing,
 }
 
-fn state(module: &Module, wanted: &Binding) -> Result<State, String> {
+fn state(module: &Module, wanted: &Binding) -> Result<State, ImportError> {
     let existing = module.imports();
     let defined = module.outline();
     let at_module_level = |import: &&Import| import.top_level || !is_inside(&defined, import.first);
@@ -163,23 +186,21 @@ fn state(module: &Module, wanted: &Binding) -> Result<State, String> {
         if other.name == wanted.name && are_nested(&other.module, &wanted.module) {
             return Ok(State::ThereFrom(other.clone()));
         }
-        return Err(format!(
-            "`{}` is bound already by `{}`; `{}` would take its place. Import it `as` another name",
-            wanted.local,
-            other.statement(),
-            wanted.statement()
-        ));
+        return Err(ImportError::Bound {
+            name: wanted.local.clone(),
+            existing: other.statement(),
+            wanted: wanted.statement(),
+        });
     }
     if let Some(own) = defined
         .iter()
         .find(|definition| definition.name == wanted.local)
     {
-        return Err(format!(
-            "`{}` is defined in the file already (line {}), so `{}` would take its place",
-            wanted.local,
-            own.line,
-            wanted.statement()
-        ));
+        return Err(ImportError::Defined {
+            name: wanted.local.clone(),
+            line: own.line,
+            wanted: wanted.statement(),
+        });
     }
     Ok(State::Missing)
 }
@@ -402,7 +423,7 @@ fn header_end(module: &Module) -> usize {
 }
 
 /// Import statements as given by a model, read into what they bind.
-pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, String> {
+pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, ImportError> {
     let mut found = Vec::new();
     for text in given {
         let module = Module::parse(format!("{}\n", text.trim()));
@@ -419,10 +440,7 @@ pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, String> {
             .flat_map(|i| i.bindings)
             .collect();
         if root.has_error() || !only_imports || bindings.is_empty() {
-            return Err(format!(
-                "`{}` is not an import statement; write e.g. `from package.module import name`",
-                text.trim()
-            ));
+            return Err(ImportError::NotAnImport(text.trim().to_owned()));
         }
         found.extend(bindings);
     }

@@ -17,7 +17,8 @@ pub struct Module {
     too_deep: Option<usize>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
 pub struct SyntaxError {
     /// Counted from 1.
     pub line: usize,

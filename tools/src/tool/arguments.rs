@@ -117,7 +117,11 @@ fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let value = fit(wanted, property, value).map_err(|got| {
+        let value = fit(wanted, property, value).map_err(|value| {
+            let mut got = value.to_string();
+            if got.chars().count() > 40 {
+                got = got.chars().take(40).chain("…".chars()).collect();
+            }
             refuse(
                 tool,
                 schema,
@@ -146,7 +150,8 @@ fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError
     Ok(Value::Object(fields))
 }
 
-fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, String> {
+/// Returns the value as the wanted type, or the value itself as the error if it cannot be read so.
+fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
     let fits = match wanted {
         "string" => value.is_string(),
         "integer" => value.is_u64() || (value.is_i64() && property.get("minimum").is_none()),
@@ -183,11 +188,7 @@ fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, String> {
         ("string", Value::Number(n)) => return Ok(n.to_string().into()),
         _ => {}
     }
-    let mut got = value.to_string();
-    if got.chars().count() > 40 {
-        got = got.chars().take(40).chain("…".chars()).collect();
-    }
-    Err(got)
+    Err(value)
 }
 
 fn a(kind: &str) -> &'static str {

@@ -1,9 +1,24 @@
 //! Text files: UTF-8, and Latin-1 where a coding cookie (PEP 263) says so.
 
-/// The text, or what is wrong, fit to follow the file's name.
-pub fn decode(bytes: Vec<u8>) -> Result<String, String> {
+use std::str::Utf8Error;
+
+/// Why bytes are not text, or text has no bytes; the message follows the file's name.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodingError {
+    #[error("is a binary file")]
+    Binary,
+    #[error("is written in the encoding `{0}`, which cannot be shown")]
+    Unsupported(String),
+    #[error("is not UTF-8 text (first bad byte at offset {})", .0.valid_up_to())]
+    NotUtf8(#[source] Utf8Error),
+    #[error("is written in Latin-1, which has no `{0}`")]
+    NotInLatin1(char),
+}
+
+/// Reads text in the encoding that its cookie names.
+pub fn decode(bytes: Vec<u8>) -> Result<String, EncodingError> {
     if bytes.contains(&0) {
-        return Err("is a binary file".to_owned());
+        return Err(EncodingError::Binary);
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
@@ -13,26 +28,20 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, String> {
                 return Ok(bytes.iter().map(|&b| char::from(b)).collect());
             }
             Err(match cookie(bytes) {
-                Some(name) => format!("is written in the encoding `{name}`, which cannot be shown"),
-                None => format!(
-                    "is not UTF-8 text (first bad byte at offset {})",
-                    e.utf8_error().valid_up_to()
-                ),
+                Some(name) => EncodingError::Unsupported(name),
+                None => EncodingError::NotUtf8(e.utf8_error()),
             })
         }
     }
 }
 
 /// The bytes of `text` in the encoding of `now`, the file's present content.
-pub fn encode(text: &str, now: &[u8]) -> Result<Vec<u8>, String> {
+pub fn encode(text: &str, now: &[u8]) -> Result<Vec<u8>, EncodingError> {
     if std::str::from_utf8(now).is_ok() || !is_latin1(now) {
         return Ok(text.as_bytes().to_vec());
     }
     text.chars()
-        .map(|c| {
-            u8::try_from(u32::from(c))
-                .map_err(|_| format!("is written in Latin-1, which has no `{c}`"))
-        })
+        .map(|c| u8::try_from(c).map_err(|_| EncodingError::NotInLatin1(c)))
         .collect()
 }
 

@@ -75,7 +75,7 @@ pub async fn generate(
 /// The file with the function of the reply in it.
 fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError> {
     let given = code_block::code(reply)?;
-    let code = Code::read(&given).map_err(FormatError)?;
+    let code = Code::read(&given).map_err(FormatError::new)?;
     let (text, ends) = Lines::split(before);
     let module = Module::parse(text);
     let changed = match target.mode {
@@ -107,7 +107,7 @@ fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError
         }
     };
     let module = Module::parse(changed);
-    let done = add_imports(&module, &code.imports, &|_| false).map_err(FormatError)?;
+    let done = add_imports(&module, &code.imports, &|_| false).map_err(FormatError::new)?;
     Ok(ends.join(&done.text))
 }
 

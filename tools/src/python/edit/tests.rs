@@ -116,11 +116,13 @@ fn code_that_is_no_function_is_refused() {
     assert!(
         Code::read("x = 1\n")
             .unwrap_err()
+            .to_string()
             .contains("no complete function")
     );
     assert!(
         Code::read("def f(:\n    pass\n")
             .unwrap_err()
+            .to_string()
             .contains("does not parse")
     );
     let code = Code::read(
