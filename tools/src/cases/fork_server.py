@@ -7,29 +7,23 @@ lies in the workspace, which changes, and nothing that does more than to take ti
 """
 
 import _thread
-import array
 import gc
 import importlib
 import importlib.util
-import io
 import json
-import locale
-import logging
 import os
 import random
 import runpy
-import signal
-import socket
 import sys
-import tempfile
-import time
-import warnings
 
-# Kept because modules that are imported here may replace the attributes.
-_exit, _fork, _getppid, _sleep = os._exit, os.fork, os.getppid, time.sleep
+from testwright_forking import fork_detached, probe, process_state, take_stdin
 
-# Bytes of a request.
-_MOST = 1 << 18
+# Programs do not see it.
+del sys.modules["testwright_forking"]
+
+# Kept because modules that are imported here may replace the attribute.
+_exit = os._exit
+
 # Processes that find out what can be imported, for one list of modules.
 _PROBES = 8
 
@@ -46,28 +40,6 @@ def _entries(environ):
 
 # The path, without the folder of this file and without what the environment adds.
 _PATH = [entry for entry in sys.path[1:] if entry not in _entries(os.environ)]
-
-
-def _socket():
-    """Standard input; that of a program is empty."""
-    given = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=os.dup(0))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return given
-
-
-def _request(control):
-    """What is asked for, and the descriptors that came with it. Where nobody asks any more, the process ends."""
-    fds = array.array("i")
-    space = socket.CMSG_SPACE(2 * fds.itemsize)
-    data, ancillary, _, _ = control.recvmsg(_MOST, space, socket.MSG_CMSG_CLOEXEC)
-    if not data:
-        _exit(0)
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
-    return json.loads(data.decode("utf-8")), list(fds)
 
 
 def _set_dumpable(is_dumpable):
@@ -162,7 +134,7 @@ def _import_all(modules):
     for _ in range(_PROBES):
         if not wanted:
             return
-        good = _probe(wanted)
+        good = probe(wanted, _import_found, _state)
         for name, origin in wanted[:good]:
             _import_found(name, origin)
         if good < len(wanted):
@@ -173,46 +145,9 @@ def _import_all(modules):
             wanted = []
 
 
-def _probe(modules):
-    """How many of these modules, from the first on, can be imported without anything but time being spent: they print
-    nothing, warn of nothing, start nothing and leave the process as it was. Found out in a process of its own."""
-    reader, writer = os.pipe()
-    child = _forked()
-    if child != 0:
-        os.close(writer)
-        good = len(_read(reader))
-        os.waitpid(child, 0)
-        return good
-    try:
-        with tempfile.TemporaryFile() as printed:
-            for fd in (1, 2):
-                os.dup2(printed.fileno(), fd)
-            sys.stdout = sys.stderr = io.TextIOWrapper(os.fdopen(os.dup(1), "wb", 0), write_through=True)
-            with warnings.catch_warnings(record=True) as warned:
-                warnings.simplefilter("always")
-                before = _state()
-                for name, origin in modules:
-                    _import_found(name, origin)
-                    if warned or os.fstat(1).st_size or _state() != before:
-                        break
-                    os.write(writer, b".")
-    finally:
-        _exit(0)
-
-
 def _state():
-    """What imports could change for those who do not import."""
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)]
-    root = logging.getLogger()
-    general = [entry for entry in warnings.filters if _is_general(entry)]
     inside = [name for name, module in list(sys.modules.items()) if not _is_allowed(module)]
-    plugins = sorted(_PLUGINS.intersection(sys.modules))
-    return (
-        [os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), _thread._count(), handlers],
-        [list(sys.path), list(sys.meta_path), list(sys.path_hooks), sys.getrecursionlimit(), sys.excepthook],
-        [general, warnings.showwarning, random.getstate(), sys.stdout, sys.stderr, gc.isenabled(), inside, plugins],
-        [root.level, list(root.handlers), logging.root.manager.disable],
-    )
+    return process_state() + [[gc.isenabled(), inside, sorted(_PLUGINS.intersection(sys.modules))]]
 
 
 def _is_allowed(module):
@@ -220,42 +155,13 @@ def _is_allowed(module):
     return not isinstance(file, str) or _is_outside(os.path.abspath(file))
 
 
-def _is_general(entry):
-    """Many libraries have filters of warnings as well, for those of their own or of what they import."""
-    _, message, category, module, _ = entry
-    return message is None and module is None and category.__module__ == "builtins"
-
-
 # What is forked
-
-
-def _forked():
-    """In the child 0."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python 3.12 warns of threads that libraries have of their own
-        return _fork()
-
-
-def _read(fd):
-    with os.fdopen(fd, "rb") as pipe:
-        return pipe.read()
 
 
 def _fork_program(output, report, number, control):
     """In the process that is to become the program True; else its number. `number` is where it has its report."""
-    reader, writer = os.pipe()
-    between = _forked()
-    if between == 0:
-        parent = os.getpid()
-        child = _forked()
-        if child != 0:
-            os.write(writer, b"%d" % child)
-            _exit(0)
-        while _getppid() == parent:
-            _sleep(0.0002)
-        os.setsid()
-        os.close(reader)
-        os.close(writer)
+    child = fork_detached()
+    if child is None:
         control.close()
         for fd in (1, 2):
             os.dup2(output, fd)
@@ -263,12 +169,9 @@ def _fork_program(output, report, number, control):
         os.dup2(report, number)
         os.close(report)
         return True
-    os.close(writer)
     os.close(output)
     os.close(report)
-    child = _read(reader)
-    os.waitpid(between, 0)
-    return int(child)
+    return child
 
 
 def _become(program, environ, coverage):
@@ -292,12 +195,12 @@ def _become(program, environ, coverage):
 
 def _serve():
     """Returns in the process that is to become a program, with what that is."""
-    control = _socket()
+    control = take_stdin()
     _set_dumpable(False)
     coverage = _coverage()
     _import_pytest()
     while True:
-        request, fds = _request(control)
+        request, fds = control.request()
         if _thread._count():
             _exit(0)  # a process with other threads is never forked: they would be missing
         if "modules" in request:
@@ -305,13 +208,13 @@ def _serve():
             if hasattr(gc, "freeze"):
                 gc.collect()
                 gc.freeze()
-            control.send(b"{}")
+            control.answer()
             continue
         output, report = fds
         child = _fork_program(output, report, request["report"], control)
         if child is True:
             return request["program"], request["environ"], coverage
-        control.send(json.dumps({"pid": child}).encode("ascii"))
+        control.answer(pid=child)
 
 
 if __name__ == "__main__":

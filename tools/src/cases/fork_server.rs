@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::process::{self, BackgroundProcess, Command, ProcessOutput, REPORT_FD, Report};
-use crate::runners::{Control, Launcher, Module, anonymous_file};
+use crate::runners::{Control, FORKING, Launcher, Module, anonymous_file};
 use crate::tool::ToolError;
 
 const PROGRAM: &str = include_str!("fork_server.py");
@@ -51,6 +51,8 @@ impl ForkServer {
         std::fs::create_dir_all(&folder)?;
         let program = folder.join("fork_server.py");
         std::fs::write(&program, PROGRAM)?;
+        let (module, source) = FORKING;
+        std::fs::write(folder.join(format!("{module}.py")), source)?;
         let mut env = process::environment(config);
         env.insert("PYTHONHASHSEED".to_owned(), hash_seed.to_string());
         let settings = json!({ "package": package });

@@ -23,6 +23,7 @@ pub const RECORDER_NAMES: &[&str] = &[
     "testwright_program",
     "testwright_process_state",
     "testwright_fork_server",
+    "testwright_forking",
     "testwright_children",
     "testwright_test_begins",
     "testwright_result",

@@ -16,7 +16,7 @@ use crate::process::{self, Command, ProcessOutput};
 use crate::workspace::Checkout;
 
 pub use pytest::enable_warm_runs;
-pub(crate) use pytest::{Control, Module, anonymous_file};
+pub(crate) use pytest::{Control, FORKING, Module, anonymous_file};
 
 /// How tests are run.
 #[derive(Debug, Clone)]

@@ -8,58 +8,23 @@ over a socket, and end when it is closed. Runs on Python 3.6 and pytest 3.0 and 
 """
 
 import _thread
-import array
 import importlib
-import io
 import json
-import locale
-import logging
 import os
-import random
-import signal
-import socket
 import stat
 import sys
 import tempfile
-import time
-import warnings
 
 import pytest
+from testwright_forking import Control, fork, fork_detached, probe, process_state, read_pipe, take_stdin
 from testwright_process_state import files, flush, is_found, is_test_file, loaded
 from testwright_record import WORKSPACE, become, hold, take_report
 
-# Kept because code may replace the modules' attributes.
-_exit, _fork, _getppid, _sleep = os._exit, os.fork, os.getppid, time.sleep
+# Kept because code may replace the attribute.
+_exit = os._exit
 
-# Bytes of a request.
-_MOST = 1 << 18
 # Processes that find out what can be imported before tests run, for one collection.
 _PROBES = 5
-
-
-class _Control(object):
-    """The socket over which the toolbox asks for something."""
-
-    def __init__(self, fd):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=fd)
-
-    def request(self):
-        """What is asked for, and the descriptors that came with it. Where nobody asks any more, the process ends."""
-        fds = array.array("i")
-        space = socket.CMSG_SPACE(2 * fds.itemsize)
-        data, ancillary, _, _ = self.socket.recvmsg(_MOST, space, socket.MSG_CMSG_CLOEXEC)
-        if not data:
-            _exit(0)
-        for level, kind, content in ancillary:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
-        return json.loads(data.decode("utf-8")), list(fds)
-
-    def answer(self, **facts):
-        self.socket.send(json.dumps(facts).encode("ascii"))
-
-    def close(self):
-        self.socket.close()
 
 
 def _identity(fd):
@@ -112,32 +77,12 @@ def _unshare(fd, size):
         os.dup2(copy.fileno(), fd, os.get_inheritable(fd))
 
 
-def _take_stdin():
-    """The socket is given as standard input; that of a run of tests is empty."""
-    control = _Control(os.dup(0))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return control
-
-
-_CONTROL = _take_stdin()
+_CONTROL = take_stdin()
 _OUTPUT = _Output()
 # What the process that collects knows: the modules of the process it was forked from, those that runs import, and where
 # it writes what it has imported itself.
 _COLLECTING = []
 hold()
-
-
-def _forked():
-    """In the child True. A process with other threads is never forked: they would be missing."""
-    state = random.getstate()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python 3.12 warns of threads that libraries have of their own
-        child = _fork()
-    if child == 0:
-        random.setstate(state)  # Python 3.7 seeds it anew
-    return child
 
 
 def _end_with_threads():
@@ -174,7 +119,7 @@ def _import_what_runs_import(modules):
         return []
     left_out = []
     for _ in range(_PROBES):
-        good = _probe(wanted)
+        good = probe(wanted, _import_found, process_state)
         for name, origin in wanted[:good]:
             _import_found(name, origin)
         left_out.extend(name for name, _ in wanted[good : good + 1])
@@ -193,51 +138,6 @@ def _names_loaded_modules(file):
     except OSError:
         return True
     return any(word in text for word in (b"sys.modules", b"reload", b"__import__"))
-
-
-def _probe(modules):
-    """How many of these modules, from the first on, can be imported without anything but time being spent: they print
-    nothing, warn of nothing, start nothing and leave the process as it was. Found out in a process of its own."""
-    reader, writer = os.pipe()
-    child = _forked()
-    if child != 0:
-        os.close(writer)
-        good = len(_read(reader))
-        os.waitpid(child, 0)
-        return good
-    try:
-        with tempfile.TemporaryFile() as printed:
-            for fd in (1, 2):
-                os.dup2(printed.fileno(), fd)
-            sys.stdout = sys.stderr = io.TextIOWrapper(os.fdopen(os.dup(1), "wb", 0), write_through=True)
-            with warnings.catch_warnings(record=True) as warned:
-                warnings.simplefilter("always")
-                before = _state()
-                for name, origin in modules:
-                    _import_found(name, origin)
-                    if warned or os.fstat(1).st_size or _state() != before:
-                        break
-                    os.write(writer, b".")
-    finally:
-        _exit(0)
-
-
-def _state():
-    """What imports could change for those who do not import."""
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)]
-    root = logging.getLogger()
-    return (
-        [os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), _thread._count(), handlers],
-        [list(sys.path), list(sys.meta_path), list(sys.path_hooks), sys.getrecursionlimit(), sys.excepthook],
-        [[entry for entry in warnings.filters if _is_general(entry)], warnings.showwarning, random.getstate(), sys.stdout, sys.stderr],
-        [root.level, list(root.handlers), logging.root.manager.disable],
-    )
-
-
-def _is_general(entry):
-    """Many libraries have filters of warnings as well, for those of their own or of what they import."""
-    _, message, category, module, _ = entry
-    return message is None and module is None and category.__module__ == "builtins"
 
 
 # The two points. No wrapper of `pytest_collection` that is a part of pytest is outside of these: warnings that come of
@@ -264,11 +164,11 @@ def _wait_to_collect(config):
             continue
         _CONTROL.answer(stale=False)
         reader, writer = os.pipe()
-        if _forked() == 0:
+        if fork() == 0:
             os.close(reader)
             _CONTROL.close()
             output, control = fds
-            _CONTROL = _Control(control)
+            _CONTROL = Control(control)
             _OUTPUT.become(output)
             become(request["settings"])
             imports = [module for module in request["imports"] if module[0] not in left_out]
@@ -276,7 +176,7 @@ def _wait_to_collect(config):
             return
         os.close(writer)
         _close(fds)
-        collected = _read(reader)
+        collected = read_pipe(reader)
         if collected:
             modules, refused = json.loads(collected.decode("ascii"))
             left_out.update(refused)
@@ -300,35 +200,16 @@ def _wait_to_run(config):
     _CONTROL.answer(collected=True)
     while True:
         request, fds = _CONTROL.request()
-        reader, writer = os.pipe()
-        between = _forked()
-        if between == 0:
-            parent = os.getpid()
-            child = _forked()
-            if child != 0:
-                os.write(writer, b"%d" % child)
-                _exit(0)
-            while _getppid() == parent:
-                _sleep(0.0005)
-            os.setsid()
-            os.close(reader)
-            os.close(writer)
+        child = fork_detached()
+        if child is None:
             _CONTROL.close()
             _OUTPUT.become(fds[0])
             become(request["settings"])
             take_report(fds[1])
             hold(False)
             return
-        os.close(writer)
         _close(fds)
-        child = _read(reader)
-        os.waitpid(between, 0)
-        _CONTROL.answer(pid=int(child))
-
-
-def _read(fd):
-    with os.fdopen(fd, "rb") as pipe:
-        return pipe.read()
+        _CONTROL.answer(pid=child)
 
 
 def _close(fds):

@@ -4,6 +4,7 @@ mod command;
 mod run;
 mod warm;
 
+pub(crate) use command::FORKING;
 pub use run::run;
 pub use warm::enable as enable_warm_runs;
 pub(crate) use warm::{Control, Module, anonymous_file};
