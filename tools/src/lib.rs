@@ -9,7 +9,6 @@ pub mod cases;
 pub mod config;
 pub mod coverage;
 mod error;
-mod hex;
 pub mod leakage;
 mod metadata;
 pub mod outcomes;
@@ -31,8 +30,3 @@ pub mod workspace;
 pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
 
 pub use visible::visible;
-
-/// What tests did, by an earlier name.
-pub mod pytest {
-    pub use crate::outcomes::report;
-}

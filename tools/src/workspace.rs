@@ -397,3 +397,8 @@ fn cannot_write(shown: &str, e: &std::io::Error) -> ToolError {
         _ => ToolError::Broken(format!("{shown} could not be written: {e}")),
     }
 }
+
+/// Returns two lower-case hexadecimal digits for each byte.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -85,12 +85,6 @@ impl RepositoryIndex {
         self.lookup_absolute(&names, STEPS)
     }
 
-    /// The same as a file sees the name.
-    pub fn resolve_in(&self, path: &str, dotted: &str) -> Option<Found> {
-        let names: Vec<&str> = dotted.split('.').collect();
-        self.in_module(path, &names, STEPS)
-    }
-
     /// A member of a class of the repository.
     pub fn member(&self, class: &Found, names: &[&str]) -> Option<Found> {
         let file = self.files.get(&class.path)?;

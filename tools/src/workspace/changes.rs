@@ -15,9 +15,9 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
+use super::hex;
 use super::regular::{self, Unread};
 use crate::error::ToolError;
-use crate::hex::hex;
 
 /// Most bytes of a file, before or after, whose content is looked at. A test patch has room for far less.
 const MOST_OF_FILE: u64 = 16 << 20;

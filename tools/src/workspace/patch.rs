@@ -9,7 +9,7 @@ use sha1::{Digest, Sha1};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
 use super::changes::FileChange;
-use crate::hex::hex;
+use super::hex;
 
 const CONTEXT: usize = 3;
 /// Characters of what a hunk is headed by.
