@@ -10,36 +10,35 @@ use serde::{Deserialize, Serialize};
 
 use super::{RedactedUrl, Size};
 
-/// What `testwright run` does unless told otherwise.
+/// Defaults of `testwright run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Run {
-    /// How the test is written: the name of an approach.
+    /// Name of the approach.
     pub approach: String,
-    /// What the approach may spend on one test: `low`, `medium` or `high`; each stands for options of the approach.
+    /// Effort of the approach: `low`, `medium` or `high`; each sets some of its options.
     pub effort: Option<Effort>,
-    /// Least confidence, from 0 to 1, with which a test is handed over. It comes from the candidate fixes that were tried and from
-    /// the reviewer.
+    /// Minimum confidence (0 to 1); tests below it are withheld. Confidence comes from the candidate fixes and the reviewer.
     pub min_confidence: Option<f64>,
-    /// The model's name; `snippet` is the rule-based one that needs no key.
+    /// Name of the model. `snippet` is rule-based and needs no API key.
     pub model: Option<String>,
-    /// The kind of sandbox: `local`, `docker` …
+    /// Kind of sandbox: `local`, `docker` or `landlock`.
     pub sandbox: String,
     /// Python version of the environment, `X.Y`.
     pub python: Option<String>,
-    /// A ready image instead of a built environment (Docker).
+    /// Docker image to use instead of building an environment.
     pub image: Option<String>,
-    /// Limit on the model calls of a run.
+    /// Maximum number of model calls in a run.
     pub max_steps: u64,
-    /// Limit on the dollars of a run.
+    /// Maximum cost of a run in US dollars.
     pub max_dollars: Option<f64>,
-    /// Limit on the tokens of a run, prompt and completion together.
+    /// Maximum number of tokens in a run, prompts and completions together.
     pub max_tokens: Option<u64>,
-    /// Limit on the minutes of a run.
+    /// Maximum minutes of a run, not counting the environment build.
     pub max_minutes: f64,
     /// Folder for the results.
     pub out: Option<PathBuf>,
-    /// Folder of prompts of your own: `NAME.md` stands in for the prompt of that name (`testwright approaches` says which there are).
+    /// Folder with custom prompts: `NAME.md` replaces the prompt of that name (`testwright approaches` lists the names).
     pub prompts: Option<PathBuf>,
 }
 
@@ -63,7 +62,7 @@ impl Default for Run {
     }
 }
 
-/// What an approach may spend on one test.
+/// Effort of an approach.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
@@ -74,32 +73,32 @@ pub enum Effort {
     High,
 }
 
-/// How the model is asked.
+/// Model requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Model {
-    /// An OpenAI-compatible endpoint, up to and with `/v1`. Default: OpenAI's, or `OPENAI_BASE_URL`.
+    /// OpenAI-compatible endpoint, including `/v1`. Default: `OPENAI_BASE_URL`, or OpenAI's.
     pub base_url: Option<RedactedUrl>,
-    /// Name of the environment variable that holds the key (never the key).
+    /// Name of the environment variable with the API key (not the key itself).
     pub api_key_env: String,
-    /// Sampling temperature. Default: the endpoint's own; pipelines decode greedily (0). The samples of `libro` and
-    /// `pass-at-k` keep their 0.7.
+    /// Sampling temperature. Default: that of the endpoint for agents, 0 for pipelines. The samples of `libro` and
+    /// `pass-at-k` always use 0.7.
     pub temperature: Option<f64>,
-    /// Most tokens of one completion.
+    /// Maximum number of tokens in a completion.
     pub max_tokens: Option<u64>,
-    /// Take answers as a stream.
+    /// Whether replies are streamed.
     pub stream: bool,
-    /// Let the model make several tool calls in one answer.
+    /// Whether a reply may contain several tool calls.
     pub parallel_calls: bool,
-    /// Tool calls as text instead of the endpoint's own tool calls, for endpoints that have none.
+    /// Whether tool calls are written as text, for endpoints without tool calls.
     pub text_calls: bool,
-    /// Seconds of silence after which a call has failed; without `stream` that is the time of the whole answer.
+    /// Seconds without data after which a call fails. Without `stream`, seconds for the whole reply.
     pub timeout_seconds: u64,
-    /// Tokens that the model can read: pipelines fill at most half of it with code.
+    /// Context window of the model in tokens. Pipelines use at most half of it for code.
     pub context_window: Option<u64>,
     /// Azure: name of the deployment.
     pub azure_deployment: Option<String>,
-    /// Azure: version of the API, e.g. `2024-10-21`.
+    /// Azure: version of the API, such as `2024-10-21`.
     pub azure_api_version: Option<String>,
 }
 
@@ -127,28 +126,28 @@ impl Default for Model {
 pub struct Price {
     /// Prompt tokens.
     pub prompt: f64,
-    /// Prompt tokens that came from the provider's cache. Default: as `prompt`.
+    /// Prompt tokens from the provider's cache. Default: the price of `prompt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
     /// Completion tokens.
     pub completion: f64,
-    /// The day the price was looked up, `YYYY-MM-DD`.
+    /// Day on which the price was looked up, `YYYY-MM-DD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
 }
 
-/// What all workers of a daemon together may ask of a model.
+/// Quota of a model, for all workers of a server together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ModelLimits {
-    /// Most requests in a minute; others wait for the next.
+    /// Maximum requests per minute; further ones wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u64>,
-    /// Most tokens in a minute, prompt and completion together; others wait for the next.
+    /// Maximum tokens per minute, prompts and completions together; further requests wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_minute: Option<u64>,
-    /// Most US dollars in a day (UTC), where the model has a price; what would cost more is not asked, and its run ends as
-    /// infrastructure.
+    /// Maximum US dollars per day (UTC), for a model with a price. A call that might cost more is not made, and its run
+    /// ends as `infrastructure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars_per_day: Option<f64>,
 }
@@ -157,23 +156,23 @@ pub struct ModelLimits {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Docker {
-    /// The engine, as in `DOCKER_HOST`: `unix:///run/user/1000/podman/podman.sock`, `tcp://build:2375`.
+    /// Address of the engine, as in `DOCKER_HOST`: `unix:///run/user/1000/podman/podman.sock`, `tcp://build:2375`.
     pub host: Option<String>,
-    /// Base image with CPython, `{python}` in place of `X.Y`. Default: `testwright/python:{python}`, else
+    /// Base image with CPython, with `{python}` for `X.Y`. Default: `testwright/python:{python}`, otherwise
     /// `python:{python}-bookworm`.
     pub base: Option<String>,
-    /// The user that tools run as, `UID` or `UID:GID`. Default: `1000:1000`.
+    /// User of tools, `UID` or `UID:GID`. Default: `1000:1000`.
     pub user: Option<String>,
-    /// When images are fetched from a registry: `always`, `missing` (when it is not there) or `never`.
+    /// When images are pulled from a registry: `always`, `missing` or `never`.
     pub pull: Pull,
 }
 
-/// When images are fetched from a registry.
+/// When images are pulled from a registry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pull {
     Always,
-    /// When it is not there.
+    /// If the engine lacks the image.
     #[default]
     Missing,
     Never,
@@ -183,7 +182,7 @@ pub enum Pull {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Local {
-    /// Run code of the repository even where this machine offers no isolation at all.
+    /// Run code of the repository even if this machine offers no isolation.
     pub no_isolation: bool,
 }
 
@@ -191,19 +190,19 @@ pub struct Local {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
-    /// Memory, e.g. `4 GiB`.
+    /// Memory, such as `4 GiB`.
     pub memory: Size,
-    /// Processes and threads at one time.
+    /// Concurrent processes and threads.
     pub processes: u64,
     /// Processor cores.
     pub cpus: f64,
-    /// Size that one file may reach.
+    /// Size of a file.
     pub file_size: Size,
-    /// Size of all that is written, e.g. `8 GiB`; four times as much while an environment is built.
+    /// Size of all written files, such as `8 GiB`; four times as much during an environment build.
     pub disk: Size,
-    /// Files and folders that may be made, likewise.
+    /// Number of created files and folders; four times as many during an environment build.
     pub files: u64,
-    /// Seconds that one run of tests may take.
+    /// Seconds for a test run.
     pub test_seconds: u64,
 }
 
@@ -235,30 +234,30 @@ impl Limits {
     }
 }
 
-/// How environments are built: packages and the network to them.
+/// Environment builds: packages and network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Build {
     /// Package index instead of PyPI.
     pub index_url: Option<RedactedUrl>,
-    /// Further package indexes.
+    /// Additional package indexes.
     pub extra_index_urls: Vec<RedactedUrl>,
     /// Proxy for `http` addresses.
     pub http_proxy: Option<RedactedUrl>,
     /// Proxy for `https` addresses.
     pub https_proxy: Option<RedactedUrl>,
-    /// Hosts that are reached without a proxy, by commas.
+    /// Hosts reached without a proxy, separated by commas.
     pub no_proxy: Option<String>,
-    /// File with further certificate authorities (PEM).
+    /// File with additional certificate authorities (PEM).
     pub ca_bundle: Option<PathBuf>,
-    /// Build from the caches alone, without network.
+    /// Build from the caches only, without network.
     pub offline: bool,
-    /// Hosts that a build may reach beside the package indexes, such as `github.com`, `*.example.org` or
-    /// `git.example.org:8443`. Code of the repository and of its packages can send there what it likes.
+    /// Hosts that a build may reach besides the package indexes, such as `github.com`, `*.example.org` or
+    /// `git.example.org:8443`. Code of the repository and of its packages can send anything to them.
     pub allowed_hosts: Vec<String>,
-    /// What environments may take on disk, those of `local` and those of `docker` each, e.g. `50 GiB`. Those that were
-    /// used longest ago are removed for a new one; none that is in use. Clones, the code that was taken from them, and downloads
-    /// may take a tenth of it each.
+    /// Maximum size of cached environments, such as `50 GiB`, for `local` and for `docker` each. The least recently used
+    /// are evicted first, and none in use. Clones, the code extracted from them, and downloads may use a tenth of it
+    /// each.
     pub cache_size: Size,
 }
 
@@ -278,36 +277,36 @@ impl Default for Build {
     }
 }
 
-/// Where GitHub issues are read, and how the daemon answers them.
+/// Access to GitHub issues, and the answers of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct GitHub {
     /// A GitHub Enterprise server (`https://github.example.org`) or its API (`…/api/v3`).
     pub base_url: Option<RedactedUrl>,
-    /// Name of the environment variable that holds the token (never the token).
+    /// Name of the environment variable with the token (not the token itself).
     pub token_env: String,
-    /// Name of the environment variable that holds the secret of the webhook (never the secret); several by spaces, while
-    /// one replaces another. Without a secret the daemon takes no webhooks.
+    /// Name of the environment variable with the webhook secret (not the secret itself); during a change, two secrets
+    /// separated by a space. Without a secret, the server accepts no webhook calls.
     pub webhook_secret_env: String,
-    /// File that holds the secret of the webhook, in place of the variable; several on lines of their own.
+    /// File with the webhook secret, instead of the variable; several secrets on separate lines.
     pub webhook_secret_file: Option<PathBuf>,
-    /// Number of the GitHub App as which the daemon answers, in place of the token.
+    /// Number of the GitHub App that the server uses instead of the token.
     pub app_id: Option<u64>,
-    /// Name of the environment variable that holds the App's private key (never the key), as PEM.
+    /// Name of the environment variable with the App's private key in PEM format (not the key itself).
     pub app_key_env: String,
-    /// File that holds the App's private key, in place of the variable.
+    /// File with the App's private key, instead of the variable.
     pub app_key_file: Option<PathBuf>,
-    /// An issue that gets this label gets a test.
+    /// Label that starts a run for an issue.
     pub label: String,
-    /// A comment on an issue that begins with this word asks for a test; with `pr` after it, for a draft pull request too.
+    /// First word of a comment that starts a run for an issue; followed by `pr`, also for a draft pull request.
     pub command: String,
-    /// Who may ask by a comment: associations with the repository, as GitHub names them.
+    /// Whose comments can start a run: associations with the repository, as named by GitHub.
     pub command_associations: Vec<String>,
-    /// On whose pull requests the stored tests run: associations with the repository, as GitHub names them.
+    /// Whose pull requests are tested: associations with the repository, as named by GitHub.
     pub confirm_associations: Vec<String>,
-    /// Say in the log what would be posted, and post nothing.
+    /// Log what would be posted, and post nothing.
     pub dry_run: bool,
-    /// Where the daemon clones from: a URL or a folder, `{owner}` and `{name}` are put in. Default: the server of `base-url`.
+    /// Where the server clones from: a URL or a folder, with `{owner}` and `{name}` substituted. Default: the server of `base-url`.
     pub clone_url: Option<String>,
 }
 
