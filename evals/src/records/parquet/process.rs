@@ -13,14 +13,24 @@ use super::{MAGIC, TOO_LARGE, convert};
 /// [`parquet_main`].
 pub const PARQUET: &str = "__parquet";
 
-/// Bytes of memory that a conversion may take.
-const MAX_MEMORY: u64 = 4 << 30;
+/// Bytes of memory for a conversion: a base, more for each byte of the file, and the maximum.
+const MEMORY: Bound = Bound(512 << 20, 64, 4 << 30);
 /// Seconds of processor time that a conversion may take.
 const MAX_CPU_SECONDS: u64 = 60;
-/// Bytes of JSON lines.
-const MAX_OUTPUT: u64 = 1 << 30;
+/// Bytes of JSON lines, likewise.
+const OUTPUT: Bound = Bound(64 << 20, 64, 1 << 30);
 /// Bytes of an error message.
 const MAX_MESSAGE: u64 = 4 << 10;
+
+struct Bound(u64, u64, u64);
+
+impl Bound {
+    fn of(&self, file: u64) -> u64 {
+        let Bound(base, factor, max) = self;
+        base.saturating_add(factor.saturating_mul(file)).min(*max)
+    }
+}
+
 /// The exit code with which the message of an error is on standard error; a panic has another.
 const FAILED: u8 = 1;
 
@@ -46,6 +56,7 @@ pub fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
     if !bytes.ends_with(MAGIC) || bytes.len() < 12 {
         return Err(ParquetFileError::CutShort);
     }
+    let max_output = OUTPUT.of(bytes.len() as u64);
     let mut file = tempfile::tempfile()?;
     file.write_all(bytes)?;
     file.rewind()?;
@@ -56,12 +67,12 @@ pub fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let output = read_output(&mut child);
+    let output = read_output(&mut child, max_output);
     // It may still be writing more than is read.
     child.kill()?;
     let status = child.wait()?;
     let (lines, message) = output?;
-    if lines.len() as u64 > MAX_OUTPUT {
+    if lines.len() as u64 > max_output {
         return Err(ParquetFileError::TooLarge);
     }
     match status.code() {
@@ -74,12 +85,12 @@ pub fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
 }
 
 /// The lines, with a byte more than there is room for if there are too many, and the error message.
-fn read_output(child: &mut Child) -> io::Result<(Vec<u8>, String)> {
+fn read_output(child: &mut Child, max_output: u64) -> io::Result<(Vec<u8>, String)> {
     let (mut lines, mut message) = (Vec::new(), Vec::new());
     if let Some(output) = child.stdout.take() {
-        output.take(MAX_OUTPUT + 1).read_to_end(&mut lines)?;
+        output.take(max_output + 1).read_to_end(&mut lines)?;
     }
-    if lines.len() as u64 <= MAX_OUTPUT
+    if lines.len() as u64 <= max_output
         && let Some(errors) = child.stderr.take()
     {
         errors.take(MAX_MESSAGE).read_to_end(&mut message)?;
@@ -90,8 +101,9 @@ fn read_output(child: &mut Child) -> io::Result<(Vec<u8>, String)> {
 
 /// Converts the Parquet file on standard input to JSON lines on standard output, within its limits.
 pub fn parquet_main() -> ExitCode {
-    let converted = limit_resources().and_then(|()| {
-        let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let converted = io::stdin().as_fd().try_clone_to_owned().and_then(|file| {
+        let file = File::from(file);
+        limit_resources(file.metadata()?.len())?;
         Ok(convert(file, io::stdout().lock()))
     });
     let message = match converted {
@@ -103,9 +115,9 @@ pub fn parquet_main() -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-fn limit_resources() -> io::Result<()> {
+fn limit_resources(file: u64) -> io::Result<()> {
     let limits = [
-        (Resource::As, MAX_MEMORY),
+        (Resource::As, MEMORY.of(file)),
         (Resource::Cpu, MAX_CPU_SECONDS),
         (Resource::Core, 0),
     ];
