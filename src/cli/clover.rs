@@ -15,11 +15,11 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make problems of all three tasks from repositories, each with a verified golden answer
+    /// Generate problems of all three tasks from repositories, each with a verified golden answer
     Build(build::Args),
-    /// Put problems to models, and judge their answers
+    /// Evaluate models on problems
     Eval(eval::Args),
-    /// Make the report again from what is stored; of several folders one on all
+    /// Write the report again from stored results; for several folders, one report on all
     Report(report::Args),
 }
 

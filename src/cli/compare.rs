@@ -31,7 +31,7 @@ use testwright_server::owners;
 pub struct Args {
     #[command(flatten)]
     grade: GradeArgs,
-    /// Approaches, separated by commas; options of one stand behind it: otter,otter:planner=off
+    /// Approaches, separated by commas, with their options: otter,otter:planner=off
     #[arg(
         long,
         value_name = "NAMES",
@@ -39,45 +39,45 @@ pub struct Args {
         required_unless_present = "replay"
     )]
     approaches: Vec<String>,
-    /// Code patches in the format of predictions, for approaches with other-patch=on: they are given these instead of the
-    /// golden ones
+    /// Code patches in the format of predictions, used instead of the golden ones by approaches
+    /// with other-patch=on
     #[arg(long, value_name = "PREDICTIONS", conflicts_with = "replay")]
     code_patches: Option<PathBuf>,
     /// Models, separated by commas [default: the model of the settings]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
-    /// Runs of each approach with each model on each instance
+    /// Number of runs for each approach, model and instance
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
-    /// Most dollars of the whole comparison: never passed, failed calls included
+    /// Maximum cost of the whole comparison in US dollars, including failed calls
     #[arg(long, value_name = "X")]
     max_dollars: Option<f64>,
-    /// Most model calls of a run
+    /// Maximum number of model calls for each run
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
-    /// Most tokens of a run, prompt and completion together
+    /// Maximum number of tokens for each run, prompts and completions together
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// Most minutes of a run, once its environment is there
+    /// Maximum minutes for each run, not counting the environment build
     #[arg(long, value_name = "M")]
     max_minutes: Option<f64>,
-    /// What approaches may spend on a test: each level stands for options of an approach that has levels
+    /// Effort of the approaches: each level sets some of their options
     #[arg(long, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
-    /// Least confidence, from 0 to 1, with which a test is handed over
+    /// Minimum confidence (0 to 1); tests below it are withheld
     #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
-    /// Folder of prompts of your own: NAME.md stands in for the prompt of that name
+    /// Folder with custom prompts: NAME.md replaces the prompt of that name
     #[arg(long, value_name = "DIR")]
     prompts: Option<PathBuf>,
-    /// Make no runs: grade and report what is there
+    /// Make no runs: grade and report the existing ones
     #[arg(long)]
     no_runs: bool,
-    /// Play the models' part of the comparison in this folder again, without any model; it says which approaches, models
-    /// and samples there are
+    /// Replay the comparison in this folder without a model, with its approaches, models and
+    /// samples
     #[arg(long, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars", "effort"])]
     replay: Option<PathBuf>,
-    /// Have the runs made and graded by the workers of this database (`testwright worker`, `serve`)
+    /// Use the workers of this database (`testwright worker`, `serve`) for runs and grading
     #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "prompts"])]
     database: Option<String>,
 }

@@ -13,7 +13,7 @@ use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to cover: `pkg/mod.py::Class.method`, or `pkg/mod.py:10-20`; several for several stretches
+    /// Code to cover: `pkg/mod.py::Class.method`, or `pkg/mod.py:10-20`; may be repeated
     #[arg(required = true, value_name = "FILE::FUNCTION|FILE:FIRST-LAST")]
     targets: Vec<String>,
     #[command(flatten)]

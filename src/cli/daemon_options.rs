@@ -12,7 +12,8 @@ use testwright_server::store::Store;
 /// Where a daemon keeps what it knows.
 #[derive(Debug, clap::Args)]
 pub struct StoreArgs {
-    /// The database of the daemon: postgres://USER@HOST/NAME or sqlite:FILE [default: SQLite, in the data folder]
+    /// Database of the server: postgres://USER@HOST/NAME or sqlite:FILE [default: SQLite in the
+    /// data folder]
     #[arg(
         long,
         global = true,
@@ -42,7 +43,7 @@ impl StoreArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct DataArgs {
-    /// The data folder [default: ~/.local/share/testwright]
+    /// Data folder [default: ~/.local/share/testwright]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -57,14 +58,15 @@ impl DataArgs {
 /// How a process works on runs.
 #[derive(Debug, clap::Args)]
 pub struct RunnerArgs {
-    /// Where files of runs are kept, and environments are shared by machines, the same for all processes of a daemon:
-    /// s3://BUCKET/PREFIX or file:///FOLDER [default: in the data folder, environments not shared; nowhere for a worker on Postgres]
+    /// Artifact store for files of runs and shared environments, the same for all processes:
+    /// s3://BUCKET/PREFIX or file:///FOLDER [default: the data folder, without sharing; none for a
+    /// worker on Postgres]
     #[arg(long, value_name = "URL")]
     artifacts: Option<String>,
-    /// Runs that are worked on at one time [default: half of the processors]
+    /// Maximum concurrent runs [default: half the CPUs]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Answer /metrics, /v1/health and /v1/ready on this address, for Prometheus and for probes: nothing can be asked for there
+    /// Address for metrics and probes only: /metrics, /v1/health and /v1/ready
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,
     #[command(flatten)]

@@ -20,13 +20,13 @@ use testwright_config::settings::{Flags, Settings, Sources};
 
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
-    /// Remove what killed runs left behind: sandboxes, containers, half-saved states
+    /// Remove the sandboxes, containers and partial states of killed runs
     #[arg(long)]
     clean: bool,
-    /// Ask the model's endpoint whether it answers
+    /// Check that the model's endpoint responds
     #[arg(long)]
     online: bool,
-    /// Show every setting in force, and where it comes from
+    /// Show every setting and its source
     #[arg(long)]
     settings: bool,
     /// Print everything as JSON, for programs

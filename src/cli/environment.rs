@@ -17,22 +17,22 @@ use testwright_server::artifacts::shared_environments;
 pub struct Args {
     #[command(flatten)]
     place: PlaceArgs,
-    /// Then collect all tests and run so many of them, drawn at random
+    /// Also run N tests, chosen at random
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// Draw other tests
+    /// Seed for the choice of tests
     #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
     seed: u64,
-    /// Seconds that the sample may take
+    /// Maximum seconds for these tests
     #[arg(long, value_name = "S", default_value_t = 600, requires = "sample")]
     seconds: u64,
-    /// Build it again, even if it is there
+    /// Rebuild the environment even if it is cached
     #[arg(long)]
     rebuild: bool,
-    /// Leave out the recipes that come with testwright: look at the repository alone
+    /// Ignore the recipes included in testwright and detect from the repository alone
     #[arg(long)]
     no_built_in: bool,
-    /// Print what is known of it as JSON
+    /// Print the environment as JSON
     #[arg(long)]
     json: bool,
 }

@@ -33,8 +33,8 @@ pub struct Args {
     command: Option<Command>,
     #[command(flatten)]
     grade: GradeArgs,
-    /// Predictions: JSON lines, a JSON list or a JSON object with instance_id, model_name_or_path and model_patch;
-    /// several times for several files
+    /// Predictions: JSON lines, a JSON list or a JSON object with instance_id, model_name_or_path
+    /// and model_patch; may be repeated
     #[arg(long, value_name = "FILE")]
     predictions: Vec<PathBuf>,
     #[command(flatten)]
@@ -44,44 +44,45 @@ pub struct Args {
 /// Who does the work.
 #[derive(Debug, clap::Args)]
 struct WorkersArgs {
-    /// Have the grading done by the workers of this database (`testwright worker`, `serve`)
+    /// Use the workers of this database (`testwright worker`, `serve`) for grading
     #[arg(long, value_name = "URL")]
     database: Option<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make the reports again from what is stored
+    /// Write the reports again from the stored results
     Report(report::Args),
-    /// Grade the golden tests: is this set-up fit to judge with?
+    /// Grade the golden tests, to check that this setup grades correctly
     Verify(Box<verify::Args>),
 }
 
 /// What is graded, where and how.
 #[derive(Debug, clap::Args)]
 pub struct GradeArgs {
-    /// A dataset in the shape of SWE-bench: JSON lines, a JSON list or Parquet
+    /// Dataset in SWE-bench's format: JSON lines, a JSON list or Parquet
     #[arg(long, value_name = "FILE", required = true)]
     pub dataset: Option<PathBuf>,
-    /// Only these instances: ids or globs, separated by commas
+    /// Instances to use: ids or globs, separated by commas
     #[arg(long, value_name = "IDS|GLOB")]
     pub instances: Option<String>,
-    /// How many instances are worked on at once, as far as memory and disk have room [default: half of the processors]
+    /// Maximum concurrent instances; fewer if memory or disk space is short [default: half the
+    /// CPUs]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
-    /// Where git comes from; {owner} and {name} are put in
+    /// Address of git repositories; {owner} and {name} are substituted
     #[arg(long, value_name = "TEMPLATE", default_value = harness::FORGE)]
     pub repositories: String,
-    /// Seconds that one run of tests may take
+    /// Maximum seconds for each test run
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub test_seconds: u64,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
-    /// Folder for results, logs and reports; the same command goes on with what is there. More instances and predictions
-    /// may be asked for than are there, but not fewer
+    /// Folder for results, logs and reports. Run again with the same folder to resume. You may add
+    /// instances and predictions, not remove any
     #[arg(long, value_name = "DIR", required = true)]
     pub out: Option<PathBuf>,
-    /// Print the report (report.json) alone, for programs
+    /// Print only the report (report.json), for programs
     #[arg(long)]
     pub json: bool,
 }

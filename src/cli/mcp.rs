@@ -17,16 +17,16 @@ use testwright_server::mcp::{McpClient, McpParts, OpenSessions, RawTools, serve_
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The issue, which the gate reads when a test asks for a name that does not exist yet
+    /// Issue, which the gate reads if a test uses a name that does not exist yet
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
-    /// A repository that the client may name, as a glob over URLs and absolute paths; several times for several
+    /// Repositories that clients may name: a glob for URLs and absolute paths; may be repeated
     #[arg(long, value_name = "GLOB", default_value = allow_list::DEFAULT)]
     allow_repository: Vec<String>,
-    /// Let the client name recordings (`replay:FILE`) as models
+    /// Let clients name recordings (`replay:FILE`) as models
     #[arg(long)]
     allow_recordings: bool,
-    /// The database of a daemon, whose workers then work on what the client asks for [default: a temporary one]
+    /// Database of a server, whose workers then do the work [default: a temporary one]
     #[arg(
         long,
         value_name = "URL",

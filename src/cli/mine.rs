@@ -26,37 +26,39 @@ use work::{Plan, Work};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The repository whose history is read: a folder or a URL
+    /// Repository to read: a folder or a URL
     #[arg(long, value_name = "PATH|URL")]
     repo: String,
-    /// What the repository is called [default: as its address or its remote says]
+    /// Name of the repository [default: from its address or its remote]
     #[arg(long, value_name = "OWNER/NAME")]
     name: Option<String>,
-    /// Fixes that were committed on this day (UTC) or later: YYYY-MM-DD, or a time as in 2026-04-01T12:00:00Z
+    /// Use fixes committed on or after this day (UTC): YYYY-MM-DD, or a time such as
+    /// 2026-04-01T12:00:00Z
     #[arg(long, value_name = "DATE", value_parser = first_second)]
     since: Timestamp,
-    /// Fixes that were committed on this day or earlier [default: up to the newest]
+    /// Use fixes committed on or before this day [default: up to the newest]
     #[arg(long, value_name = "DATE", value_parser = second_after)]
     until: Option<Timestamp>,
-    /// Issues from this folder: N.md, or N.json as GitHub's API gives it [default: GitHub's API]
+    /// Folder with issues: N.md, or N.json in the format of GitHub's API [default: GitHub's API]
     #[arg(long, value_name = "FOLDER")]
     issues: Option<PathBuf>,
-    /// Only fixes that add and remove at most so many lines of code, tests not counted
+    /// Maximum lines of code that a fix adds and removes, not counting tests
     #[arg(long, value_name = "N")]
     max_changed_lines: Option<usize>,
-    /// How many candidates are verified at once, as far as memory and disk have room [default: half of the processors]
+    /// Maximum concurrent verifications; fewer if memory or disk space is short [default: half the
+    /// CPUs]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Seconds that one run of tests may take
+    /// Maximum seconds for each test run
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     test_seconds: u64,
     #[command(flatten)]
     sandbox: SandboxArgs,
-    /// The dataset, as JSON lines; a table of what fell out comes beside it (.md), and what is kept until it is done (.work),
-    /// with which the same command goes on
+    /// Dataset to write, as JSON lines. Also writes a table of rejected changes (.md) and a work
+    /// folder for resuming (.work)
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Print the table alone, for programs
+    /// Print only the table, for programs
     #[arg(long)]
     json: bool,
 }

@@ -36,16 +36,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Give it an issue and a Python repository; it gives back a test that fails today, for the reason that the issue
-/// states, and that will pass once the issue is fixed.
+/// Writes a test for an issue and a Python repository. The test fails today for the reason the
+/// issue states, and passes once the issue is fixed.
 ///
-/// Exit codes: 0 a test was accepted (or the command did its work); 1 none within the budget, or the approach had
-/// nothing; 2 bad input or usage; 3 infrastructure (engine, network, disk, model service); 130 interrupted.
+/// Exit codes: 0 a test was accepted (or the command succeeded); 1 no test was accepted; 2 invalid
+/// input or usage; 3 infrastructure failure (engine, network, disk, model service); 130
+/// interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "testwright", version, max_term_width = 110)]
 struct Cli {
-    /// Settings of your own, over ~/.config/testwright/testwright.toml. A testwright.toml found in a folder is
-    /// not read as such: it may say how the code there is built, and lower limits [env: TESTWRIGHT_CONFIG]
+    /// Settings file that overrides ~/.config/testwright/testwright.toml. (A testwright.toml in a
+    /// repository can only define its build and lower limits) [env: TESTWRIGHT_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -56,43 +57,43 @@ struct Cli {
 enum Command {
     /// Write a test for an issue
     Run(Box<run::Args>),
-    /// Write a test that runs given lines
+    /// Write a test that covers given lines
     Cover(Box<cover::Args>),
-    /// Play a recorded run again on a fresh sandbox, and say where it differs
+    /// Replay a recorded run in a fresh sandbox and report differences
     Replay(replay::Args),
-    /// Show how a run ended, also as Markdown for a comment on the issue
+    /// Show the result of a run, also as Markdown for a comment on the issue
     Show(show::Args),
-    /// Build the environment of a repository, and say how good it is
+    /// Build and check the environment of a repository
     Environment(environment::Args),
-    /// Show the approaches: their stages or tools, their model calls, their prompts
+    /// List the approaches with their stages or tools, model calls and prompts
     Approaches(approaches::Args),
-    /// Show the tools and their schemas, as a model sees them
+    /// List the tools and their schemas, as a model sees them
     Tools(tools::Args),
     /// Serve the tools over MCP on stdio, in a sandbox
     Mcp(mcp::Args),
-    /// Grade test patches on a dataset of issues, and report
+    /// Grade test patches on a dataset of issues
     Eval(Box<eval::Args>),
-    /// Compare approaches and models on a dataset of issues: run, grade, report
+    /// Compare approaches and models on a dataset of issues
     Compare(Box<compare::Args>),
-    /// Make CLOVER's three tasks from any Python repository, and put them to models
+    /// Generate CLOVER's three tasks from a repository and evaluate models on them
     Clover(Box<clover::Args>),
-    /// Sort code patches by generated tests
+    /// Select code patches with generated tests
     Select(Box<select::Args>),
-    /// Make a dataset of fresh issues from the history of a repository: fixes that bring tests, verified
+    /// Make a dataset of recent issues from the history of a repository
     Mine(Box<mine::Args>),
-    /// Serve the HTTP API, and work on the runs that it is asked for
+    /// Start a server with an HTTP API and pages, and process its runs
     Serve(Box<serve::Args>),
-    /// Work on the runs of a daemon, on a further machine
+    /// Run a worker for a server on another machine
     Worker(Box<worker::Args>),
-    /// List, show, follow, end and take up the runs of a daemon
+    /// List, show, follow, cancel and retry runs of a server
     Runs(runs::Args),
-    /// Make, list and revoke the tokens that a daemon takes
+    /// Create, list and revoke tokens of a server
     Tokens(tokens::Args),
     /// Print a run or a comparison: prompts, replies, tool calls, patches, costs
     Inspect(inspect::Args),
-    /// Say what is there and what is missing, with hints
+    /// Check this machine and suggest fixes
     Doctor(doctor::Args),
-    /// Print what a shell needs to complete commands and options
+    /// Print shell completions
     Completions(completions::Args),
     /// Write the manual pages
     Man(man::Args),

@@ -16,10 +16,10 @@ use testwright_config::settings::{Flags, Settings, Sources};
 /// Where the old code is and where it runs: shared by the commands that start a sandbox.
 #[derive(Debug, clap::Args)]
 pub struct PlaceArgs {
-    /// The repository: a folder or a URL [default: the repository, or the current folder]
+    /// Repository: a folder or a URL [default: the repository, or the current folder]
     #[arg(long, value_name = "PATH|URL")]
     repo: Option<String>,
-    /// The old code: a commit, tag or branch [default: HEAD]
+    /// Old code: a commit, tag or branch [default: HEAD]
     #[arg(long, value_name = "REV")]
     commit: Option<String>,
     #[command(flatten)]
@@ -37,13 +37,13 @@ pub struct SandboxArgs {
         hide_possible_values = true
     )]
     sandbox: Option<String>,
-    /// A ready image instead of a built environment (Docker)
+    /// Use this Docker image instead of building an environment
     #[arg(long, value_name = "NAME")]
     image: Option<String>,
     /// Python version of the environment
     #[arg(long, value_name = "X.Y")]
     python: Option<String>,
-    /// Run code of the repository even where this machine can isolate nothing
+    /// Run code of the repository even if this machine offers no isolation
     #[arg(long)]
     no_isolation: bool,
     #[arg(from_global)]

@@ -34,22 +34,22 @@ pub struct Args {
         hide_possible_values = true
     )]
     approach: Option<String>,
-    /// What the approach may spend on the test: each level stands for options of the approach
+    /// Effort of the approach: each level sets some of its options
     #[arg(long, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
-    /// A code patch that may be right or wrong, for approaches with given-patch=on or given-files=on
+    /// Code patch, right or wrong, for approaches with given-patch=on or given-files=on
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     code_patch: Option<PathBuf>,
-    /// A test file to change, by its path in the repository, for approaches with given-tests=on; several times for several files
+    /// Path of a test file to change, for approaches with given-tests=on; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "resume")]
     test_file: Vec<String>,
-    /// Least confidence, from 0 to 1, with which a test is handed over
+    /// Minimum confidence (0 to 1); tests below it are withheld
     #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
-    /// With a GitHub issue: its comments too, as far as they are older than the fix (and than --commit)
+    /// Also read the issue's comments, except those newer than the fix or --commit
     #[arg(long)]
     comments: bool,
-    /// Go on with the run recorded in this folder
+    /// Resume the run recorded in this folder
     #[arg(long, value_name = "DIR", conflicts_with = "issue")]
     resume: Option<PathBuf>,
     #[command(flatten)]

@@ -14,31 +14,31 @@ use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct RunOptions {
-    /// The model, as its provider calls it; `snippet` needs no key; `replay:FILE` plays a recording
+    /// Model, by its provider's name; `snippet` needs no API key; `replay:FILE` replays a recording
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Folder for the results [default: testwright-runs/TIME-ISSUE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Folder of prompts of your own: NAME.md stands in for the prompt of that name
+    /// Folder with custom prompts: NAME.md replaces the prompt of that name
     #[arg(long, value_name = "DIR")]
     pub prompts: Option<PathBuf>,
-    /// Most model calls
+    /// Maximum number of model calls
     #[arg(long, value_name = "N")]
     pub max_steps: Option<u64>,
-    /// Most dollars, where the model has a price in the settings
+    /// Maximum cost in US dollars (needs a price for the model in the settings)
     #[arg(long, value_name = "X")]
     pub max_dollars: Option<f64>,
-    /// Most tokens, prompt and completion together
+    /// Maximum number of tokens, prompts and completions together
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// Most minutes, once the environment is there
+    /// Maximum minutes, not counting the environment build
     #[arg(long, value_name = "M")]
     pub max_minutes: Option<f64>,
-    /// Append all traffic with the model to this file, for `--model replay:FILE`
+    /// Append all model traffic to this file, for `--model replay:FILE`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Print the record (run.json) alone, for programs
+    /// Print only the record (run.json), for programs
     #[arg(long)]
     json: bool,
 }

@@ -16,7 +16,7 @@ use testwright_server::run_files::is_file_name;
 pub struct Args {
     #[command(subcommand)]
     what: What,
-    /// The address of the daemon; where it takes a token, that of the variable TESTWRIGHT_TOKEN
+    /// Address of the server; the token is read from TESTWRIGHT_TOKEN
     #[arg(
         long,
         global = true,
@@ -25,37 +25,38 @@ pub struct Args {
         default_value = "http://127.0.0.1:8420"
     )]
     server: String,
-    /// Print what the server says, for programs
+    /// Print the server's JSON, for programs
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// List runs, the newest first
+    /// List runs, newest first
     List {
-        /// Only those that are queued, running, accepted, refused, nothing, infrastructure or cancelled
+        /// Only runs with this status: queued, running, accepted, refused, nothing, infrastructure
+        /// or cancelled
         #[arg(long)]
         status: Option<String>,
-        /// Only those of this repository
+        /// Only runs of this repository
         #[arg(long, value_name = "URL|PATH")]
         repository: Option<String>,
-        /// Most runs, up to 500
+        /// Maximum number of runs, up to 500
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
     },
-    /// Show a run, and its test
+    /// Show a run and its test
     Show { id: String },
-    /// Print what a run does as it does it, until it ends
+    /// Stream the events of a run until it ends
     Follow { id: String },
-    /// End a run
+    /// Cancel a run
     Cancel { id: String },
-    /// Go on with a run that was cancelled, or that the machine or the model service ended
+    /// Resume a run that was cancelled or ended as infrastructure
     Retry { id: String },
-    /// Write what there is of a run into a folder: its trajectory, its test, the evidence, the log of its environment
+    /// Export a run to a folder: trajectory, test, evidence, and the log of its environment
     Export {
         id: String,
-        /// The folder, which is made
+        /// Folder to create
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },

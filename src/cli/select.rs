@@ -20,10 +20,10 @@ use testwright_config::error::{Error, Result};
 pub struct Args {
     #[command(flatten)]
     grade: GradeArgs,
-    /// Generated tests, in the format of predictions; several times for several files
+    /// Generated tests, in the format of predictions; may be repeated
     #[arg(long, value_name = "PREDICTIONS", required = true)]
     tests: Vec<PathBuf>,
-    /// Candidate code patches, in the same format; several times for several files
+    /// Candidate code patches, in the same format; may be repeated
     #[arg(long, value_name = "PATCHES", required = true)]
     patches: Vec<PathBuf>,
 }

@@ -17,36 +17,38 @@ use testwright_server::server::{Server, ServerSettings};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The address to listen on; on another than one of loopback, clients have to show a token (`testwright tokens`)
+    /// Address to listen on; on a non-loopback address clients need a token (`testwright tokens`)
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
     listen: SocketAddr,
-    /// A further name by which clients reach it, as behind a proxy: they have to show a token then; several times for several
+    /// Additional host name of the server, as behind a proxy; clients then need a token; may be
+    /// repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Have clients show a token on loopback, too
+    /// Require tokens on loopback, too
     #[arg(long)]
     require_tokens: bool,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
     runner: RunnerArgs,
-    /// A repository that may be named, as a glob over URLs and absolute paths; several times for several
+    /// Repositories that clients may name: a glob for URLs and absolute paths; may be repeated
     #[arg(long, value_name = "GLOB", default_value = allow_list::DEFAULT)]
     allow_repository: Vec<String>,
     /// Let clients name recordings (`replay:FILE`) as models
     #[arg(long)]
     allow_recordings: bool,
-    /// Connections of clients at one time, if the limit of open files leaves enough for work; further ones take the place of idle ones
+    /// Maximum client connections; fewer if the limit of open files is low. New connections replace
+    /// idle ones
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
     #[command(flatten)]
     sessions: SessionArgs,
-    /// Remove runs, comparisons, matrices and gradings that ended more than so many days ago, with all that came of them
-    /// [default: keep them]
+    /// Remove runs, comparisons, matrices and gradings this many days after they ended, with their
+    /// results [default: keep them]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     keep_runs: Option<u32>,
-    /// What the artifact store may take, e.g. `200 GiB`: files of what ended first, and environments that no machine has fetched for
-    /// the longest time, make room [default: no bound]
+    /// Maximum size of the artifact store, such as `200 GiB`; the oldest files and environments are
+    /// removed first [default: no limit]
     #[arg(long, value_name = "SIZE")]
     artifacts_size: Option<Size>,
 }
@@ -54,10 +56,10 @@ pub struct Args {
 /// What clients of MCP may have open.
 #[derive(Debug, clap::Args)]
 pub struct SessionArgs {
-    /// Sandboxes that clients of MCP have at one time
+    /// Maximum concurrent sandboxes of MCP clients
     #[arg(long, value_name = "N", default_value_t = 4)]
     mcp_sandboxes: usize,
-    /// A session over MCP that is not used for so many seconds ends
+    /// Seconds without a call after which an MCP session ends
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     mcp_idle: u64,
 }

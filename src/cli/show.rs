@@ -11,7 +11,7 @@ use testwright_config::error::{Error, Result};
 pub struct Args {
     /// Folder of a run
     dir: PathBuf,
-    /// As Markdown, for a comment on the issue
+    /// Print Markdown, for a comment on the issue
     #[arg(long)]
     markdown: bool,
 }

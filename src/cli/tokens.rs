@@ -10,7 +10,7 @@ use testwright_server::store::{Scope, Store, Token, now, timestamp};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Characters of a name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -22,23 +22,23 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Make a token, and print it: this once
+    /// Create a token and print it; it is not shown again
     Create {
-        /// What it is called in lists
+        /// Name of the token in lists
         name: String,
-        /// What it is good for
+        /// Scopes of the token
         #[arg(long, value_name = "SCOPES", value_enum, value_delimiter = ',', default_values_t = [Scope::Read, Scope::Write])]
         scope: Vec<Scope>,
-        /// Whose runs are made with it: owners share the workers evenly [default: the name]
+        /// Owner of the runs made with it; owners share the workers evenly [default: the name]
         #[arg(long, value_name = "NAME")]
         owner: Option<String>,
-        /// Days for which it holds [default: until it is revoked]
+        /// Days until it expires [default: never]
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]
         days: Option<u16>,
     },
-    /// List the tokens, without what is secret of them
+    /// List the tokens, without their secrets
     List,
-    /// Let a token be good for nothing from now on
+    /// Revoke a token at once
     Revoke { name: String },
 }
 
@@ -89,7 +89,7 @@ pub async fn run(args: &Args) -> Result<()> {
 
 fn check(name: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
-    if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
+    if !name.is_empty() && name.len() <= MAX_NAME_LEN && name.chars().all(is_plain) {
         return Ok(());
     }
     Err(Error::usage("make a token")

@@ -13,7 +13,7 @@ pub struct Args {
     /// Print a JSON list of name, description and parameters (JSON Schema)
     #[arg(long)]
     json: bool,
-    /// Only the tools that this approach offers
+    /// Show only the tools of this approach
     #[arg(long, value_name = "NAME", value_parser = approaches(), hide_possible_values = true)]
     approach: Option<String>,
 }

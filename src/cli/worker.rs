@@ -12,7 +12,7 @@ use testwright_server::server::{WorkerSettings, work};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The database of the daemon: postgres://USER@HOST/NAME, or sqlite:FILE on its own machine
+    /// Database of the server: postgres://USER@HOST/NAME, or sqlite:FILE on the same machine
     #[arg(
         long,
         value_name = "URL",

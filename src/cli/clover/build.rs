@@ -22,13 +22,14 @@ use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A repository: a folder or a URL; several times for several
+    /// Repository: a folder or a URL; may be repeated
     #[arg(long, value_name = "PATH|URL", required = true)]
     repo: Vec<String>,
-    /// Its commit, tag or branch; once for each --repo, in their order [default: HEAD]
+    /// Commit, tag or branch; once for each --repo, in the same order [default: HEAD]
     #[arg(long, value_name = "REV")]
     commit: Vec<String>,
-    /// Only these tasks: 1 fills the blank of an assertion, 2 calls a given class or function, 3 covers given blocks
+    /// Tasks: 1 fills the blank of an assertion, 2 calls a given class or function, 3 covers given
+    /// blocks
     #[arg(
         long,
         value_name = "NUMBERS",
@@ -36,25 +37,25 @@ pub struct Args {
         default_value = "1,2,3"
     )]
     tasks: Vec<Task>,
-    /// Decides every draw: the same commits and the same seed give the same problems
+    /// Seed of all random choices: the same commits and seed give the same problems
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// At most so many tests of each repository are run, by whole files, which are drawn
+    /// Maximum number of tests to run for each repository; whole files are chosen at random
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_tests: u32,
-    /// How many sandboxes run tests at once [default: the number of processors]
+    /// Maximum concurrent sandboxes [default: the number of CPUs]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Seconds that one test may take
+    /// Maximum seconds for each test
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     test_seconds: u64,
     #[command(flatten)]
     sandbox: SandboxArgs,
-    /// Folder for the problems, the files of their contexts, and the table of what was found, kept and dropped. The same command
-    /// goes on with what is there
+    /// Folder for the problems, their contexts, and a table of kept and dropped ones. Run again
+    /// with the same folder to resume
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Print the manifest (manifest.json) alone, for programs
+    /// Print only the manifest (manifest.json), for programs
     #[arg(long)]
     json: bool,
 }

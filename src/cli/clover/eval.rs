@@ -28,14 +28,14 @@ use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Folder of problems, as `testwright clover build` wrote it
+    /// Folder of problems from `testwright clover build`
     #[arg(value_name = "DIR")]
     problems: PathBuf,
     /// Models, separated by commas [default: the model of the settings]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
-    /// How they are put to a model: single-call, or by an agent: cover, which sees what its tests still miss (task 3 alone). Several,
-    /// separated by commas, stand side by side in the report
+    /// Approaches, separated by commas: single-call, or the agent cover, which sees what its tests
+    /// miss (task 3 only)
     #[arg(
         long = "approach",
         value_name = "NAMES",
@@ -43,7 +43,7 @@ pub struct Args {
         default_value = SINGLE_CALL
     )]
     approaches: Vec<String>,
-    /// Only these tasks
+    /// Tasks
     #[arg(
         long,
         value_name = "NUMBERS",
@@ -51,8 +51,8 @@ pub struct Args {
         default_value = "1,2,3"
     )]
     tasks: Vec<Task>,
-    /// Tokens of prompt and answer, in thousands; po shows no code of the project. Task 3 has 64k and 128k alone. For an agent
-    /// they are those of all its calls together
+    /// Tokens of prompt and answer; po shows no code of the project. Task 3 has 64k and 128k only.
+    /// For an agent, the tokens of all its calls
     #[arg(
         long,
         value_name = "LIST",
@@ -60,37 +60,38 @@ pub struct Args {
         default_value = "po,4k,8k,16k,32k,64k,128k"
     )]
     context: Vec<Budget>,
-    /// Ask for the expression in the blank alone, and for the statements of the test alone, in place of the whole assertion
-    /// and the whole file
+    /// Ask for the expression in the blank, or the statements of the test, instead of the whole
+    /// assertion or file
     #[arg(long)]
     part: bool,
-    /// At most so many problems of each task, the first ones
+    /// Maximum number of problems for each task
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Most dollars of all calls: never passed, failed calls included
+    /// Maximum cost of all calls in US dollars, including failed calls
     #[arg(long, value_name = "X")]
     max_dollars: Option<f64>,
-    /// Tokens of an answer, for models that think before they answer [default: 200 for task 1, 4000 for tasks 2 and 3]
+    /// Maximum tokens of an answer, for models that reason first [default: 200 for task 1, 4000 for
+    /// tasks 2 and 3]
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// Model calls at one time, and runs of agents
+    /// Maximum concurrent model calls and agent runs
     #[arg(long, value_name = "N", default_value_t = 4)]
     calls: usize,
-    /// How many sandboxes run answers, and tools of agents, at once [default: the number of processors]
+    /// Maximum concurrent sandboxes [default: the number of CPUs]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Seconds that one answer may run
+    /// Maximum seconds to run an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     test_seconds: u64,
-    /// Ask nothing: judge and report on the replies that are there
+    /// Make no calls: judge and report the existing replies
     #[arg(long)]
     no_calls: bool,
     #[command(flatten)]
     sandbox: SandboxArgs,
-    /// Folder for replies, judgements and the report; the same command goes on with what is there
+    /// Folder for replies, judgements and the report. Run again with the same folder to resume
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Print the report (report.json) alone, for programs
+    /// Print only the report (report.json), for programs
     #[arg(long)]
     json: bool,
 }

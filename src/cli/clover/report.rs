@@ -15,10 +15,11 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Folders that `testwright clover eval` wrote, on the same problems; the report goes into the first
+    /// Folders from `testwright clover eval` on the same problems; the report is written to the
+    /// first
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Print the report (report.json) alone, for programs
+    /// Print only the report (report.json), for programs
     #[arg(long)]
     json: bool,
 }

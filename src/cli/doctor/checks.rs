@@ -12,7 +12,7 @@ use testwright_agent::backends::{Connector, Examination, Holds};
 use testwright_config::settings::{Origin, Settings};
 
 /// How long a check may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The area of what is found about a kind of sandbox.
 pub fn area(connector: &dyn Connector) -> String {
@@ -80,7 +80,10 @@ async fn version(program: &str) -> Option<String> {
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(PATIENCE, output).await.ok()?.ok()?;
+    let output = tokio::time::timeout(REQUEST_TIMEOUT, output)
+        .await
+        .ok()?
+        .ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().next().unwrap_or_default().trim().to_owned();
     (output.status.success() && !line.is_empty()).then_some(line)
@@ -95,7 +98,7 @@ pub async fn backend(
     let area = area(connector);
     let what = connector.requirement();
     let missing = |text: String| Finding::missing(area.clone(), what, text);
-    let examined = tokio::time::timeout(PATIENCE, connector.examine(settings)).await;
+    let examined = tokio::time::timeout(REQUEST_TIMEOUT, connector.examine(settings)).await;
     let examination = match examined {
         Ok(Ok(examination)) => examination,
         Ok(Err(error)) => {
@@ -103,7 +106,7 @@ pub async fn backend(
             return (vec![missing(text).hint_if(error.hint)], Vec::new());
         }
         Err(_) => {
-            let text = format!("no answer within {} s", PATIENCE.as_secs());
+            let text = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
             return (vec![missing(text)], Vec::new());
         }
     };
@@ -116,7 +119,8 @@ pub async fn backend(
         Some(text) => Finding::note(area.clone(), what, text),
         None => Finding::ok(area.clone(), what, summary),
     }];
-    let pythons = tokio::time::timeout(PATIENCE, recipe::available_pythons(backend.as_ref())).await;
+    let pythons =
+        tokio::time::timeout(REQUEST_TIMEOUT, recipe::available_pythons(backend.as_ref())).await;
     findings.push(match pythons.unwrap_or_default().as_slice() {
         [] => {
             let hint = match backend.check_python("3.11").await {
@@ -198,7 +202,7 @@ async fn answers(settings: &Settings) -> std::result::Result<String, String> {
         .as_ref()
         .map_or("https://api.openai.com/v1", |url| url.reveal());
     let client = http_client::builder()
-        .timeout(PATIENCE)
+        .timeout(REQUEST_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|e| e.to_string())?;

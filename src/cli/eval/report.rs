@@ -12,10 +12,10 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Folders of results; of several, a comparison is written into the first
+    /// Folders of results; for several, a comparison is written to the first
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Print the report (or the comparison) alone, for programs
+    /// Print only the report (or the comparison), for programs
     #[arg(long)]
     json: bool,
 }
