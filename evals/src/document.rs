@@ -10,7 +10,7 @@ pub use markdown::markdown;
 pub use table::{Cell, Column, Section, Table};
 
 /// Characters of a text that comes from data; the files of results have it whole.
-const LONGEST: usize = 4_000;
+const MAX_TEXT_LEN: usize = 4_000;
 
 /// Width of all plots in units that are a pixel where there is room.
 pub const WIDTH: f64 = 380.0;

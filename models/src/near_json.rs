@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 mod tests;
 
 /// Deeper nesting than any argument needs; recursion stops here.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
@@ -89,8 +89,8 @@ fn problem(text: &str, at: usize, message: impl Into<String>) -> Problem {
 
 /// A word of the text as a message quotes it: its beginning.
 pub(crate) fn excerpt(word: &str) -> String {
-    const MOST: usize = 80;
-    let mut short: String = word.chars().take(MOST).collect();
+    const MAX_EXCERPT_LEN: usize = 80;
+    let mut short: String = word.chars().take(MAX_EXCERPT_LEN).collect();
     if short.len() < word.len() {
         short.push('…');
     }
@@ -133,7 +133,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, Problem> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return self.fail("nested too deeply");
         }
         match self.peek() {

@@ -131,7 +131,7 @@ impl Default for Runner {
 pub const IMAGE_KEYS: [&str; 2] = ["image", "interpreter"];
 
 /// Bytes of a repository's file that is read for a recipe.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_FILE_LEN: u64 = 1 << 20;
 
 /// What the user wants other than found.
 #[derive(Debug, Clone, Default)]
@@ -215,7 +215,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
 
 /// `[environment]` of the repository's own file.
 fn brought(tree: &Tree) -> Result<Option<toml::Table>> {
-    if tree.is_larger("testwright.toml", MOST_BYTES) {
+    if tree.is_larger("testwright.toml", MAX_FILE_LEN) {
         let message = "testwright.toml: it has more than 1 MiB";
         return Err(SandboxError::new(ErrorKind::Input, message));
     }

@@ -253,7 +253,7 @@ pub trait Sandbox: Send + Sync {
 }
 
 /// Bytes that are taken of what a process prints, and of a file that is read out of a sandbox.
-pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
+pub(crate) const MAX_OUTPUT_LEN: u64 = 64 << 20;
 
 /// Bytes that are kept of error messages.
 const MAX_MESSAGES: u64 = 64 << 10;
@@ -293,21 +293,21 @@ pub async fn output(
     }
 }
 
-/// Reads what a process prints to its end. Code in the sandbox may print without end, so more than [`MOST_OUTPUT`] bytes
+/// Reads what a process prints to its end. Code in the sandbox may print without end, so more than [`MAX_OUTPUT_LEN`] bytes
 /// are an error. `name` is how the error calls the process.
 pub(crate) async fn read_all(
     name: &(impl Fn() -> String + Sync),
     stream: impl AsyncRead + Unpin,
 ) -> Result<Vec<u8>> {
     let mut read = Vec::new();
-    let mut stream = stream.take(MOST_OUTPUT);
+    let mut stream = stream.take(MAX_OUTPUT_LEN);
     stream.read_to_end(&mut read).await?;
     if stream.limit() > 0 {
         return Ok(read);
     }
     Err(SandboxError::new(
         crate::error::ErrorKind::System,
-        format!("{} printed {} MiB and more", name(), MOST_OUTPUT >> 20),
+        format!("{} printed {} MiB and more", name(), MAX_OUTPUT_LEN >> 20),
     ))
 }
 

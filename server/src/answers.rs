@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::api::Problem;
 
 /// Bytes of what a library says of an error.
-const LONGEST_TEXT: usize = 64 << 10;
+const MAX_TEXT_LEN: usize = 64 << 10;
 
 pub async fn complete(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
@@ -34,7 +34,7 @@ fn is_text(headers: &HeaderMap) -> bool {
 /// With all headers that do not speak of the body.
 async fn as_problem(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
-    let text = to_bytes(body, LONGEST_TEXT).await.unwrap_or_default();
+    let text = to_bytes(body, MAX_TEXT_LEN).await.unwrap_or_default();
     let detail = match String::from_utf8_lossy(&text).trim() {
         "" => parts
             .status

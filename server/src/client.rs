@@ -11,13 +11,13 @@ use testwright_sandboxes::http_client;
 use testwright_config::error::{Error, Result};
 
 /// For an answer to begin.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two tries to follow a run whose stream was cut.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Tries in a row without an event.
 const TRIES: u32 = 30;
 /// Bytes of an event.
-const LONGEST_EVENT: usize = 256 << 20;
+const MAX_EVENT_LEN: usize = 256 << 20;
 
 pub struct ApiClient {
     server: Url,
@@ -37,8 +37,8 @@ impl ApiClient {
             return Err(failed(&"it is no address of a server"));
         }
         let http = http_client::builder()
-            .connect_timeout(PATIENCE)
-            .read_timeout(PATIENCE)
+            .connect_timeout(TIMEOUT)
+            .read_timeout(TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy();
         let http = http.build().map_err(|e| failed(&e))?;
@@ -109,7 +109,7 @@ impl ApiClient {
             // A connection that is cut is taken up again.
             let Ok(piece) = piece else { break };
             buffer.extend_from_slice(&piece);
-            if buffer.len() > LONGEST_EVENT {
+            if buffer.len() > MAX_EVENT_LEN {
                 let error = Error::infrastructure("follow the run");
                 return Err(error.cause("the server sends an event without an end"));
             }

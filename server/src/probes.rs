@@ -12,7 +12,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::StopSignal;
 
 /// Whoever asks gives up soon: an answer after that helps nobody.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The database is written no more often than this, however many ask.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -78,10 +78,10 @@ impl Probes {
 }
 
 async fn in_time<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
-    match tokio::time::timeout(PATIENCE, asked).await {
+    match tokio::time::timeout(PROBE_TIMEOUT, asked).await {
         Ok(answer) => answer,
         Err(_) => {
-            let seconds = PATIENCE.as_secs();
+            let seconds = PROBE_TIMEOUT.as_secs();
             let cause = format!("it did not answer within {seconds} seconds");
             Err(Error::unavailable("reach the database").cause(cause))
         }

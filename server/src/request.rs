@@ -14,7 +14,7 @@ use testwright_models::provider::{Variable, azure_deployment};
 use testwright_models::{ModelName, ModelSource};
 
 /// Bytes of an issue.
-const LONGEST_ISSUE: usize = 1 << 20;
+const MAX_ISSUE_LEN: usize = 1 << 20;
 
 /// A test is wanted for this issue.
 #[derive(
@@ -101,9 +101,9 @@ impl RunRequest {
                 .cause("it has no text")
                 .hint("give the URL of a GitHub issue, or its title and text"));
         }
-        if self.issue.len() > LONGEST_ISSUE {
+        if self.issue.len() > MAX_ISSUE_LEN {
             return Err(Error::usage("read the issue").cause(format!(
-                "it has {} bytes, and at most {LONGEST_ISSUE} are read",
+                "it has {} bytes, and at most {MAX_ISSUE_LEN} are read",
                 self.issue.len()
             )));
         }

@@ -20,7 +20,7 @@ def ask(page: Page, url: str, issue: str, repository: str = SLUGS):
     page.goto(f"{url}/new")
     page.get_by_label("Issue:").fill(issue)
     page.get_by_label("Repository:").fill(repository)
-    page.get_by_role("button", name="Ask for a test").click()
+    page.get_by_role("button", name="Start run").click()
 
 
 def ask_by_program(page: Page, daemon: Daemon, request: dict, what: str = "runs") -> str:
@@ -58,7 +58,7 @@ def accepted(daemon: Daemon, browser) -> str:
     page.keyboard.insert_text(ISSUE)
     tab_to(page, page.get_by_label("Repository:"))
     page.keyboard.type(SLUGS)
-    tab_to(page, page.get_by_role("button", name="Ask for a test"))
+    tab_to(page, page.get_by_role("button", name="Start run"))
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/*")
 
@@ -136,7 +136,7 @@ def test_a_wrong_repository_is_named_beside_the_filled_form(page: Page, daemon: 
     expect(page.get_by_label("Repository:")).to_have_value("/etc")
     expect(page.get_by_role("button", name="Log out")).to_have_count(0)
     page.get_by_label("Repository:").fill(SLUGS)
-    page.get_by_role("button", name="Ask for a test").click()
+    page.get_by_role("button", name="Start run").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
 
 
@@ -145,14 +145,14 @@ def test_a_run_is_cancelled_and_gone_on_with(page: Page, start, inspect):
     ask(page, idle.url, ISSUE)
     expect(status(page)).to_have_text("queued")
     inspect("run-queued", page)
-    page.get_by_role("button", name="Cancel the run").click()
+    page.get_by_role("button", name="Cancel run").click()
     expect(status(page)).to_have_text("cancelled")
     inspect("run-cancelled", page)
-    page.get_by_role("button", name="Go on with the run").click()
+    page.get_by_role("button", name="Resume run").click()
     expect(status(page)).to_have_text("queued")
     path = page.url.removeprefix(idle.url)
     page.goto(f"{idle.url}/workers")
-    expect(page.get_by_text("Nobody works on runs")).to_be_visible()
+    expect(page.get_by_text("No workers")).to_be_visible()
     inspect("workers-none", page)
     page.goto("about:blank")
     idle.stop()
@@ -199,7 +199,7 @@ def slug_patch(more: str) -> str:
 
 def test_a_matrix_says_which_patch_is_kept(page: Page, daemon: Daemon, accepted: str, inspect):
     page.goto(f"{daemon.url}/matrices")
-    expect(page.get_by_text("There are none yet.")).to_be_visible()
+    expect(page.get_by_text("No matrices yet.")).to_be_visible()
     inspect("matrices-none", page)
     request = {
         "tests": [{"run": accepted.rsplit("/", 1)[1]}],
@@ -225,7 +225,7 @@ def test_a_matrix_says_which_patch_is_kept(page: Page, daemon: Daemon, accepted:
 def test_pages_without_anything_to_show(page: Page, daemon: Daemon, inspect):
     page.goto(daemon.url)
     page.get_by_role("link", name="Comparisons").click()
-    expect(page.get_by_text("There are no comparisons.")).to_be_visible()
+    expect(page.get_by_text("No comparisons yet.")).to_be_visible()
     inspect("comparisons", page)
     page.get_by_role("link", name="Settings").click()
     expect(page.get_by_role("region", name="Settings").get_by_role("row").nth(1)).to_be_visible()
@@ -268,7 +268,7 @@ def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, troubl
     expect(approach).to_be_checked()
     approach.uncheck()
     page.get_by_role("checkbox", name=re.compile("^snippet:")).check()
-    page.get_by_label("Where the repositories are").fill(f"{EXAMPLES}/{{name}}")
+    page.get_by_label("Address of the repositories").fill(f"{EXAMPLES}/{{name}}")
 
     def choose(content: str):
         file = {"name": "two.jsonl", "mimeType": "application/x-ndjson", "buffer": content.encode()}
@@ -278,7 +278,7 @@ def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, troubl
     choose(HOSTILE)
     expect(page.get_by_role("alert")).to_contain_text("it is not JSON")
     trouble.expect_answer(422)
-    expect(page.get_by_label("Instances, where no file is chosen")).to_have_value(HOSTILE)
+    expect(page.get_by_label("Instances, if you choose no file")).to_have_value(HOSTILE)
     expect(approach).not_to_be_checked()
     instance = {"repo": "examples/slugs", "base_commit": "abcdef01", "problem_statement": ISSUE}
     lines = [json.dumps({"instance_id": f"slugs-{n}"} | instance) for n in (1, 2)]
@@ -304,7 +304,7 @@ def test_a_form_says_what_is_missing_by_its_fields(page: Page, daemon: Daemon, t
     page.goto(f"{daemon.url}/new")
     page.get_by_label("Issue:").fill(ISSUE)
     page.get_by_label("Model calls").fill("a few")
-    page.get_by_role("button", name="Ask for a test").click()
+    page.get_by_role("button", name="Start run").click()
     expect(page.get_by_role("alert")).to_contain_text("Model calls: “a few” is not a whole number above zero")
     trouble.expect_answer(422)
 
@@ -328,11 +328,11 @@ def test_a_comparison_is_followed_ended_and_read(page: Page, start, inspect):
     runs.get_by_role("link", name=f"slugs-1: {TITLE}").click()
     expect(page.get_by_role("region", name="Issue")).to_contain_text("I expected")
     page.get_by_role("link", name="a comparison").click()
-    page.get_by_role("button", name="Cancel the comparison").click()
+    page.get_by_role("button", name="Cancel comparison").click()
     expect(status(page)).to_have_text("cancelled")
     expect(page.get_by_role("link", name="cancelled: 2")).to_be_visible()
     inspect("comparison-cancelled", page)
-    page.get_by_role("button", name="Go on with the comparison").click()
+    page.get_by_role("button", name="Resume comparison").click()
     expect(status(page)).to_have_text(re.compile("queued|running"))
 
 

@@ -304,12 +304,12 @@ impl Measurement {
 }
 
 /// The most that is read of what a program left, in bytes.
-const MOST: u64 = 64 << 20;
+const MAX_DATA_LEN: u64 = 64 << 20;
 
 /// The content of a file, which goes away; `None` where there is none. It was written by a program that may have been
 /// any: a link, a pipe and what is too large count as none.
 fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
-    let Ok(Ok(bytes)) = read_itself(path, MOST) else {
+    let Ok(Ok(bytes)) = read_itself(path, MAX_DATA_LEN) else {
         return Ok(None);
     };
     std::fs::remove_file(path)?;

@@ -55,7 +55,7 @@ pub struct Answer {
 }
 
 /// Seconds; more are the same as these.
-const LONGEST: u64 = 7 * 24 * 3600;
+const MAX_TEST_SECONDS: u64 = 7 * 24 * 3600;
 
 /// Makes the run. `Refused` is a request that asks for something impossible, `Broken` that nothing could be run;
 /// whatever the tests did is an answer. The base archive is not needed: files may have changed since.
@@ -66,7 +66,7 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
             "`{name}` is not a path relative to the workspace"
         )));
     }
-    let seconds = request.seconds.min(LONGEST);
+    let seconds = request.seconds.min(MAX_TEST_SECONDS);
     let mut options = Options::until(begun + Duration::from_secs(seconds));
     options.hash_seed = request.hash_seed;
     options.reversed = request.reversed;

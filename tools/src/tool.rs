@@ -51,12 +51,12 @@ impl<D: Serialize> Reply<D> {
         let broken = |e| ToolError::Broken(format!("an answer could not be encoded: {e}"));
         let mut length = Length(0);
         serde_json::to_writer(&mut length, &data).map_err(broken)?;
-        if length.0 > MOST_DATA {
+        if length.0 > MAX_DATA_LEN {
             return Err(ToolError::Refused(format!(
                 "What there is to tell takes {} MiB; at most {} MiB can be told. Fewer or smaller files, fewer tests and \
                  shorter messages make it less.",
                 length.0.div_ceil(1 << 20),
-                MOST_DATA >> 20
+                MAX_DATA_LEN >> 20
             )));
         }
         let data = serde_json::to_value(data).map_err(broken)?;
@@ -66,7 +66,7 @@ impl<D: Serialize> Reply<D> {
 
 /// Most bytes of an answer's data, and of a call's arguments: neither end of MCP takes longer messages, and one that is
 /// dropped there is never answered.
-pub const MOST_DATA: usize = 12 << 20;
+pub const MAX_DATA_LEN: usize = 12 << 20;
 
 /// Counts what is written.
 pub struct Length(pub usize);

@@ -17,7 +17,7 @@ use crate::session::Contents;
 use crate::trajectory::Event;
 
 /// Candidate fixes of one draft that are tried on the others: the last ones.
-const MOST_FIXES: usize = 3;
+const MAX_FIXES: usize = 3;
 
 /// What the drafts of a run came to so far.
 pub struct Drafts {
@@ -87,7 +87,7 @@ impl Drafts {
         run.draft_ended(self.begun, &outcome)?;
         let tried = last_forms(&run.trials).into_iter().rev();
         let usable = tried.filter(|tried| tried.trial.crash.is_none() && !tried.edits.is_empty());
-        for tried in usable.take(MOST_FIXES) {
+        for tried in usable.take(MAX_FIXES) {
             let patch = &tried.trial.patch;
             match self.fixes.iter_mut().find(|known| known.patch == *patch) {
                 Some(known) => known.drafts.push(self.begun),

@@ -85,10 +85,10 @@ pub struct Run {
 
 /// How often the tool server may end while code of the repository or of the model runs. It is that code's doing, so the
 /// run ends as one that found nothing, and counts.
-const MOST_ENDS: u32 = 3;
+const MAX_TOOLBOX_ENDS: u32 = 3;
 
 /// Longest time that a tool gets; the toolbox has shorter limits of its own.
-const LONGEST_CALL: Duration = Duration::from_secs(900);
+const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(900);
 
 impl Run {
     pub fn new(parts: RunParts) -> Self {
@@ -257,7 +257,7 @@ impl Run {
         };
         self.progress.begins(&view);
         let (started, of_models) = (Instant::now(), self.budget.spent.model_seconds);
-        let deadline = self.budget.left().min(LONGEST_CALL);
+        let deadline = self.budget.left().min(MAX_CALL_TIMEOUT);
         let tool = allowed.iter().find(|tool| tool.name() == call.name);
         // The data are kept where a run that goes on needs them.
         let (text, refused, data) = match tool.map(|tool| tool.route()) {
@@ -307,7 +307,7 @@ impl Run {
             seconds,
         });
         let ended = (self.session.ended_by_code()).saturating_sub(self.ends_before);
-        if ended >= MOST_ENDS {
+        if ended >= MAX_TOOLBOX_ENDS {
             return Err(Outcome::Nothing {
                 reason: format!(
                     "what the calls ran ended the tool server {ended} times, by using up the memory or otherwise"

@@ -21,7 +21,7 @@ use crate::trajectory::Answer;
 use testwright_models::{Message, ToolCall};
 
 /// Calls that are named when no test is handed in.
-const MOST_TRIED: usize = 20;
+const MAX_TRIED_TESTS: usize = 20;
 
 /// What one submission led to, as kept in the trajectory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -175,7 +175,7 @@ impl Run {
                 told(call, answer)
             })
             .collect();
-        tried.drain(..tried.len().saturating_sub(MOST_TRIED));
+        tried.drain(..tried.len().saturating_sub(MAX_TRIED_TESTS));
         tried
     }
 

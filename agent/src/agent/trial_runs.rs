@@ -12,7 +12,7 @@ use super::{Flow, Run};
 use crate::gate::{FixTrial, TestEvidence};
 
 /// Candidate fixes that are tried once more when tests are submitted.
-const MOST_RETRIED: usize = 3;
+const MAX_RETRIED_FIXES: usize = 3;
 
 impl Run {
     pub(super) async fn call_in_fork(
@@ -79,7 +79,7 @@ impl Run {
         for recorded in last_forms(&self.trials)
             .into_iter()
             .rev()
-            .take(MOST_RETRIED)
+            .take(MAX_RETRIED_FIXES)
         {
             let mut trial = recorded.trial.clone();
             let is_of_all = failing.iter().all(|test| {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 /// Most characters of a sentence that is shown.
-const LONGEST: usize = 300;
+const MAX_SENTENCE_LEN: usize = 300;
 
 /// The sentence (or line of code) of `issue` that shares most with `failure` (the model's reason, the exception,
 /// its message, the test's source). `None` if nothing is shared.
@@ -29,8 +29,12 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     }
     let (_, i) = best?;
     let sentence = sentences[i];
-    Some(if sentence.chars().count() > LONGEST {
-        sentence.chars().take(LONGEST).chain(['…']).collect()
+    Some(if sentence.chars().count() > MAX_SENTENCE_LEN {
+        sentence
+            .chars()
+            .take(MAX_SENTENCE_LEN)
+            .chain(['…'])
+            .collect()
     } else {
         sentence.to_owned()
     })
@@ -54,7 +58,8 @@ pub fn quoted_sentence(issue: &str, text: &str) -> Option<String> {
             let is_longer = best
                 .as_ref()
                 .is_none_or(|best| best.chars().count() < length);
-            if (QUOTED..=LONGEST).contains(&length) && is_longer && plain.contains(quoted) {
+            if (QUOTED..=MAX_SENTENCE_LEN).contains(&length) && is_longer && plain.contains(quoted)
+            {
                 best = Some(quoted.to_owned());
             }
         }

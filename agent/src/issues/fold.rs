@@ -17,7 +17,7 @@ const VERSIONS: usize = 8;
 const ALIKE: usize = 20;
 const KEPT: usize = 3;
 /// Lines between two that are alike in which one may differ from the rest.
-const MOST_WORDS: usize = 200;
+const MAX_WORDS: usize = 200;
 
 /// `None` where nothing is to be folded.
 pub fn folded(text: &str) -> Option<String> {
@@ -255,7 +255,7 @@ fn is_version(line: &str) -> bool {
 fn alike(lines: &[&str]) -> usize {
     let words = |line: &str| -> Vec<String> {
         line.split_whitespace()
-            .take(MOST_WORDS)
+            .take(MAX_WORDS)
             .map(|word| {
                 word.chars()
                     .map(|c| if c.is_ascii_digit() { '0' } else { c })

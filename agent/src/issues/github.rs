@@ -24,9 +24,9 @@ use testwright_config::settings::Redactor;
 pub(super) use edits::as_of;
 
 /// Bytes of one answer. A page of comments may hold a hundred of the longest.
-const MOST_BYTES: usize = 32 << 20;
+const MAX_RESPONSE_LEN: usize = 32 << 20;
 const PER_PAGE: usize = 100;
-const MOST_PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 /// Tries of a request, where the server or the network fails.
 const TRIES: u32 = 3;
 
@@ -268,7 +268,7 @@ impl<'a> Api<'a> {
         let mut body = Vec::new();
         while let Some(part) = answer.chunk().await.map_err(|e| self.failed(chain(&e)))? {
             body.extend_from_slice(&part);
-            if body.len() > MOST_BYTES {
+            if body.len() > MAX_RESPONSE_LEN {
                 return Err(self.failed("the server's answer has no end"));
             }
         }
@@ -399,7 +399,7 @@ impl<'a> Api<'a> {
     /// All that a list of the issue holds, and whether it was read to its end.
     async fn pages<T: DeserializeOwned>(&self, issue: &Url, list: &str) -> Result<(Vec<T>, bool)> {
         let mut all = Vec::new();
-        for page in 1..=MOST_PAGES {
+        for page in 1..=MAX_PAGES {
             let answer = self.get(self::page(issue, list, page)).await?;
             let (answers, _, headers): (Vec<T>, _, _) = self.read(answer)?;
             let number = answers.len();

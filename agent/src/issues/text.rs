@@ -10,10 +10,10 @@ use super::Issue;
 use testwright_config::error::{Error, Result};
 
 /// An issue is text that a person wrote; GitHub's limit is 65536 characters.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_ISSUE_LEN: u64 = 1 << 20;
 
 /// Characters of a title; a longer first line is the beginning of a text.
-const LONGEST_TITLE: usize = 200;
+const MAX_TITLE_LEN: usize = 200;
 
 pub(super) async fn load(named: &str) -> Result<Issue> {
     let named = named.to_owned();
@@ -31,11 +31,11 @@ fn load_now(named: &str) -> Result<Issue> {
     let about = std::fs::metadata(path);
     if let Ok(about) = about
         && about.is_file()
-        && about.len() > MOST_BYTES
+        && about.len() > MAX_ISSUE_LEN
     {
         return Err(too_large(named, &megabytes(about.len())));
     }
-    let text = match plain_file::read_given(path, MOST_BYTES) {
+    let text = match plain_file::read_given(path, MAX_ISSUE_LEN) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => {
             let error = refused("there is no such file".to_owned());
@@ -55,13 +55,13 @@ fn load_now(named: &str) -> Result<Issue> {
 pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
     let mut bytes = Vec::new();
     reader
-        .take(MOST_BYTES + 1)
+        .take(MAX_ISSUE_LEN + 1)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::usage(format!("read the issue in {origin}")).cause(e))?;
-    if bytes.len() as u64 > MOST_BYTES {
+    if bytes.len() as u64 > MAX_ISSUE_LEN {
         return Err(too_large(
             origin,
-            &format!("more than {}", megabytes(MOST_BYTES)),
+            &format!("more than {}", megabytes(MAX_ISSUE_LEN)),
         ));
     }
     let mut notes = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
 
 fn too_large(origin: &str, size: &str) -> Error {
     Error::usage(format!("read the issue in {origin}"))
-        .cause(format!("it has {size}; at most {} are read", megabytes(MOST_BYTES)))
+        .cause(format!("it has {size}; at most {} are read", megabytes(MAX_ISSUE_LEN)))
         .hint("cut it down to what a person would read: a description, a short example, what was expected")
 }
 
@@ -145,8 +145,8 @@ fn split(text: &str) -> (Option<String>, String) {
     if title.is_empty() || title.starts_with("```") || title.starts_with(">>>") {
         return (None, text.to_owned());
     }
-    if title.chars().count() > LONGEST_TITLE {
-        let cut: String = title.chars().take(LONGEST_TITLE).collect();
+    if title.chars().count() > MAX_TITLE_LEN {
+        let cut: String = title.chars().take(MAX_TITLE_LEN).collect();
         return (Some(format!("{cut}…")), text.to_owned());
     }
     // A heading that is underlined.

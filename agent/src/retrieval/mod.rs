@@ -17,7 +17,7 @@ const STOP_WORDS: [&str; 32] = [
     "this", "to", "was", "will", "with",
 ];
 /// Of files that are larger only the begin is indexed, in bytes: generated tables and the like.
-const LONGEST: usize = 1 << 20;
+const MAX_FILE_LEN: usize = 1 << 20;
 
 /// The Python files of a repository, tests included.
 pub struct Index {
@@ -48,7 +48,7 @@ impl Index {
 
     pub fn of_files(files: Vec<RetrievedFile>) -> Index {
         let documents = files.iter().zip(0..).map(|(file, id)| {
-            let text = &file.text[..file.text.floor_char_boundary(LONGEST)];
+            let text = &file.text[..file.text.floor_char_boundary(MAX_FILE_LEN)];
             Document::new(id, format!("{}\n{text}", file.path))
         });
         let documents: Vec<_> = documents.collect();

@@ -11,7 +11,7 @@ use rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// From so many bytes on a line is too long: the protocol would drop it, and the call wait for its answer. Those of the
-/// toolbox itself stay below (`MOST_DATA`).
+/// toolbox itself stay below (`MAX_DATA_LEN`).
 pub(super) const LINE: usize = DEFAULT_MAX_LINE_LENGTH;
 
 /// Lines that may come before the first request, and more of them for each request. The toolbox sends one.

@@ -24,7 +24,7 @@ use testwright_sandboxes::{
 };
 use testwright_tools::config::{Config, Runner, RunnerKind, WantedLines};
 use testwright_tools::process::confinement::Layers;
-use testwright_tools::tool::{Length, MOST_DATA};
+use testwright_tools::tool::{Length, MAX_DATA_LEN};
 use tokio::sync::Mutex;
 
 #[cfg(fuzzing)]
@@ -333,11 +333,11 @@ impl Live {
 fn too_long(tool: &str, arguments: &Value) -> Option<CallAnswer> {
     let mut length = Length(0);
     serde_json::to_writer(&mut length, arguments).ok()?;
-    (length.0 > MOST_DATA).then(|| CallAnswer {
+    (length.0 > MAX_DATA_LEN).then(|| CallAnswer {
         text: format!(
             "The arguments of `{tool}` take {} MiB; at most {} MiB are read.",
             length.0.div_ceil(1 << 20),
-            MOST_DATA >> 20
+            MAX_DATA_LEN >> 20
         ),
         data: Value::Null,
         refused: true,

@@ -8,7 +8,7 @@ use super::{CALL, Change, Entry, EntryKind};
 pub const STYLE: &str = include_str!("entries.css");
 
 /// Characters of one text; the trajectory has it whole.
-const LONGEST: usize = 20_000;
+const MAX_SHOWN_LEN: usize = 20_000;
 /// Characters of an answer that is shown without being asked for.
 const SHORT: usize = 400;
 
@@ -74,7 +74,7 @@ fn lines(text: &str) -> Vec<EntryLine> {
 
 /// A text that is not longer than a page shows.
 pub fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_LEN) {
         Some((end, _)) => format!("{}\n… (cut: trajectory.jsonl has it whole)", &text[..end]),
         None => text.to_owned(),
     }

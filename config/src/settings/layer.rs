@@ -47,7 +47,7 @@ const PATHS: [&str; 6] = [
 ];
 
 /// A longer file is not a configuration.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_FILE_LEN: u64 = 1 << 20;
 
 impl Layer {
     /// `None` where there is no such file.
@@ -184,8 +184,8 @@ fn read(path: &Path, found: bool) -> std::io::Result<Vec<u8>> {
         return Err(refused("is not a file"));
     }
     let mut text = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
+    file.take(MAX_FILE_LEN + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_FILE_LEN {
         return Err(refused("has more than 1 MiB"));
     }
     Ok(text)

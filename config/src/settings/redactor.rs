@@ -14,10 +14,10 @@ use crate::hex::hex;
 pub const MASK: &str = "***";
 
 /// Shorter ones would be found in ordinary words.
-const SHORTEST: usize = 6;
+const MIN_SECRET_LEN: usize = 6;
 
 /// Shorter pieces of Base64 say too little of what they stand for.
-const SHORTEST_BASE64: usize = 12;
+const MIN_BASE64_LEN: usize = 12;
 
 /// Knows secrets by the forms in which they appear.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Redactor {
         let mut forms: Vec<String> = secrets
             .into_iter()
             .map(str::trim)
-            .filter(|secret| secret.len() >= SHORTEST)
+            .filter(|secret| secret.len() >= MIN_SECRET_LEN)
             .flat_map(forms)
             .collect();
         forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -113,7 +113,7 @@ fn forms(secret: &str) -> Vec<String> {
         let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         for engine in [STANDARD, URL_SAFE] {
             if let Some(inner) = engine.encode(&bytes).get(start..end)
-                && inner.len() >= SHORTEST_BASE64
+                && inner.len() >= MIN_BASE64_LEN
             {
                 forms.push(inner.to_owned());
             }

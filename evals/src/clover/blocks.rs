@@ -7,9 +7,9 @@ use super::problem::Block;
 use crate::cases::{FileLines, Lines};
 
 /// Fewest executable lines of a block.
-const SHORTEST: usize = 5;
+const MIN_BLOCK_LINES: usize = 5;
 /// Most files that the blocks of one problem lie in.
-const MOST_FILES: usize = 10;
+const MAX_FILES: usize = 10;
 
 /// Of each test the lines that no other of these tests runs.
 pub fn unique_lines(tests: &BTreeMap<String, Lines>) -> BTreeMap<String, Lines> {
@@ -45,7 +45,7 @@ pub fn blocks<'f>(
         let mut run: Vec<u32> = Vec::new();
         let before = found.len();
         let mut end = |run: &mut Vec<u32>| {
-            if run.len() >= SHORTEST
+            if run.len() >= MIN_BLOCK_LINES
                 && let (Some(first), Some(last)) = (run.first(), run.last())
             {
                 found.push(Block {
@@ -69,7 +69,7 @@ pub fn blocks<'f>(
     }
     match files {
         0 => Err(DropReason::NoBlock),
-        files if files > MOST_FILES => Err(DropReason::ManyFiles),
+        files if files > MAX_FILES => Err(DropReason::ManyFiles),
         _ => Ok(found),
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::format::letter;
-use super::{Cell, Column, LONGEST, Plot, Section, Table};
+use super::{Cell, Column, MAX_TEXT_LEN, Plot, Section, Table};
 use crate::foreign_text;
 
 /// The layout of reports: templates extend it as `base.html`.
@@ -100,7 +100,7 @@ impl<T: Serialize> Page<'_, T> {
     /// The template does not fit the page.
     pub fn render(&self, template: &str) -> Result<String, RenderError> {
         render_with("page.html", template, self, |text| {
-            foreign_text::excerpt(text, LONGEST)
+            foreign_text::excerpt(text, MAX_TEXT_LEN)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Documents as Markdown: short tables, readable on a forge. Long lists are cut.
 
-use super::{LONGEST, Section, Table};
+use super::{MAX_TEXT_LEN, Section, Table};
 use crate::foreign_text::excerpt;
 
 /// Rows of a table that are shown.
@@ -50,7 +50,7 @@ fn table(table: &Table, whole: &str) -> String {
 
 /// Nothing in it is a sign of Markdown or HTML, or ends the cell or the line.
 fn escape(text: &str) -> String {
-    let text = excerpt(text, LONGEST);
+    let text = excerpt(text, MAX_TEXT_LEN);
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
     let mut chars = text.chars().peekable();

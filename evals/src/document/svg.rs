@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::LONGEST;
+use super::MAX_TEXT_LEN;
 use crate::foreign_text::excerpt;
 
 /// Where a text stands about its point.
@@ -67,7 +67,7 @@ impl Svg {
 }
 
 fn escape(text: &str) -> String {
-    let text = excerpt(text, LONGEST);
+    let text = excerpt(text, MAX_TEXT_LEN);
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -10,7 +10,7 @@ use testwright_tools::outcomes::text::text;
 use super::contribution::Contribution;
 use super::grading_key::empty_result;
 use super::instance::PreparedInstance;
-use super::logs::{LONGEST, Owner, build_log, log};
+use super::logs::{MAX_LOG_LEN, Owner, build_log, log};
 use super::runs::{BaselineRuns, Runs};
 use super::test_run_cache::RunRecord;
 use super::timeline::Timeline;
@@ -29,7 +29,7 @@ const NOTE: usize = 2_000;
 impl Harness {
     /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
     pub(super) fn keep_build_log(&self, instance: &Instance, path: &Path) -> Option<String> {
-        let text = build_log(path, LONGEST).ok()?;
+        let text = build_log(path, MAX_LOG_LEN).ok()?;
         log(
             &self.out,
             &instance.instance_id,

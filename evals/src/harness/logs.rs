@@ -67,7 +67,7 @@ pub fn log(
 }
 
 /// Bytes of a build's log that are kept with the results; builds write less.
-pub const LONGEST: u64 = 64 << 20;
+pub const MAX_LOG_LEN: u64 = 64 << 20;
 
 /// The log of a build, no longer than that.
 pub fn build_log(path: &Path, longest: u64) -> std::io::Result<String> {

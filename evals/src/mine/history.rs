@@ -21,7 +21,7 @@ pub struct Change {
 }
 
 /// Branches that are brought by branches.
-const DEEPEST: usize = 4;
+const MAX_MERGE_DEPTH: usize = 4;
 /// Commits of one pull request whose messages are read.
 const MESSAGES: usize = 250;
 
@@ -94,7 +94,7 @@ pub fn changes(
                 continue;
             }
             if change.is_merge() && change.pull_request.is_none() {
-                if depth < DEEPEST {
+                if depth < MAX_MERGE_DEPTH {
                     let others = change.commit.parents.iter().skip(1);
                     let base = Some(change.base.clone());
                     ranges.extend(others.map(|tip| (tip.clone(), base.clone(), depth + 1)));

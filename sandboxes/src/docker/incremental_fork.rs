@@ -21,7 +21,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox, read_all, read_messages};
 
 /// Longer than this, and a commit would have been quicker.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes of a file that the host put into the original: the longest is the toolbox.
 const MAX_UPLOAD: usize = 512 << 20;
@@ -37,7 +37,7 @@ pub(super) async fn fork(original: &Container) -> Result<Container> {
         transfer(original, &fork, survey).await?;
         uploads(original, &fork).await
     };
-    match tokio::time::timeout(PATIENCE, work).await {
+    match tokio::time::timeout(SCAN_TIMEOUT, work).await {
         Ok(Ok(())) => Ok(fork),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(unsure("it takes too long")),

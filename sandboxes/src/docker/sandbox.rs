@@ -9,7 +9,7 @@ use super::container::{Container, Tar};
 use super::error::explain;
 use super::fork;
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, MOST_OUTPUT, Process, Result, Sandbox, SandboxInfo};
+use crate::sandbox::{Command, MAX_OUTPUT_LEN, Process, Result, Sandbox, SandboxInfo};
 
 #[async_trait]
 impl Sandbox for Container {
@@ -41,7 +41,7 @@ impl Sandbox for Container {
     async fn download(&self, path: &Path) -> Result<Vec<u8>> {
         let mut path = path.to_owned();
         for _ in 0..16 {
-            let tar = self.get(&path, MOST_OUTPUT as usize).await?;
+            let tar = self.get(&path, MAX_OUTPUT_LEN as usize).await?;
             match archive::first(&tar)? {
                 First::File(content) => return Ok(content),
                 // The engine resolves links in folders, and never beyond the container, but gives a last one as it is.

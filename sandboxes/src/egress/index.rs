@@ -17,7 +17,7 @@ use super::upstream::{Refusal, percent_decoded, redacted};
 use super::{Index, Inner, forward};
 
 /// Bytes of the longest page.
-const LONGEST_PAGE: usize = 48 << 20;
+const MAX_PAGE_LEN: usize = 48 << 20;
 /// Few pages are longer, and of these few are read at one time.
 const LONG_PAGE: usize = 1 << 20;
 
@@ -171,7 +171,7 @@ async fn fetch(
     let mut long = None;
     loop {
         match response.chunk().await {
-            Ok(Some(chunk)) if body.len() + chunk.len() <= LONGEST_PAGE => {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_PAGE_LEN => {
                 inner.spend(chunk.len()).map_err(|e| bad(e.to_string()))?;
                 body.extend_from_slice(&chunk);
             }

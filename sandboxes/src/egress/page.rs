@@ -23,15 +23,15 @@ pub struct File {
 pub type Files = BTreeMap<String, File>;
 
 /// Files of a page, and JSON values (or what looks as if one followed). The longest page of PyPI has a tenth of them.
-const MOST_FILES: usize = if cfg!(test) { 2_000 } else { 200_000 };
-const MOST_VALUES: usize = 3_000_000;
+const MAX_FILES: usize = if cfg!(test) { 2_000 } else { 200_000 };
+const MAX_VALUES: usize = 3_000_000;
 
 /// Why a page of a package index cannot be passed on.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    #[error("it names more than {} files", MOST_FILES)]
+    #[error("it names more than {} files", MAX_FILES)]
     TooManyFiles,
-    #[error("it holds more than {} values", MOST_VALUES)]
+    #[error("it holds more than {} values", MAX_VALUES)]
     TooManyValues,
     #[error("it has no list of files")]
     NoFiles,
@@ -41,7 +41,7 @@ pub enum PageError {
 
 fn count(files: usize) -> Result<(), PageError> {
     match files {
-        0..=MOST_FILES => Ok(()),
+        0..=MAX_FILES => Ok(()),
         _ => Err(PageError::TooManyFiles),
     }
 }
@@ -64,7 +64,7 @@ pub fn rewrite(
 fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files), PageError> {
     // Each value takes many times the room of its text.
     let values = body.iter().filter(|byte| b",[{".contains(byte)).count();
-    if values > MOST_VALUES {
+    if values > MAX_VALUES {
         return Err(PageError::TooManyValues);
     }
     let mut page: Value = serde_json::from_slice(body)?;
@@ -290,11 +290,11 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        let links = "<a href='a.whl'>".repeat(MOST_FILES + 1);
+        let links = "<a href='a.whl'>".repeat(MAX_FILES + 1);
         assert!(refused(&links, false).contains("2000 files"));
-        let files = format!("{{\"files\":[{}0]}}", "0,".repeat(MOST_FILES));
+        let files = format!("{{\"files\":[{}0]}}", "0,".repeat(MAX_FILES));
         assert!(refused(&files, true).contains("2000 files"));
-        let values = format!("{{\"files\":[],\"x\":[{}0]}}", "0,".repeat(MOST_VALUES));
+        let values = format!("{{\"files\":[],\"x\":[{}0]}}", "0,".repeat(MAX_VALUES));
         assert!(refused(&values, true).contains("3000000 values"));
     }
 

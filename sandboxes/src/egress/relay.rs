@@ -1,7 +1,7 @@
 //! The host's end of the relay (`relay.py`), which carries connections out of a sandbox that has no network.
 //!
 //! What the relay says is foreign: code in the sandbox can take its place. A frame that breaks the rules ends the relay.
-//! It never holds more than [`WINDOW`] bytes of each of [`MOST`] connections in memory here, however small its frames are.
+//! It never holds more than [`WINDOW`] bytes of each of [`MAX_CONNECTIONS`] connections in memory here, however small its frames are.
 
 use std::collections::HashMap;
 use std::io;
@@ -32,10 +32,10 @@ const CHUNK: usize = 1 << 16;
 const WINDOW: usize = 1 << 18;
 
 /// Connections at one time. The relay accepts fewer.
-const MOST: usize = 160;
+const MAX_CONNECTIONS: usize = 160;
 
 /// How long the relay may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Outgoing = mpsc::Sender<(u8, u32, Bytes)>;
 
@@ -80,7 +80,7 @@ impl Relay {
                 _ => None,
             }
         };
-        let port = match tokio::time::timeout(PATIENCE, hello).await {
+        let port = match tokio::time::timeout(START_TIMEOUT, hello).await {
             Ok(Some(port)) => port,
             answer => {
                 if answer.is_ok() {
@@ -180,7 +180,7 @@ async fn carry(
                     }
                 }
                 // Tasks are counted, not entries: those of connections that were reset may still be ending.
-                if tasks.len() > MOST || connections.contains_key(&number) {
+                if tasks.len() > MAX_CONNECTIONS || connections.contains_key(&number) {
                     return Err(broken("a connection too many"));
                 }
                 let (ours, theirs) = tokio::io::duplex(CHUNK);
@@ -331,7 +331,7 @@ pub async fn carry_frames(first: &[u8], again: &[u8], rounds: usize, is_read: bo
     };
     let (mut opened, mut held) = (0, std::collections::VecDeque::new());
     let accept = std::sync::Mutex::new(|stream: DuplexStream| {
-        opened = (opened + 1).min(MOST);
+        opened = (opened + 1).min(MAX_CONNECTIONS);
         if is_read {
             tokio::spawn(async move {
                 let (mut from, mut to) = tokio::io::split(stream);
@@ -340,7 +340,7 @@ pub async fn carry_frames(first: &[u8], again: &[u8], rounds: usize, is_read: bo
             return;
         }
         held.push_back(stream);
-        held.truncate(MOST);
+        held.truncate(MAX_CONNECTIONS);
     });
     tokio::select! {
         _ = carry(tokio::io::sink(), stdout, |stream| (super::lock(&accept))(stream)) => {}

@@ -15,7 +15,7 @@ use crate::recipe::Service;
 use crate::sandbox::{Command, Paths, Result, Sandbox, output};
 
 /// How long a service may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Inside the environment's folder, which sandboxes share; nothing is imported from there.
 fn folder(paths: &Paths, service: &Service) -> PathBuf {
@@ -100,10 +100,10 @@ impl Environment {
                 .await?;
             let begun = Instant::now();
             let ready = tokio::select! {
-                ready = answers(sandbox, service, PATIENCE) => ready?,
+                ready = answers(sandbox, service, START_TIMEOUT) => ready?,
                 // A program that goes into the background ends well.
                 code = process.exit => {
-                    let left = PATIENCE.saturating_sub(begun.elapsed());
+                    let left = START_TIMEOUT.saturating_sub(begun.elapsed());
                     code? == 0 && answers(sandbox, service, left).await?
                 }
             };
@@ -158,13 +158,13 @@ async fn answers(sandbox: &dyn Sandbox, service: &Service, patience: Duration) -
         "-c".to_owned(),
         code,
     ]);
-    let answer = output(sandbox, &ask, patience + PATIENCE).await?;
+    let answer = output(sandbox, &ask, patience + START_TIMEOUT).await?;
     Ok(answer.code == 0)
 }
 
 async fn failed(sandbox: &dyn Sandbox, service: &Service, log: &Path) -> SandboxError {
     let end = Command::new(["tail", "-c", "2000", &text(log)]);
-    let end = output(sandbox, &end, PATIENCE).await.ok();
+    let end = output(sandbox, &end, START_TIMEOUT).await.ok();
     let end = end.map(|end| String::from_utf8_lossy(&end.stdout).into_owned());
     let end = end.unwrap_or_default();
     let lines: Vec<&str> = end.lines().collect();

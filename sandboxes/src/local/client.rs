@@ -24,7 +24,7 @@ use crate::error::{ErrorKind, SandboxError, Shortage};
 use crate::sandbox::{Process, Result};
 
 /// How long a jail may take to be set up, and to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const SETUP_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct Jail {
     shared: Arc<ClientState>,
@@ -90,7 +90,7 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         write.write_all(&body).await?;
         protocol::read_reply(&mut read).await
     };
-    let lacking = match tokio::time::timeout(PATIENCE, ready).await {
+    let lacking = match tokio::time::timeout(SETUP_TIMEOUT, ready).await {
         Ok(Ok(Reply::Ready { lacking, .. })) => lacking,
         Ok(Ok(Reply::Failed { message })) => return Err(refused(&message)),
         Ok(_) => {
@@ -197,7 +197,7 @@ impl Jail {
 
     /// Has the supervisor do what needs no process of its own.
     pub async fn ask(&self, task: Task) -> Result<()> {
-        self.answer(task, PATIENCE).await
+        self.answer(task, SETUP_TIMEOUT).await
     }
 
     async fn answer(&self, task: Task, patience: Duration) -> Result<()> {
@@ -233,7 +233,7 @@ impl Jail {
         self.reader.abort();
         drop(self.socket.lock().await.take());
         let mut keeper = self.keeper.lock().await;
-        match tokio::time::timeout(PATIENCE, keeper.wait()).await {
+        match tokio::time::timeout(SETUP_TIMEOUT, keeper.wait()).await {
             Ok(result) => {
                 result?;
             }
@@ -257,7 +257,7 @@ impl Drop for Leaving {
     /// Blocks until it has ended (its parent reaps it meanwhile), but not for ever.
     fn drop(&mut self) {
         let step = Duration::from_millis(20);
-        let rounds = PATIENCE.as_millis() / step.as_millis();
+        let rounds = SETUP_TIMEOUT.as_millis() / step.as_millis();
         for _ in 0..rounds {
             let stat =
                 std::fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();

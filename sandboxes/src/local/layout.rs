@@ -19,7 +19,7 @@ pub struct Layout {
 }
 
 /// As many bytes of a file that says where an editable install is are read.
-const LONGEST_HOOK: u64 = 1 << 20;
+const MAX_HOOK_LEN: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -174,7 +174,7 @@ fn importable(environment: &Path) -> Vec<(String, String)> {
             let path = folder.join(&name);
             let name = name.to_string_lossy().into_owned();
             if says(&name)
-                && let Some(content) = tree.text(&path, LONGEST_HOOK)
+                && let Some(content) = tree.text(&path, MAX_HOOK_LEN)
             {
                 found.push((name, content));
             }

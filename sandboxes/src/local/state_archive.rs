@@ -18,7 +18,7 @@ use crate::sandbox::Result;
 /// The entry that says what the state is.
 const DESCRIPTION: &str = "state.json";
 /// A longer one is not ours.
-const LONGEST_DESCRIPTION: u64 = 1 << 20;
+const MAX_DESCRIPTION_LEN: u64 = 1 << 20;
 const FOLDERS: [&str; 2] = ["workspace", "store"];
 
 pub fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
@@ -81,7 +81,7 @@ fn description(from: &Path) -> Result<State> {
         return Err(not_a_state());
     }
     let mut text = Vec::new();
-    first.take(LONGEST_DESCRIPTION).read_to_end(&mut text)?;
+    first.take(MAX_DESCRIPTION_LEN).read_to_end(&mut text)?;
     serde_json::from_slice(&text).map_err(|_| not_a_state())
 }
 

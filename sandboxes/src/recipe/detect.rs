@@ -11,13 +11,13 @@ use regex::Regex;
 use super::Overrides;
 use super::ini::Ini;
 use super::python_version::{Hints, choose, is_possible, timestamp};
-use super::{MOST_BYTES, Recipe, setup_py};
+use super::{MAX_FILE_LEN, Recipe, setup_py};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
 /// A file that is looked at; one that no person can have written is as if it were not there.
 fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
-    match tree.is_larger(path, MOST_BYTES) {
+    match tree.is_larger(path, MAX_FILE_LEN) {
         true => Ok(None),
         false => tree.text(path),
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use toml::Value;
 
-use super::MOST_BYTES;
+use super::MAX_FILE_LEN;
 use super::detect::package_name;
 use super::ini::Ini;
 use super::setup_py;
@@ -18,7 +18,7 @@ use crate::sandbox::Result;
 /// which they are to be believed.
 pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>> {
     let mut all = RequirementSet::default();
-    let text = |path: &str| match tree.is_larger(path, MOST_BYTES) {
+    let text = |path: &str| match tree.is_larger(path, MAX_FILE_LEN) {
         true => Ok(None),
         false => tree.text(path),
     };

@@ -33,14 +33,14 @@ impl Literal {
 }
 
 /// Levels of lists and dictionaries that are read.
-const DEEPEST: usize = 50;
+const MAX_DEPTH: usize = 50;
 /// Right sides that are read before a name is given up: each may be as long as the file.
-const MOST_READ: usize = 200;
+const MAX_ASSIGNMENTS: usize = 200;
 
 /// The literal that follows `name=` (an argument or an assignment), wherever it first has one. A name on the right
 /// side is looked up once.
 pub(super) fn literal(code: &str, name: &str) -> Option<Literal> {
-    find(code, name, 2, &mut MOST_READ.clone())
+    find(code, name, 2, &mut MAX_ASSIGNMENTS.clone())
 }
 
 fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Literal> {
@@ -123,7 +123,7 @@ impl Reader<'_> {
         self.skip();
         let first = self.rest.chars().next()?;
         match first {
-            '[' | '(' | '{' if self.depth == DEEPEST => None,
+            '[' | '(' | '{' if self.depth == MAX_DEPTH => None,
             '[' | '(' | '{' => {
                 self.depth += 1;
                 let found = match first {

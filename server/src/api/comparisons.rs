@@ -22,28 +22,28 @@ use crate::store::{
 };
 use testwright_config::error::Error;
 
-/// Approaches and models on a dataset, their runs made by the workers of the server's database.
+/// A comparison of approaches and models on a dataset. Workers make its runs.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparison {
     pub id: String,
-    /// Of the dataset.
+    /// Name of the dataset.
     pub name: String,
     owner: String,
     pub status: JobStatus,
-    /// Why it came to no result.
+    /// Why it has no result.
     pub message: Option<String>,
-    /// RFC 3339, UTC, here and below.
+    /// Times are RFC 3339, UTC.
     pub created_at: String,
     pub ended_at: Option<String>,
     /// Approaches with their models.
     pub systems: Vec<String>,
     instances: usize,
     samples: u64,
-    /// How many of its runs are where; those that were not asked for yet are missing.
+    /// Number of runs by status, without those not yet started.
     pub runs: BTreeMap<String, i64>,
-    /// Dollars so far, where models have prices.
+    /// Dollars so far, for models with prices.
     dollars: Option<f64>,
-    /// It was graded: there is a report.
+    /// Whether there is a report.
     pub has_report: bool,
 }
 
@@ -53,7 +53,7 @@ impl Comparison {
         all.into_iter().next().ok_or_else(no_comparison)
     }
 
-    /// Does it go on, or a run of it? Runs of one that is cancelled may take a while to end.
+    /// Whether the comparison or one of its runs has not ended. Runs of a cancelled one may take a while to end.
     pub fn is_open(&self) -> bool {
         !self.status.has_ended()
             || [JobStatus::Queued, JobStatus::Running]
@@ -61,7 +61,7 @@ impl Comparison {
                 .any(|status| self.runs.contains_key(status.as_str()))
     }
 
-    /// As they are stored: the newest first.
+    /// Newest first.
     async fn all(state: &ApiState, stored: &[StoredComparison]) -> ApiResult<Vec<Self>> {
         let ids: Vec<&str> = stored.iter().map(|stored| stored.id.as_str()).collect();
         let mut runs = state.store.batch_statuses(&ids).await?;
@@ -108,16 +108,16 @@ impl Comparison {
     }
 }
 
-/// A page of comparisons, the newest first.
+/// A page of comparisons, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparisons {
     pub comparisons: Vec<Comparison>,
-    /// For the parameter `before` of the next page; absent on the last one.
+    /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Which comparisons are listed.
+/// Filters of comparisons.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -127,10 +127,10 @@ pub struct ComparisonSelection {
     owner: Option<String>,
     /// Only comparisons on the dataset of this name.
     name: Option<String>,
-    /// Only comparisons that were made before this one.
+    /// Only comparisons created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
-    /// Most comparisons of the page; 50 by default.
+    /// Maximum comparisons on the page; 50 by default.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
 }
@@ -161,16 +161,15 @@ pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Compa
 
 /// Compare approaches and models
 ///
-/// The workers make the runs and grade them. With an Idempotency-Key that was sent before, the comparison of that request is
-/// the answer.
+/// Workers make the runs and grade them. A repeated Idempotency-Key returns the comparison of the first request.
 #[utoipa::path(post, path = "/v1/comparisons", tag = "comparisons", request_body = ComparisonRequest, params(KeyHeader), responses(
-    (status = 201, description = "the comparison is queued", body = Comparison, headers(("Location" = String, description = "its address"))),
-    (status = 200, description = "it was asked for before", body = Comparison),
-    (status = 400, description = "the body is no JSON, or the key is none"),
-    (status = 409, description = "the key belongs to another request"),
-    (status = 413, description = "the body is too long"),
-    (status = 415, description = "the body is not application/json"),
-    (status = 422, description = "the request cannot be worked on"),
+    (status = 201, description = "comparison queued", body = Comparison, headers(("Location" = String, description = "its address"))),
+    (status = 200, description = "repeated request: the existing job", body = Comparison),
+    (status = 400, description = "invalid JSON body or Idempotency-Key"),
+    (status = 409, description = "Idempotency-Key of another request"),
+    (status = 413, description = "body too long"),
+    (status = 415, description = "body is not application/json"),
+    (status = 422, description = "invalid request"),
 ))]
 pub async fn create(
     State(state): Api,
@@ -186,7 +185,7 @@ pub async fn create(
     Ok(idempotency::answer(is_new, address, comparison))
 }
 
-/// Stores a comparison for the servers to see to; `false` where it was asked for before.
+/// Stores a comparison for a server to run; `false` if the request is repeated.
 pub async fn add(
     state: &ApiState,
     caller: &Caller,
@@ -219,10 +218,10 @@ pub async fn add(
     }
 }
 
-/// List comparisons, the newest first
+/// List comparisons, newest first
 #[utoipa::path(get, path = "/v1/comparisons", tag = "comparisons", params(ComparisonSelection), responses(
     (status = 200, body = Comparisons),
-    (status = 400, description = "a parameter is not what it should be"),
+    (status = 400, description = "invalid parameter"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -241,18 +240,18 @@ pub async fn list(
 }
 
 /// Show a comparison
-#[utoipa::path(get, path = "/v1/comparisons/{id}", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
+#[utoipa::path(get, path = "/v1/comparisons/{id}", tag = "comparisons", params(("id" = String, Path, description = "id of the comparison")), responses(
     (status = 200, body = Comparison),
-    (status = 404, description = "there is no such comparison"),
+    (status = 404, description = "no such comparison"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Comparison>> {
     Ok(Json(as_it_is(&state, &id).await?))
 }
 
-/// The report, as `report.json`
-#[utoipa::path(get, path = "/v1/comparisons/{id}/report", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
+/// Get the report, as in `report.json`
+#[utoipa::path(get, path = "/v1/comparisons/{id}/report", tag = "comparisons", params(("id" = String, Path, description = "id of the comparison")), responses(
     (status = 200, body = Value),
-    (status = 404, description = "there is no such comparison, or it was not graded yet"),
+    (status = 404, description = "no such comparison, or not graded yet"),
 ))]
 pub async fn report(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
     let stored = find(&state, &id).await?;
@@ -267,11 +266,11 @@ pub fn not_graded() -> Problem {
         .hint("it is graded when its runs have ended")
 }
 
-/// End a comparison with all its runs
-#[utoipa::path(post, path = "/v1/comparisons/{id}/cancel", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
-    (status = 202, description = "they end", body = Comparison),
-    (status = 404, description = "there is no such comparison"),
-    (status = 409, description = "it has ended"),
+/// Cancel a comparison with all its runs
+#[utoipa::path(post, path = "/v1/comparisons/{id}/cancel", tag = "comparisons", params(("id" = String, Path, description = "id of the comparison")), responses(
+    (status = 202, description = "cancelled", body = Comparison),
+    (status = 404, description = "no such comparison"),
+    (status = 409, description = "already ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
@@ -285,11 +284,11 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Compa
     accepted(as_it_is(&state, &id).await?)
 }
 
-/// Go on with a comparison that was cancelled, or of which something failed for a reason of the machine or of a model service
-#[utoipa::path(post, path = "/v1/comparisons/{id}/retry", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
-    (status = 202, description = "it is queued", body = Comparison),
-    (status = 404, description = "there is no such comparison"),
-    (status = 409, description = "it waits, is worked on, has a result, or is made by a command"),
+/// Resume a comparison that was cancelled or ended as infrastructure
+#[utoipa::path(post, path = "/v1/comparisons/{id}/retry", tag = "comparisons", params(("id" = String, Path, description = "id of the comparison")), responses(
+    (status = 202, description = "queued", body = Comparison),
+    (status = 404, description = "no such comparison"),
+    (status = 409, description = "running, has a result, or belongs to a command"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;

@@ -12,7 +12,7 @@ use crate::authentication;
 const BEARER: &str = "bearer";
 /// RFC 9457.
 const PROBLEM: &str = "application/problem+json";
-/// What a request is answered with that no handler gets to see: the status, a name, and why.
+/// Responses to requests that no handler sees: status, name and reason.
 const REFUSALS: [(&str, &str, &str); 3] = [
     (
         "401",

@@ -20,7 +20,7 @@ use testwright_config::stop_signal::stopped;
 /// Workers of other processes tell nothing: the store is asked so often.
 const POLL: Duration = Duration::from_secs(1);
 /// After which a stream ends and its client comes again, for its token may have been revoked meanwhile.
-const LONGEST: Duration = Duration::from_secs(300);
+const MAX_STREAM_TIME: Duration = Duration::from_secs(300);
 /// Events that are read at one time.
 const PAGE: u32 = 100;
 /// What is sent, for the description.
@@ -30,17 +30,17 @@ const DESCRIPTION: &str = "Server-sent events (text/event-stream of the HTML sta
 const EXAMPLE: &str = "event: event\nid: 7\ndata: {\"event\":\"resumed\",\"at\":\"2026-03-01T12:00:00Z\"}\n\nevent: end\ndata: \
     {\"id\":\"0199a3b1c2dk7m2p9qz\",\"status\":\"accepted\"}\n\n";
 
-/// Follow a run: its events from the first, or after Last-Event-ID, and the run itself when it has ended
+/// Stream the events of a run, from the first or after Last-Event-ID, and the run itself once it has ended
 ///
-/// Events of the type `event` are lines of the trajectory, with their numbers as ids. The last one is of the type `end`: the run.
-/// A stream without one was cut (none lasts much longer than five minutes): ask again with Last-Event-ID.
+/// Events of type `event` are lines of the trajectory, with their numbers as ids. The last event has type `end`: the run.
+/// Streams close after about five minutes; without an `end` event, reconnect with Last-Event-ID.
 #[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(
-    ("id" = String, Path, description = "of the run"),
-    ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event that was received", nullable = false, minimum = 0),
+    ("id" = String, Path, description = "id of the run"),
+    ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event received", nullable = false, minimum = 0),
 ), responses(
     (status = 200, description = DESCRIPTION, content_type = "text/event-stream", body = String, example = json!(EXAMPLE)),
-    (status = 400, description = "Last-Event-ID is no number from 0"),
-    (status = 404, description = "there is no such run"),
+    (status = 400, description = "invalid Last-Event-ID"),
+    (status = 404, description = "no such run"),
 ))]
 pub async fn follow(
     State(state): Api,
@@ -68,7 +68,7 @@ pub async fn follow(
         last,
         changes,
         page: Vec::new(),
-        ends_at: Instant::now() + LONGEST,
+        ends_at: Instant::now() + MAX_STREAM_TIME,
         ended: false,
     };
     let events = futures::stream::unfold(follower, |mut follower| async move {

@@ -14,14 +14,14 @@ use crate::store::{GradingBatch, GradingFilter, JobStatus, RunId, timestamp};
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Gradings {
-    /// Of the comparison, or of the evaluation: the file `batch` in its folder has it.
+    /// Id of the comparison, or of the evaluation (in the file `batch` of its folder).
     pub batch: String,
     pub owner: String,
-    /// When the oldest was asked for: RFC 3339, UTC.
+    /// Creation of the oldest: RFC 3339, UTC.
     pub created_at: String,
-    /// How many are where: each is an instance with its predictions.
+    /// Number of gradings by status. A grading is an instance with its predictions.
     pub gradings: BTreeMap<String, i64>,
-    /// Some have not ended.
+    /// Whether some have not ended.
     pub open: bool,
 }
 
@@ -41,28 +41,28 @@ impl Gradings {
     }
 }
 
-/// A page of gradings by evaluation or comparison, the newest first.
+/// A page of gradings by evaluation or comparison, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct GradingList {
     pub batches: Vec<Gradings>,
-    /// For the parameter `before` of the next page; absent on the last one.
+    /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Of which evaluations and comparisons gradings are listed.
+/// Filters of gradings.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct GradingSelection {
-    /// Only those that have gradings of this status.
+    /// Only those with gradings of this status.
     status: Option<JobStatus>,
     /// Only those of this owner.
     owner: Option<String>,
-    /// Only those that were asked for before this one.
+    /// Only those created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
-    /// Most evaluations and comparisons of the page; 50 by default.
+    /// Maximum evaluations and comparisons on the page; 50 by default.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
 }
@@ -89,7 +89,7 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
     })
 }
 
-/// Asks for the end of those of a batch.
+/// Cancels the gradings of a batch.
 pub async fn end(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
     state.store.cancel_gradings(batch).await?;
     let of_batch = GradingFilter {
@@ -104,10 +104,10 @@ pub async fn end(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
 
 /// List predictions that workers grade
 ///
-/// By evaluation or comparison. What was fetched by whoever asked is not here any more.
+/// Lists gradings by evaluation or comparison. Results that were fetched are no longer listed.
 #[utoipa::path(get, path = "/v1/gradings", tag = "comparisons", params(GradingSelection), responses(
     (status = 200, body = GradingList),
-    (status = 400, description = "a parameter is not what it should be"),
+    (status = 400, description = "invalid parameter"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -126,10 +126,10 @@ pub async fn list(
     Ok(Json(page(&state, filter).await?))
 }
 
-/// End the gradings of an evaluation or a comparison
-#[utoipa::path(post, path = "/v1/gradings/{batch}/cancel", tag = "comparisons", params(("batch" = String, Path, description = "of the evaluation or comparison")), responses(
-    (status = 202, description = "they end", body = Gradings),
-    (status = 404, description = "it has no gradings"),
+/// Cancel the gradings of an evaluation or a comparison
+#[utoipa::path(post, path = "/v1/gradings/{batch}/cancel", tag = "comparisons", params(("batch" = String, Path, description = "id of the evaluation or comparison")), responses(
+    (status = 202, description = "cancelled", body = Gradings),
+    (status = 404, description = "no gradings"),
 ))]
 pub async fn cancel(State(state): Api, Path(batch): Path<String>) -> Accepted<Gradings> {
     accepted(end(&state, &batch).await?)

@@ -12,7 +12,7 @@ use crate::probes::Probes;
 pub struct Health {
     /// `ok`
     status: &'static str,
-    /// Of testwright.
+    /// Version of testwright.
     version: &'static str,
 }
 
@@ -25,21 +25,21 @@ impl Health {
     }
 }
 
-/// Whether the server and its database answer
+/// Check that the server and its database respond
 #[utoipa::path(get, path = "/v1/health", tag = "server", responses(
     (status = 200, body = Health),
-    (status = 503, description = "the database does not answer"),
+    (status = 503, description = "database does not respond"),
 ))]
 pub async fn health(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
     probes.database_answers().await?;
     Ok(Health::ok())
 }
 
-/// Whether the server can take work: it is not about to end, its machine lacks nothing, and its database is up to date and can be
-/// written
+/// Check that the server can take work: it is not shutting down, its machine lacks no resource, and its database is up to date and
+/// writable
 #[utoipa::path(get, path = "/v1/ready", tag = "server", responses(
     (status = 200, body = Health),
-    (status = 503, description = "not now"),
+    (status = 503, description = "not ready"),
 ))]
 pub async fn ready(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
     match probes.ready().await {

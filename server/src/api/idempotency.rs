@@ -10,8 +10,8 @@ use utoipa::openapi::{ObjectBuilder, Required, Type};
 use super::{ApiResult, Problem};
 use crate::authentication::Caller;
 
-/// Characters of a key.
-const LONGEST: usize = 255;
+/// Maximum characters of a key.
+const MAX_KEY_LEN: usize = 255;
 /// What a header can hold and what comes through as it was sent: no other characters, and no space around them.
 const PATTERN: &str = "^[!-~]([ -~]*[!-~])?$";
 
@@ -23,7 +23,7 @@ impl utoipa::IntoParams for KeyHeader {
         let key = ObjectBuilder::new()
             .schema_type(Type::String)
             .min_length(Some(1))
-            .max_length(Some(LONGEST))
+            .max_length(Some(MAX_KEY_LEN))
             .pattern(Some(PATTERN));
         let header = ParameterBuilder::new()
             .name("Idempotency-Key")
@@ -43,11 +43,11 @@ pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
         return Ok(None);
     };
     let key = value.to_str().unwrap_or_default();
-    match (1..=LONGEST).contains(&key.len()) {
+    match (1..=MAX_KEY_LEN).contains(&key.len()) {
         true => Ok(Some(key.to_owned())),
         false => Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            format!("Idempotency-Key is not a text of 1 to {LONGEST} characters of ASCII"),
+            format!("Idempotency-Key is not a text of 1 to {MAX_KEY_LEN} characters of ASCII"),
         )),
     }
 }

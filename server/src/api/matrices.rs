@@ -19,15 +19,15 @@ use crate::store::{
 };
 use testwright_config::error::Error;
 
-/// A matrix in a line.
+/// Summary of a matrix.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct MatrixRow {
     pub id: String,
     pub status: JobStatus,
     pub repository: String,
-    /// Who asked for it.
+    /// Owner of the token that created it.
     pub owner: String,
-    /// RFC 3339, UTC.
+    /// Creation time: RFC 3339, UTC.
     pub created_at: String,
     /// Number of sets of tests.
     pub tests: usize,
@@ -35,16 +35,16 @@ pub struct MatrixRow {
     pub patches: usize,
 }
 
-/// A page of matrices, the newest first.
+/// A page of matrices, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Matrices {
     pub matrices: Vec<MatrixRow>,
-    /// For the parameter `before` of the next page; absent on the last one.
+    /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Which matrices are listed.
+/// Filters of matrices.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -53,10 +53,10 @@ pub struct MatrixSelection {
     /// Only matrices of this owner.
     owner: Option<String>,
     repository: Option<String>,
-    /// Only matrices that were made before this one.
+    /// Only matrices created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
-    /// Most matrices of the page; 50 by default.
+    /// Maximum matrices on the page; 50 by default.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
 }
@@ -67,17 +67,17 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     found.ok_or_else(Problem::no_matrix)
 }
 
-/// Try patches with tests
+/// Run tests on candidate patches
 ///
-/// With an Idempotency-Key that was sent before, the matrix of that request is the answer.
+/// A repeated Idempotency-Key returns the matrix of the first request.
 #[utoipa::path(post, path = "/v1/matrices", tag = "matrices", request_body = MatrixRequest, params(KeyHeader), responses(
-    (status = 201, description = "the matrix is queued", body = Matrix, headers(("Location" = String, description = "its address"))),
-    (status = 200, description = "it was asked for before", body = Matrix),
-    (status = 400, description = "the body is no JSON, or the key is none"),
-    (status = 409, description = "the key belongs to another request"),
-    (status = 413, description = "the body is too long"),
-    (status = 415, description = "the body is not application/json"),
-    (status = 422, description = "the request cannot be worked on"),
+    (status = 201, description = "matrix queued", body = Matrix, headers(("Location" = String, description = "its address"))),
+    (status = 200, description = "repeated request: the existing job", body = Matrix),
+    (status = 400, description = "invalid JSON body or Idempotency-Key"),
+    (status = 409, description = "Idempotency-Key of another request"),
+    (status = 413, description = "body too long"),
+    (status = 415, description = "body is not application/json"),
+    (status = 422, description = "invalid request"),
 ))]
 pub async fn create(
     State(state): Api,
@@ -93,7 +93,7 @@ pub async fn create(
     Ok(idempotency::answer(is_new, address, matrix))
 }
 
-/// Stores a matrix and queues it; `false` where it was asked for before.
+/// Stores and queues a matrix; `false` if the request is repeated.
 pub async fn add(
     state: &ApiState,
     caller: &Caller,
@@ -118,10 +118,10 @@ pub async fn add(
     Ok((stored, is_new))
 }
 
-/// List matrices, the newest first
+/// List matrices, newest first
 #[utoipa::path(get, path = "/v1/matrices", tag = "matrices", params(MatrixSelection), responses(
     (status = 200, body = Matrices),
-    (status = 400, description = "a parameter is not what it should be"),
+    (status = 400, description = "invalid parameter"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -182,46 +182,46 @@ fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
     })
 }
 
-/// Show a matrix, as far as it is known
-#[utoipa::path(get, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
+/// Show a matrix with its results so far
+#[utoipa::path(get, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "id of the matrix")), responses(
     (status = 200, body = Matrix),
-    (status = 404, description = "there is no such matrix"),
+    (status = 404, description = "no such matrix"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Matrix>> {
     let stored = find(&state, &id).await?;
     Ok(Json(Matrix::of(&state.store, &stored).await?))
 }
 
-/// End a matrix: one that waits at once, one that is worked on within seconds
-#[utoipa::path(post, path = "/v1/matrices/{id}/cancel", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
-    (status = 202, description = "it ends", body = Matrix),
-    (status = 404, description = "there is no such matrix"),
-    (status = 409, description = "it has ended"),
+/// Cancel a matrix
+#[utoipa::path(post, path = "/v1/matrices/{id}/cancel", tag = "matrices", params(("id" = String, Path, description = "id of the matrix")), responses(
+    (status = 202, description = "cancelled; a running job ends within seconds", body = Matrix),
+    (status = 404, description = "no such matrix"),
+    (status = 409, description = "already ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = end(&state, &id).await?;
     accepted(Matrix::of(&state.store, &stored).await?)
 }
 
-/// The matrix, which is to end from now on.
+/// Cancels a matrix and returns it.
 pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
     super::cancel(state, JobKind::Matrix, stored.id.work()).await?;
     find(state, id).await
 }
 
-/// Go on with a matrix that was cancelled, or that the machine failed: what is known stays
-#[utoipa::path(post, path = "/v1/matrices/{id}/retry", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
-    (status = 202, description = "it is queued", body = Matrix),
-    (status = 404, description = "there is no such matrix"),
-    (status = 409, description = "it is worked on, or has a result"),
+/// Resume a matrix that was cancelled or ended as infrastructure, keeping its results
+#[utoipa::path(post, path = "/v1/matrices/{id}/retry", tag = "matrices", params(("id" = String, Path, description = "id of the matrix")), responses(
+    (status = 202, description = "queued", body = Matrix),
+    (status = 404, description = "no such matrix"),
+    (status = 409, description = "running, or has a result"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = take_up(&state, &id).await?;
     accepted(Matrix::of(&state.store, &stored).await?)
 }
 
-/// The matrix, which waits again.
+/// Queues a matrix again and returns it.
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
     let job = (JobKind::Matrix, stored.id.work(), stored.status);
@@ -231,10 +231,10 @@ pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
 }
 
 /// Delete a matrix that has ended
-#[utoipa::path(delete, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
-    (status = 204, description = "it is gone"),
-    (status = 404, description = "there is no such matrix"),
-    (status = 409, description = "it has not ended"),
+#[utoipa::path(delete, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "id of the matrix")), responses(
+    (status = 204, description = "deleted"),
+    (status = 404, description = "no such matrix"),
+    (status = 409, description = "not ended yet"),
 ))]
 pub async fn delete(State(state): Api, Path(id): Path<String>) -> ApiResult<StatusCode> {
     let stored = find(&state, &id).await?;

@@ -29,7 +29,7 @@ use crate::store::{JobKind, JobStatus, RunId};
 #[openapi(
     info(
         title = "testwright",
-        description = "From an issue and a Python repository to a test that fails on the old code for the reason that the issue states."
+        description = "Writes a test for an issue and a Python repository: it fails on the old code for the reason the issue states."
     ),
     tags(
         (name = "runs", description = "A run writes a test for one issue."),
@@ -77,7 +77,7 @@ fn parts() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     (router, description)
 }
 
-/// The description, for the server and for whoever writes a client.
+/// The description of the API.
 pub fn description() -> utoipa::openapi::OpenApi {
     parts().1
 }

@@ -7,12 +7,12 @@ use crate::fields::check_path;
 
 /// What a page holds, unless told otherwise, and at most.
 const PAGE: u32 = 50;
-const LONGEST_PAGE: u32 = 500;
+const MAX_PAGE_SIZE: u32 = 500;
 
 /// How many a client asks for.
 pub fn limit(asked: Option<u32>) -> ApiResult<u32> {
     let limit = asked.unwrap_or(PAGE);
-    match (1..=LONGEST_PAGE).contains(&limit) {
+    match (1..=MAX_PAGE_SIZE).contains(&limit) {
         true => Ok(limit),
         false => Err(bad("limit is not between 1 and 500")),
     }

@@ -31,19 +31,19 @@ const MEDIA_TYPES: [(&str, &str); 7] = [
 const JSON_LINES: &str = "application/x-ndjson";
 const BYTES: &str = "application/octet-stream";
 
-/// A file that came of a run or of a comparison.
+/// A file of a run or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Artifact {
     name: String,
-    /// Of its content, in hexadecimal digits.
+    /// SHA-256 hash of its content, in hexadecimal digits.
     sha256: String,
     bytes: i64,
 }
 
-/// Files that came of a run or of a comparison.
+/// The files of a run or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct ArtifactList {
-    /// By name; empty until it has ended, and again once they had to make room.
+    /// Sorted by name. Empty until the job has ended, and after the files were removed for space.
     artifacts: Vec<Artifact>,
 }
 
@@ -127,10 +127,10 @@ impl IntoResponses for Download {
     }
 }
 
-/// List the files that came of a run
-#[utoipa::path(get, path = "/v1/runs/{id}/artifacts", operation_id = "list_artifacts", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+/// List the files of a run
+#[utoipa::path(get, path = "/v1/runs/{id}/artifacts", operation_id = "list_artifacts", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
     (status = 200, body = ArtifactList),
-    (status = 404, description = "there is no such run"),
+    (status = 404, description = "no such run"),
 ))]
 pub async fn list_of_run(
     State(state): Api,
@@ -139,13 +139,13 @@ pub async fn list_of_run(
     Owner::Run.list(&state, &id).await
 }
 
-/// A file that came of a run
+/// Download a file of a run
 #[utoipa::path(get, path = "/v1/runs/{id}/artifacts/{name}", operation_id = "download_artifact", tag = "runs", params(
-    ("id" = String, Path, description = "of the run"),
-    ("name" = String, Path, description = "of the file"),
+    ("id" = String, Path, description = "id of the run"),
+    ("name" = String, Path, description = "name of the file"),
 ), responses(
     Download,
-    (status = 404, description = "there is no such run, or it has no such file"),
+    (status = 404, description = "no such run, or no such file"),
 ))]
 pub async fn download_of_run(
     State(state): Api,
@@ -154,12 +154,12 @@ pub async fn download_of_run(
     Owner::Run.download(&state, &id, &name).await
 }
 
-/// List the files that came of a comparison
+/// List the files of a comparison
 ///
-/// Of one that a server was asked for: tables, predictions, what became of each run, results of grading with their logs.
-#[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts", operation_id = "list_artifacts", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
+/// For comparisons run by a server: tables, predictions, the outcome of each run, grading results with their logs.
+#[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts", operation_id = "list_artifacts", tag = "comparisons", params(("id" = String, Path, description = "id of the comparison")), responses(
     (status = 200, body = ArtifactList),
-    (status = 404, description = "there is no such comparison"),
+    (status = 404, description = "no such comparison"),
 ))]
 pub async fn list_of_comparison(
     State(state): Api,
@@ -168,13 +168,13 @@ pub async fn list_of_comparison(
     Owner::Comparison.list(&state, &id).await
 }
 
-/// A file that came of a comparison
+/// Download a file of a comparison
 #[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts/{name}", operation_id = "download_artifact", tag = "comparisons", params(
-    ("id" = String, Path, description = "of the comparison"),
-    ("name" = String, Path, description = "of the file"),
+    ("id" = String, Path, description = "id of the comparison"),
+    ("name" = String, Path, description = "name of the file"),
 ), responses(
     Download,
-    (status = 404, description = "there is no such comparison, or it has no such file"),
+    (status = 404, description = "no such comparison, or no such file"),
 ))]
 pub async fn download_of_comparison(
     State(state): Api,

@@ -17,7 +17,7 @@ use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::request::RunRequest;
 use crate::store::{Filter, JobKind, JobStatus, NewRun, RunId, StoredRun, timestamp};
 
-/// Events that are read from the store at one time.
+/// Number of events read from the store at a time.
 const EVENTS: u32 = 200;
 
 /// A run.
@@ -25,37 +25,37 @@ const EVENTS: u32 = 200;
 pub struct Run {
     id: String,
     status: JobStatus,
-    /// Of the issue; empty until it was read.
+    /// Title of the issue; empty until it was read.
     title: String,
-    /// Who asked for it.
+    /// Owner of the token that created it.
     owner: String,
     repository: String,
-    /// The old code on which the test was written; known once the run has ended.
+    /// Commit of the old code; known once the run has ended.
     commit: Option<String>,
     approach: String,
     model: String,
-    /// RFC 3339, UTC, here and below.
+    /// Times are RFC 3339, UTC.
     created_at: String,
     started_at: Option<String>,
     ended_at: Option<String>,
-    /// How often a worker has taken it, without those that went back to the queue because the machine lacked something.
+    /// Number of attempts, not counting those that returned to the queue because the machine lacked a resource.
     attempts: i64,
-    /// How often it went back to the queue because the machine lacked something (descriptors, memory, processes, disk, database),
-    /// since it was last retried.
+    /// Number of returns to the queue because the machine lacked a resource (descriptors, memory, processes, disk, database),
+    /// since the last retry.
     returns: i64,
-    /// Why it did so last; absent once it has ended.
+    /// Reason of the last return; absent once the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     return_reason: Option<String>,
-    /// It waits until then at least.
+    /// Earliest time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_before: Option<String>,
-    /// It is to end.
+    /// Whether cancellation was requested.
     cancelling: bool,
-    /// What became of it, as in `run.json`, without the test.
+    /// The outcome, as in `run.json`, without the test.
     outcome: Option<Value>,
     /// Model calls, tokens, dollars.
     usage: Option<Value>,
-    /// Wall time of the last attempt.
+    /// Wall time of the last attempt, in seconds.
     seconds: Option<f64>,
 }
 
@@ -98,16 +98,16 @@ impl Run {
     }
 }
 
-/// A page of runs, the newest first.
+/// A page of runs, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Runs {
     runs: Vec<Run>,
-    /// For the parameter `before` of the next page; absent on the last one.
+    /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// Which runs are listed.
+/// Filters of runs.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -118,10 +118,10 @@ pub struct Selection {
     repository: Option<String>,
     approach: Option<String>,
     model: Option<String>,
-    /// Only runs that were made before this one.
+    /// Only runs created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
-    /// Most runs of the page; 50 by default.
+    /// Maximum runs on the page; 50 by default.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
 }
@@ -131,17 +131,17 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     state.store.run(&id).await?.ok_or_else(Problem::no_run)
 }
 
-/// Ask for a test
+/// Start a run
 ///
-/// With an Idempotency-Key that was sent before, the run of that request is the answer.
+/// A repeated Idempotency-Key returns the run of the first request.
 #[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = RunRequest, params(KeyHeader), responses(
-    (status = 201, description = "the run is queued", body = Run, headers(("Location" = String, description = "its address"))),
-    (status = 200, description = "it was asked for before", body = Run),
-    (status = 400, description = "the body is no JSON, or the key is none"),
-    (status = 409, description = "the key belongs to another request"),
-    (status = 413, description = "the body is too long"),
-    (status = 415, description = "the body is not application/json"),
-    (status = 422, description = "the request cannot be worked on"),
+    (status = 201, description = "run queued", body = Run, headers(("Location" = String, description = "its address"))),
+    (status = 200, description = "repeated request: the existing job", body = Run),
+    (status = 400, description = "invalid JSON body or Idempotency-Key"),
+    (status = 409, description = "Idempotency-Key of another request"),
+    (status = 413, description = "body too long"),
+    (status = 415, description = "body is not application/json"),
+    (status = 422, description = "invalid request"),
 ))]
 pub async fn create(
     State(state): Api,
@@ -156,7 +156,7 @@ pub async fn create(
     Ok(idempotency::answer(is_new, address, Run::of(&run)))
 }
 
-/// Stores a run and queues it; `false` where it was asked for before.
+/// Stores and queues a run; `false` if the request is repeated.
 pub async fn add(
     state: &ApiState,
     caller: &Caller,
@@ -176,10 +176,10 @@ pub async fn add(
     Ok((run, is_new))
 }
 
-/// List runs, the newest first
+/// List runs, newest first
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(Selection), responses(
     (status = 200, body = Runs),
-    (status = 400, description = "a parameter is not what it should be"),
+    (status = 400, description = "invalid parameter"),
 ))]
 pub async fn list(
     State(state): Api,
@@ -215,25 +215,25 @@ pub async fn list(
 }
 
 /// Show a run
-#[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+#[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
     (status = 200, body = Run),
-    (status = 404, description = "there is no such run"),
+    (status = 404, description = "no such run"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Run>> {
     Ok(Json(Run::of(&find(&state, &id).await?)))
 }
 
-/// End a run: one that waits at once, one that is worked on within seconds
-#[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
-    (status = 202, description = "it ends", body = Run),
-    (status = 404, description = "there is no such run"),
-    (status = 409, description = "it has ended"),
+/// Cancel a run
+#[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
+    (status = 202, description = "cancelled; a running job ends within seconds", body = Run),
+    (status = 404, description = "no such run"),
+    (status = 409, description = "already ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
     accepted(Run::of(&end(&state, &id).await?))
 }
 
-/// The run, which is to end from now on.
+/// Cancels a run and returns it.
 pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
     super::cancel(state, JobKind::Run, &run.id).await?;
@@ -241,17 +241,17 @@ pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     find(state, id).await
 }
 
-/// Go on with a run that was cancelled, or that ended for a reason of the machine or of the model service
-#[utoipa::path(post, path = "/v1/runs/{id}/retry", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
-    (status = 202, description = "it is queued", body = Run),
-    (status = 404, description = "there is no such run"),
-    (status = 409, description = "it waits, is worked on, or has a result"),
+/// Resume a run that was cancelled or ended as infrastructure
+#[utoipa::path(post, path = "/v1/runs/{id}/retry", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
+    (status = 202, description = "queued", body = Run),
+    (status = 404, description = "no such run"),
+    (status = 409, description = "running, or has a result"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
     accepted(Run::of(&take_up(&state, &id).await?))
 }
 
-/// The run, which waits again.
+/// Queues a run again and returns it.
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
     let hint = "only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one";
@@ -260,10 +260,10 @@ pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     find(state, id).await
 }
 
-/// The test, as a patch for `git apply`
-#[utoipa::path(get, path = "/v1/runs/{id}/patch", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+/// Get the test, as a patch for `git apply`
+#[utoipa::path(get, path = "/v1/runs/{id}/patch", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
     (status = 200, content_type = "text/x-diff", body = String),
-    (status = 404, description = "there is no such run, or it has no test"),
+    (status = 404, description = "no such run, or no test"),
 ))]
 pub async fn patch(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
     let run = find(&state, &id).await?;
@@ -275,10 +275,10 @@ pub async fn patch(State(state): Api, Path(id): Path<String>) -> ApiResult<Respo
         .into_response())
 }
 
-/// What speaks for the test
-#[utoipa::path(get, path = "/v1/runs/{id}/evidence", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+/// Get the evidence of the test
+#[utoipa::path(get, path = "/v1/runs/{id}/evidence", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
     (status = 200, body = Value),
-    (status = 404, description = "there is no such run, or it has no evidence"),
+    (status = 404, description = "no such run, or no evidence"),
 ))]
 pub async fn evidence(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Value>> {
     let run = find(&state, &id).await?;
@@ -289,10 +289,10 @@ pub async fn evidence(State(state): Api, Path(id): Path<String>) -> ApiResult<Js
         .ok_or_else(|| nothing(run.status, "evidence"))
 }
 
-/// All that happened so far, a line of JSON each
-#[utoipa::path(get, path = "/v1/runs/{id}/trajectory", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+/// Get the trajectory so far, as JSON lines
+#[utoipa::path(get, path = "/v1/runs/{id}/trajectory", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
     (status = 200, content_type = "application/x-ndjson", body = String),
-    (status = 404, description = "there is no such run"),
+    (status = 404, description = "no such run"),
 ))]
 pub async fn trajectory(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
     let run = find(&state, &id).await?;

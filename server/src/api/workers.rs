@@ -12,11 +12,11 @@ use crate::store::{JobStatus, StoredWorker, timestamp};
 pub struct Worker {
     pub name: String,
     pub host: String,
-    /// Of testwright.
+    /// Version of testwright.
     pub version: String,
     /// How much it works on at one time.
     pub slots: i64,
-    /// RFC 3339, UTC, here and below.
+    /// Times are RFC 3339, UTC.
     pub started_at: String,
     pub last_seen: String,
     /// It was seen within the last 15 seconds. What a dead worker had is given to others.

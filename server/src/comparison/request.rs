@@ -15,16 +15,16 @@ use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
 
 /// Instances of a comparison, and names of each kind.
-const MOST_INSTANCES: usize = 1_000;
-const MOST_NAMES: usize = 20;
-pub const MOST_SAMPLES: u32 = 100;
+const MAX_INSTANCES: usize = 1_000;
+const MAX_NAMES: usize = 20;
+pub const MAX_SAMPLES: u32 = 100;
 /// Of all systems, instances and samples.
-const MOST_RUNS: usize = 20_000;
+const MAX_RUNS: usize = 20_000;
 /// Characters of a name.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 /// Seconds of a run of tests, unless told otherwise and at most.
 const TEST_SECONDS: u64 = 900;
-pub const MOST_TEST_SECONDS: u64 = 7_200;
+pub const MAX_TEST_SECONDS: u64 = 7_200;
 
 /// Approaches and models are to be compared on instances of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -126,9 +126,9 @@ impl ComparisonRequest {
     /// What is worked with, where it can be worked on as it stands.
     pub fn check(&self, settings: &Settings, allowed: &AllowList) -> Result<PreparedComparison> {
         check_name("name", &self.name)?;
-        if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
+        if !(1..=MAX_NAME_LEN).contains(&self.name.chars().count()) {
             return Err(refused(format!(
-                "`name` is not a line of 1 to {LONGEST_NAME} characters"
+                "`name` is not a line of 1 to {MAX_NAME_LEN} characters"
             )));
         }
         for approach in &self.approaches {
@@ -136,9 +136,9 @@ impl ComparisonRequest {
         }
         check_path("repositories", self.repositories())?;
         for (what, number, most) in [
-            ("instances", self.instances.len(), MOST_INSTANCES),
-            ("approaches", self.approaches.len(), MOST_NAMES),
-            ("models", self.models.len(), MOST_NAMES),
+            ("instances", self.instances.len(), MAX_INSTANCES),
+            ("approaches", self.approaches.len(), MAX_NAMES),
+            ("models", self.models.len(), MAX_NAMES),
         ] {
             if number > most {
                 return Err(refused(format!(
@@ -149,14 +149,12 @@ impl ComparisonRequest {
         if self.approaches.is_empty() || self.instances.is_empty() {
             return Err(refused("there is no approach or no instance"));
         }
-        if !(1..=MOST_SAMPLES).contains(&self.samples.unwrap_or(1)) {
-            return Err(refused(format!(
-                "`samples` is not from 1 to {MOST_SAMPLES}"
-            )));
+        if !(1..=MAX_SAMPLES).contains(&self.samples.unwrap_or(1)) {
+            return Err(refused(format!("`samples` is not from 1 to {MAX_SAMPLES}")));
         }
-        if !(1..=MOST_TEST_SECONDS).contains(&self.test_seconds()) {
+        if !(1..=MAX_TEST_SECONDS).contains(&self.test_seconds()) {
             return Err(refused(format!(
-                "`test_seconds` is not from 1 to {MOST_TEST_SECONDS}"
+                "`test_seconds` is not from 1 to {MAX_TEST_SECONDS}"
             )));
         }
         self.limits.check()?;
@@ -173,9 +171,9 @@ impl ComparisonRequest {
         let instances = prepared.dataset.instances.iter();
         let ids = instances.map(|instance| instance.instance_id.as_str());
         let runs = prepared.plan.cells(ids).len();
-        match runs > MOST_RUNS {
+        match runs > MAX_RUNS {
             true => Err(refused(format!(
-                "there are {runs} runs to be made, and at most {MOST_RUNS} are"
+                "there are {runs} runs to be made, and at most {MAX_RUNS} are"
             ))),
             false => Ok(prepared),
         }

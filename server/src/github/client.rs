@@ -20,10 +20,10 @@ use testwright_config::settings::Settings;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of an answer.
-const LONGEST_ANSWER: usize = 8 << 20;
+const MAX_RESPONSE_LEN: usize = 8 << 20;
 /// Milliseconds to wait where GitHub refuses to be asked so often and does not say until when; and at most.
 const UNSAID_WAIT: i64 = 60_000;
-const LONGEST_WAIT: i64 = 2 * 60 * 60_000;
+const MAX_WAIT: i64 = 2 * 60 * 60_000;
 /// Milliseconds before its end at which the token of an installation is replaced.
 const MARGIN: i64 = 60_000;
 
@@ -259,7 +259,7 @@ fn wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
         || message.to_ascii_lowercase().contains("rate limit");
     let unsaid = is_named.then_some(UNSAID_WAIT);
     let wait = after.or(reset).or(unsaid)?;
-    Some(wait.clamp(0, LONGEST_WAIT))
+    Some(wait.clamp(0, MAX_WAIT))
 }
 
 async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
@@ -268,7 +268,7 @@ async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
     while let Some(piece) = stream.next().await {
         let piece = piece.map_err(|e| RequestError::Failed(e.without_url().to_string()))?;
         body.extend_from_slice(&piece);
-        if body.len() > LONGEST_ANSWER {
+        if body.len() > MAX_RESPONSE_LEN {
             let why = "GitHub's answer is too long";
             return Err(RequestError::Failed(why.to_owned()));
         }
@@ -311,7 +311,7 @@ mod tests {
         let forbidden = StatusCode::FORBIDDEN;
         assert_eq!(wait(forbidden, &none, "Must have admin rights"), None);
         assert_eq!(wait(forbidden, &headers(&after), ""), Some(7000));
-        assert_eq!(wait(forbidden, &headers(&long), ""), Some(LONGEST_WAIT));
+        assert_eq!(wait(forbidden, &headers(&long), ""), Some(MAX_WAIT));
         let secondary = "You have exceeded a secondary rate limit.";
         assert_eq!(wait(forbidden, &none, secondary), Some(UNSAID_WAIT));
         assert_eq!(

@@ -8,7 +8,7 @@ use testwright_agent::agent::Outcome;
 use testwright_agent::gate::{Evidence, evidence_rows};
 
 /// Characters of a code block; GitHub takes 65,536 in a comment.
-const LONGEST_BLOCK: usize = 24_000;
+const MAX_BLOCK_LEN: usize = 24_000;
 
 /// What became of the wish for a pull request.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,7 +90,7 @@ pub fn evidence_block(evidence: &Evidence) -> String {
 /// A code block that its text cannot end.
 pub fn block(language: &str, text: &str) -> String {
     let shown = visible(text.trim_end());
-    let (shown, cut) = match shown.char_indices().nth(LONGEST_BLOCK) {
+    let (shown, cut) = match shown.char_indices().nth(MAX_BLOCK_LEN) {
         Some((end, _)) => (
             &shown[..end],
             "The rest is left out: it is too long for a comment.\n",
@@ -131,9 +131,9 @@ mod tests {
             "``````diff\n```\n@everyone <img src=x>\n`````\n<!-- -->\\u{202e}\n``````\n"
         );
         assert_eq!(block("text", "a"), "```text\na\n```\n");
-        let long = block("text", &"ä".repeat(LONGEST_BLOCK + 1));
+        let long = block("text", &"ä".repeat(MAX_BLOCK_LEN + 1));
         assert!(long.ends_with("```\nThe rest is left out: it is too long for a comment.\n"));
-        assert_eq!(long.matches('ä').count(), LONGEST_BLOCK);
+        assert_eq!(long.matches('ä').count(), MAX_BLOCK_LEN);
     }
 
     fn run(status: JobStatus, record: &Outcome) -> StoredRun {

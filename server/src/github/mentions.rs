@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// Of one pull request; a list of all issues is no mention of one.
-const MOST: usize = 20;
+const MAX_MENTIONS: usize = 20;
 
 static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     // `#1`, `OWNER/NAME#1`, `https://HOST/OWNER/NAME/issues/1`
@@ -27,7 +27,7 @@ pub fn mentioned(text: &str, repository: &str) -> Vec<u64> {
         if let Ok(number) = found["number"].parse()
             && is_own
             && !numbers.contains(&number)
-            && numbers.len() < MOST
+            && numbers.len() < MAX_MENTIONS
         {
             numbers.push(number);
         }
@@ -54,6 +54,6 @@ mod tests {
             assert_eq!(mentioned(text, "o/r"), numbers, "{text}");
         }
         let many: String = (1..100).map(|n| format!("#{n} ")).collect();
-        assert_eq!(mentioned(&many, "o/r").len(), MOST);
+        assert_eq!(mentioned(&many, "o/r").len(), MAX_MENTIONS);
     }
 }

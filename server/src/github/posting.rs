@@ -9,7 +9,7 @@ use crate::store::{GitHubTask, timestamp};
 
 const PER_PAGE: usize = 100;
 /// Pages of comments that are looked through: those of 5,000 comments since the task was made.
-const MOST_PAGES: usize = 50;
+const MAX_PAGES: usize = 50;
 
 /// Posts a comment of a task on an issue or a pull request, unless it is there. Answers with its address.
 pub async fn post(
@@ -61,7 +61,7 @@ async fn find(
     let path = ["repos", owner, name, "issues", &number, "comments"];
     // Clocks differ.
     let since = timestamp(task.created_at - 3_600_000);
-    for page in 1..=MOST_PAGES {
+    for page in 1..=MAX_PAGES {
         let query = [
             ("since", since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
             ("per_page", PER_PAGE.to_string()),

@@ -12,7 +12,7 @@ use testwright_config::settings::{Secret, Settings};
 
 const READING: &str = "read the settings for GitHub";
 /// Shorter ones can be guessed.
-const SHORTEST_SECRET: usize = 16;
+const MIN_SECRET_LEN: usize = 16;
 
 pub struct GitHubSettings {
     /// Of the webhook; one of them signs.
@@ -44,10 +44,10 @@ impl GitHubSettings {
             return Ok(None);
         };
         let secrets: Vec<&str> = text.split_whitespace().collect();
-        if secrets.is_empty() || secrets.iter().any(|s| s.len() < SHORTEST_SECRET) {
+        if secrets.is_empty() || secrets.iter().any(|s| s.len() < MIN_SECRET_LEN) {
             return Err(Error::usage(READING)
                 .cause(format!(
-                    "a secret of the webhook has less than {SHORTEST_SECRET} characters"
+                    "a secret of the webhook has less than {MIN_SECRET_LEN} characters"
                 ))
                 .hint("make one with `openssl rand -hex 32`"));
         }

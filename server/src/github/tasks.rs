@@ -15,11 +15,11 @@ use testwright_config::error::Result;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 /// Failures after which a task is given up.
-const MOST_FAILURES: i64 = 8;
+const MAX_FAILURES: i64 = 8;
 /// The same for a confirmation, which builds environments.
-const MOST_FAILURES_TO_CONFIRM: i64 = 3;
+const MAX_CONFIRM_FAILURES: i64 = 3;
 /// Milliseconds for which GitHub may want to be asked later.
-const LONGEST_WAIT: i64 = 3 * 24 * 3_600_000;
+const MAX_WAIT: i64 = 3 * 24 * 3_600_000;
 /// Milliseconds after the first failure; twice as many after each further one, up to the second number.
 const BACKOFF: (i64, i64) = (2_000, 600_000);
 
@@ -79,7 +79,7 @@ async fn settle(
                 .map(drop);
         }
         Ok(TaskEnd::Wait(until)) => return store.postpone_github_task(taken, until, None).await,
-        Err(TaskError::Later(at)) if at < task.created_at + LONGEST_WAIT => {
+        Err(TaskError::Later(at)) if at < task.created_at + MAX_WAIT => {
             tracing::info!(repository, issue, at, "GitHub wants to be asked later");
             return store.postpone_github_task(taken, at, None).await;
         }
@@ -116,8 +116,8 @@ async fn settle(
 
 fn may_fail_again(kind: GitHubTaskKind, task: &GitHubTask) -> bool {
     let most = match kind {
-        GitHubTaskKind::Answer => MOST_FAILURES,
-        GitHubTaskKind::Confirm => MOST_FAILURES_TO_CONFIRM,
+        GitHubTaskKind::Answer => MAX_FAILURES,
+        GitHubTaskKind::Confirm => MAX_CONFIRM_FAILURES,
     };
     task.failures + 1 < most
 }

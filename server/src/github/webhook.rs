@@ -18,7 +18,7 @@ use testwright_config::hex::hex;
 /// How a delivery begins whose webhook sends forms.
 const FORM: &[u8] = b"payload=";
 /// Characters of a delivery's id, and of an event's name.
-const LONGEST: usize = 128;
+const MAX_ID_LEN: usize = 128;
 
 pub async fn not_set_up() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "webhooks are not set up here")
@@ -44,7 +44,7 @@ pub async fn receive(
         return Err(unsigned());
     }
     let named = |name: &str| {
-        let value = text(name).filter(|value| !value.is_empty() && value.len() <= LONGEST);
+        let value = text(name).filter(|value| !value.is_empty() && value.len() <= MAX_ID_LEN);
         value.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, format!("{name} is missing")))
     };
     let (event, delivery) = (named("x-github-event")?, named("x-github-delivery")?);

@@ -12,12 +12,12 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
 /// Sets of tests, candidate patches, and bytes of each.
-const MOST_TESTS: usize = 20;
-const MOST_PATCHES: usize = 50;
-const LONGEST_PATCH: usize = 1 << 20;
+const MAX_TESTS: usize = 20;
+const MAX_PATCHES: usize = 50;
+const MAX_PATCH_LEN: usize = 1 << 20;
 /// Characters of a name, and bytes of an issue.
-const LONGEST_NAME: usize = 100;
-const LONGEST_ISSUE: usize = 1 << 20;
+const MAX_NAME_LEN: usize = 100;
+const MAX_ISSUE_LEN: usize = 1 << 20;
 
 /// Candidate patches are to be tried with tests.
 #[derive(
@@ -93,25 +93,25 @@ impl MatrixRequest {
         settings: &Settings,
         allowed: &AllowList,
     ) -> Result<MatrixInput> {
-        if !(1..=MOST_TESTS).contains(&self.tests.len()) {
+        if !(1..=MAX_TESTS).contains(&self.tests.len()) {
             return Err(refused(format!(
-                "there are {} sets of tests, and 1 to {MOST_TESTS} are tried",
+                "there are {} sets of tests, and 1 to {MAX_TESTS} are tried",
                 self.tests.len()
             )));
         }
-        if !(1..=MOST_PATCHES).contains(&self.patches.len()) {
+        if !(1..=MAX_PATCHES).contains(&self.patches.len()) {
             return Err(refused(format!(
-                "there are {} patches, and 1 to {MOST_PATCHES} are tried",
+                "there are {} patches, and 1 to {MAX_PATCHES} are tried",
                 self.patches.len()
             )));
         }
         if self
             .issue
             .as_ref()
-            .is_some_and(|issue| issue.len() > LONGEST_ISSUE)
+            .is_some_and(|issue| issue.len() > MAX_ISSUE_LEN)
         {
             return Err(refused(format!(
-                "the issue has more than {LONGEST_ISSUE} bytes"
+                "the issue has more than {MAX_ISSUE_LEN} bytes"
             )));
         }
         let (mut tests, mut first_run) = (Vec::new(), None);
@@ -186,17 +186,17 @@ fn check_all(what: &str, all: &[NamedPatch]) -> Result<()> {
     let mut names = BTreeSet::new();
     for NamedPatch { name, patch } in all {
         check_name(what, name)?;
-        if !(1..=LONGEST_NAME).contains(&name.chars().count()) {
+        if !(1..=MAX_NAME_LEN).contains(&name.chars().count()) {
             return Err(refused(format!(
-                "a name of the {what} is not a line of 1 to {LONGEST_NAME} characters"
+                "a name of the {what} is not a line of 1 to {MAX_NAME_LEN} characters"
             )));
         }
         if !names.insert(name) {
             return Err(refused(format!("two of the {what} are called {name:?}")));
         }
-        if patch.len() > LONGEST_PATCH || patch.contains('\0') {
+        if patch.len() > MAX_PATCH_LEN || patch.contains('\0') {
             return Err(refused(format!(
-                "{name:?} of the {what} is not a text of at most {LONGEST_PATCH} bytes"
+                "{name:?} of the {what} is not a text of at most {MAX_PATCH_LEN} bytes"
             )));
         }
     }

@@ -13,11 +13,11 @@ use crate::fields::{check_name, check_path};
 use testwright_config::error::Error;
 
 /// Cases of one call.
-const MOST_CASES: usize = 500;
+const MAX_CASES: usize = 500;
 /// Seconds that a case may take unless it says otherwise, and at most.
 const SECONDS: u64 = 60;
-const MOST_SECONDS: u64 = 900;
-const MOST_REPEATS: u32 = 10;
+const MAX_SECONDS: u64 = 900;
+const MAX_REPEATS: u32 = 10;
 
 /// A test file as it shall be.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -86,9 +86,9 @@ impl CaseVerdict {
 
 /// As the library takes them.
 pub fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
-    if given.is_empty() || given.len() > MOST_CASES {
+    if given.is_empty() || given.len() > MAX_CASES {
         return Err(CallError(format!(
-            "failed to read the cases: there are {}, and a call takes 1 to {MOST_CASES}",
+            "failed to read the cases: there are {}, and a call takes 1 to {MAX_CASES}",
             given.len()
         )));
     }
@@ -104,7 +104,7 @@ pub fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
         path: given.path.clone(),
         source: given.content.clone(),
         tests: given.tests.clone(),
-        timeout: Duration::from_secs(given.seconds.unwrap_or(SECONDS).clamp(1, MOST_SECONDS)),
+        timeout: Duration::from_secs(given.seconds.unwrap_or(SECONDS).clamp(1, MAX_SECONDS)),
     };
     Ok(given.iter().map(case).collect())
 }
@@ -113,7 +113,7 @@ pub fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
 pub fn options(repeats: Option<u32>, contexts: bool) -> CaseOptions {
     CaseOptions {
         workers: 1,
-        repeats: repeats.unwrap_or(1).clamp(1, MOST_REPEATS),
+        repeats: repeats.unwrap_or(1).clamp(1, MAX_REPEATS),
         contexts,
         ..CaseOptions::default()
     }

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use testwright_agent::agent::{Progress, StepView};
 
 /// Characters of a message.
-const LONGEST: usize = 300;
+const MAX_MESSAGE_LEN: usize = 300;
 
 /// Tells nothing where the client did not ask for it.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ fn line(text: &str) -> String {
         .next()
         .unwrap_or_default()
         .chars()
-        .take(LONGEST)
+        .take(MAX_MESSAGE_LEN)
         .collect();
     visible(&first).into_owned()
 }

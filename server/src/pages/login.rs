@@ -12,7 +12,7 @@ use crate::api::{ApiResult, ApiState, Problem};
 use crate::authentication::{LOGIN, cookie};
 
 /// Bytes of an address to which it leads back.
-const LONGEST_ADDRESS: usize = 2_000;
+const MAX_ADDRESS_LEN: usize = 2_000;
 /// The page to which it leads where none was asked for.
 const FIRST: &str = "/";
 
@@ -58,7 +58,7 @@ pub fn address(asked: &str) -> Option<String> {
 pub fn own_path(asked: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
     let path = asked.split(['?', '#']).next().unwrap_or_default();
-    let is_own = asked.len() <= LONGEST_ADDRESS
+    let is_own = asked.len() <= MAX_ADDRESS_LEN
         && asked.bytes().all(is_plain)
         && asked.starts_with('/')
         && !asked.starts_with("//")

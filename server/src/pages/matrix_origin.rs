@@ -7,7 +7,7 @@ use testwright_agent::issues;
 use testwright_config::error::Result;
 
 /// Characters of a title.
-const LONGEST: usize = 200;
+const MAX_SHOWN_LEN: usize = 200;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MatrixOrigin {
@@ -40,7 +40,7 @@ fn title(issue: Option<&str>, of_run: Option<&str>, tests: &[NamedPatch]) -> Str
         let names = tests.iter().map(|tests| tests.name.as_str());
         names.collect::<Vec<_>>().join(", ")
     };
-    shortened(&named.or(of_run).unwrap_or_else(names), LONGEST)
+    shortened(&named.or(of_run).unwrap_or_else(names), MAX_SHOWN_LEN)
 }
 
 #[cfg(test)]
@@ -59,8 +59,8 @@ mod tests {
         assert_eq!(title(issue, Some("of the run"), &tests), "It fails");
         assert_eq!(title(None, Some("of the run"), &tests), "of the run");
         assert_eq!(title(Some(" "), Some(""), &tests), "good, weak");
-        let long = "ä".repeat(LONGEST + 1);
-        let cut = format!("{}…", "ä".repeat(LONGEST));
+        let long = "ä".repeat(MAX_SHOWN_LEN + 1);
+        let cut = format!("{}…", "ä".repeat(MAX_SHOWN_LEN));
         assert_eq!(title(Some(&long), None, &tests), cut);
     }
 }

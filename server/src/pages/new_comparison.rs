@@ -15,7 +15,7 @@ use super::{ApproachRow, approach_rows, render};
 use crate::api::{ApiResult, ApiState, Problem, comparisons};
 use crate::authentication::Caller;
 use crate::comparison::request::{
-    ComparisonLimits, ComparisonRequest, MOST_SAMPLES, MOST_TEST_SECONDS,
+    ComparisonLimits, ComparisonRequest, MAX_SAMPLES, MAX_TEST_SECONDS,
 };
 use crate::store::StoredComparison;
 use testwright_comparisons::grading::records;
@@ -176,7 +176,7 @@ impl ComparisonForm {
             instances,
             approaches: chosen(&self.approaches, &self.variants),
             models: chosen(&self.models, &self.other_models),
-            samples: SAMPLES.read_whole(&self.samples, u64::from(MOST_SAMPLES))?,
+            samples: SAMPLES.read_whole(&self.samples, u64::from(MAX_SAMPLES))?,
             limits: ComparisonLimits {
                 dollars: DOLLARS.read_decimal(&self.dollars)?,
                 steps: STEPS.read_whole(&self.steps, u64::MAX)?,
@@ -185,7 +185,7 @@ impl ComparisonForm {
             },
             effort,
             repositories: filled(&self.repositories).map(|_| self.repositories.clone()),
-            test_seconds: TEST_SECONDS.read_whole(&self.test_seconds, MOST_TEST_SECONDS)?,
+            test_seconds: TEST_SECONDS.read_whole(&self.test_seconds, MAX_TEST_SECONDS)?,
         })
     }
 

@@ -14,7 +14,7 @@ use crate::authentication::LOGIN;
 use crate::store::RunId;
 
 /// Bytes of a problem.
-const LONGEST: usize = 64 << 10;
+const MAX_PROBLEM_LEN: usize = 64 << 10;
 /// Where programs ask, whatever they accept.
 const OF_PROGRAMS: [&str; 3] = ["/v1/", "/mcp", "/metrics"];
 
@@ -130,7 +130,7 @@ async fn page(state: &ApiState, path: &str, response: Response) -> Response {
 
 /// That of the API's problems; of what refuses a request before it is looked at, the text.
 async fn told(body: Body) -> Told {
-    let body = to_bytes(body, LONGEST).await.unwrap_or_default();
+    let body = to_bytes(body, MAX_PROBLEM_LEN).await.unwrap_or_default();
     serde_json::from_slice(&body).unwrap_or_else(|_| Told {
         detail: String::from_utf8_lossy(&body).trim().to_owned(),
         hint: None,

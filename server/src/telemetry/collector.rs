@@ -9,9 +9,9 @@ use tokio::runtime::Handle;
 use testwright_config::error::{Error, Result};
 
 /// For a whole exchange: spans come again and again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of an answer: nothing of it but its status is needed.
-const LONGEST_ANSWER: usize = 64 << 10;
+const MAX_RESPONSE_LEN: usize = 64 << 10;
 
 #[derive(Debug)]
 pub struct CollectorClient {
@@ -23,7 +23,7 @@ impl CollectorClient {
     /// Within the runtime that it is to use.
     pub fn new() -> Result<Self> {
         let http = http_client::builder()
-            .timeout(PATIENCE)
+            .timeout(EXPORT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .build();
         let http =
@@ -68,7 +68,7 @@ async fn send(
     // Its address may hold a password.
     let mut response = sent.map_err(reqwest::Error::without_url)?;
     let mut answer = Vec::new();
-    while answer.len() < LONGEST_ANSWER
+    while answer.len() < MAX_RESPONSE_LEN
         && let Some(part) = response
             .chunk()
             .await

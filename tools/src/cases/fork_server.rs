@@ -19,7 +19,7 @@ use crate::tool::ToolError;
 
 const PROGRAM: &str = include_str!("fork_server.py");
 /// How long it may take to fork, and before that to import what was named.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of the modules in a request, and of what stands around each.
 const IMPORTS: usize = 64 << 10;
 const MODULE_SYNTAX: usize = 8;
@@ -113,7 +113,8 @@ impl ForkServer {
     /// Waits until it has done so, and before that until it has started.
     fn import(&mut self, modules: &[(&String, &String)]) {
         let sent = self.control.send(&json!({ "modules": modules }), &[]);
-        let answer: Option<serde_json::Value> = self.control.receive(Instant::now() + PATIENCE);
+        let answer: Option<serde_json::Value> =
+            self.control.receive(Instant::now() + START_TIMEOUT);
         self.is_broken |= sent.is_err() || answer.is_none();
     }
 
@@ -130,7 +131,7 @@ impl ForkServer {
             .collect();
         let request = json!({ "program": program, "environ": command.env, "report": REPORT_FD });
         self.control.send(&request, &output)?;
-        let until = deadline.min(Instant::now() + PATIENCE);
+        let until = deadline.min(Instant::now() + START_TIMEOUT);
         let forked: Option<Forked> = self.control.receive(until);
         forked
             .map(|forked| forked.pid)

@@ -24,7 +24,7 @@ use crate::workspace::Checkout;
 const LEARNING: u32 = 12;
 const LATER: u32 = 64;
 /// The most that one run may take.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 3600);
 
 pub struct CaseSession {
     checkout: Checkout,
@@ -92,7 +92,7 @@ impl CaseSession {
     }
 
     fn in_place(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
-        let time = Duration::from_millis(run.milliseconds).min(LONGEST);
+        let time = Duration::from_millis(run.milliseconds).min(MAX_RUN_TIME);
         let ids: Vec<String> = match run.tests.as_slice() {
             [] => vec![run.path.clone()],
             tests => tests

@@ -15,7 +15,7 @@ const PROGRAM: &str = include_str!("statements.py");
 /// What it may take for all files together.
 const TIME: Duration = Duration::from_secs(600);
 /// Bytes of what it prints.
-const MOST: usize = 256 << 20;
+const MAX_OUTPUT_LEN: usize = 256 << 20;
 
 /// The statements of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub fn statements(
         env: process::environment(config),
         stdin: serde_json::to_vec(files).map_err(|e| ToolError::Broken(e.to_string()))?,
         merge: false,
-        keep: MOST,
+        keep: MAX_OUTPUT_LEN,
     };
     let ran = process::run(&command, Instant::now() + TIME)?;
     serde_json::from_str(&ran.stdout.text()).map_err(|e| {

@@ -18,7 +18,7 @@ pub const USAGE: i32 = 4;
 pub const UNFINISHED: &str = "not finished in time";
 
 /// Seconds that a test can have taken; events may be forged.
-const LONGEST: f64 = 1e9;
+const MAX_SECONDS: f64 = 1e9;
 
 /// What is known of one test.
 #[derive(Default)]
@@ -270,7 +270,7 @@ impl Course {
         };
         // An infinite sum is not a number in JSON, and a report that cannot be read counts against nobody.
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
-        let seconds = seconds.clamp(0.0, LONGEST);
+        let seconds = seconds.clamp(0.0, MAX_SECONDS);
         let outcome = match decisive {
             Some(phase) if phase.when == Phase::Call => Outcome::Failed,
             Some(_) => Outcome::Error,

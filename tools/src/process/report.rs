@@ -13,7 +13,7 @@ use crate::error::ToolError;
 /// The number of the descriptor in the program: above those that programs are used to, and below every usual limit.
 pub const REPORT_FD: RawFd = 200;
 /// The most that is kept of one run, in bytes. What comes after is read, so that nobody waits, and forgotten.
-const MOST: usize = 128 << 20;
+const MAX_REPORT_LEN: usize = 128 << 20;
 /// Descriptors that one message can bring (SCM_MAX_FD).
 const MAX_DESCRIPTORS: usize = 253;
 
@@ -63,7 +63,7 @@ impl Report {
             }
             match self.receive(&mut buffer) {
                 Ok(n) => {
-                    let room = MOST.saturating_sub(self.bytes.len());
+                    let room = MAX_REPORT_LEN.saturating_sub(self.bytes.len());
                     self.bytes.extend_from_slice(&buffer[..n.min(room)]);
                     if n < buffer.len() {
                         return Ok(());

@@ -4,7 +4,7 @@ use tree_sitter::{Node, Parser, Tree};
 
 /// Levels of nesting that are followed. Those who walk a tree recurse, and code that nests without end must not exhaust
 /// the stack: CPython takes 100 levels of indentation and 200 of brackets, and some thousand operators in a row.
-const DEEPEST: usize = 2000;
+const MAX_DEPTH: usize = 2000;
 
 /// Bytes of stack for a thread that works with modules: enough for the deepest, in a build without optimisation too.
 pub const STACK: usize = 32 << 20;
@@ -13,7 +13,7 @@ pub const STACK: usize = 32 << 20;
 pub struct Module {
     text: String,
     tree: Tree,
-    /// The line on which the nesting passes [`DEEPEST`]; the tree is empty then.
+    /// The line on which the nesting passes [`MAX_DEPTH`]; the tree is empty then.
     too_deep: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Module {
                 .expect("a parse without limits ends in a tree")
         };
         let mut tree = parse(&text);
-        let too_deep = passes(&tree, DEEPEST);
+        let too_deep = passes(&tree, MAX_DEPTH);
         if too_deep.is_some() {
             tree = parse("");
         }
@@ -69,7 +69,7 @@ impl Module {
     pub fn errors(&self) -> Vec<SyntaxError> {
         let mut found = Vec::new();
         if let Some(line) = self.too_deep {
-            let what = format!("it nests more than {DEEPEST} levels deep");
+            let what = format!("it nests more than {MAX_DEPTH} levels deep");
             found.push(SyntaxError { line, what });
         }
         if self.root().has_error() {

@@ -24,7 +24,7 @@ use crate::workspace::Checkout;
 /// For what a toolbox does beside its run.
 const GRACE: Duration = Duration::from_secs(20);
 /// Bytes of an answer.
-const MOST: u64 = 256 << 20;
+const MAX_ANSWER_LEN: u64 = 256 << 20;
 
 /// By what name this program is a toolbox.
 static TOOLBOX: OnceLock<&str> = OnceLock::new();
@@ -154,7 +154,7 @@ impl Running {
         match self.output.read(&mut buffer) {
             Ok(0) => Ok(true),
             Ok(n) => {
-                if self.written.len() as u64 <= MOST {
+                if self.written.len() as u64 <= MAX_ANSWER_LEN {
                     self.written.extend_from_slice(&buffer[..n]);
                 }
                 Ok(false)

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tool::{Audience, Context, MOST_DATA, Reply, Tool, ToolError};
+use crate::tool::{Audience, Context, MAX_DATA_LEN, Reply, Tool, ToolError};
 use crate::workspace::Change;
 use crate::workspace::FileChange;
 
@@ -82,7 +82,7 @@ fn without_the_largest(changes: &mut Vec<FileChange>) -> Vec<String> {
         content.div_ceil(3) * 4 + change.path.len() * 2 + 80
     };
     let mut total: usize = changes.iter().map(weight).sum();
-    if total <= MOST_DATA {
+    if total <= MAX_DATA_LEN {
         return Vec::new();
     }
     let mut by_weight: Vec<(usize, String)> = changes
@@ -91,7 +91,7 @@ fn without_the_largest(changes: &mut Vec<FileChange>) -> Vec<String> {
         .collect();
     by_weight.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     // Room for the names.
-    let most = MOST_DATA / 2;
+    let most = MAX_DATA_LEN / 2;
     let mut left_out = Vec::new();
     for (weight, path) in by_weight {
         if total <= most {

@@ -8,7 +8,7 @@ use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 const WINDOW: usize = 100;
-const MOST: usize = 400;
+const MAX_LINES: usize = 400;
 
 pub struct OpenFile;
 
@@ -68,7 +68,7 @@ impl Tool for OpenFile {
             };
             return Ok(Reply::new(text, data));
         }
-        let size = args.lines.unwrap_or(WINDOW).clamp(1, MOST);
+        let size = args.lines.unwrap_or(WINDOW).clamp(1, MAX_LINES);
         let asked = args.line.or(args.first).unwrap_or(1);
         if asked > total {
             return Err(ToolError::Refused(format!(

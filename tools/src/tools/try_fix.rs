@@ -22,7 +22,7 @@ use fixed_files::FixedFiles;
 use sibling_tests::{Scope, SiblingTests, some_tests};
 
 /// Fixes in one call.
-const MOST_VARIANTS: usize = 4;
+const MAX_VARIANTS: usize = 4;
 
 pub struct TryFix;
 
@@ -120,9 +120,9 @@ impl Tool for TryFix {
                 "There is no earlier fix to try again: give its `edits`.",
             ));
         }
-        if variants.len() > MOST_VARIANTS {
+        if variants.len() > MAX_VARIANTS {
             return Err(ToolError::Refused(format!(
-                "At most {MOST_VARIANTS} variants are tried in one call."
+                "At most {MAX_VARIANTS} variants are tried in one call."
             )));
         }
         let asked = contribution::named_or_contributed(context.workspace, &args.tests)?;

@@ -20,9 +20,9 @@ use super::regular::{self, Unread};
 use crate::error::ToolError;
 
 /// Most bytes of a file, before or after, whose content is looked at. A test patch has room for far less.
-const MOST_OF_FILE: u64 = 16 << 20;
+const MAX_FILE_LEN: u64 = 16 << 20;
 /// Most bytes of all contents together.
-const MOST_OF_ALL: u64 = 128 << 20;
+const MAX_TOTAL_LEN: u64 = 128 << 20;
 
 /// How a file or a test differs from the base commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -150,7 +150,7 @@ impl Tracker {
     /// See [`super::Workspace::changes`].
     pub fn changes(&mut self, root: &Path, base: &Archive) -> Result<Vec<FileChange>, ToolError> {
         let mut found = Vec::new();
-        let mut room = MOST_OF_ALL;
+        let mut room = MAX_TOTAL_LEN;
         for differing in self.differing(root, base)? {
             if let Some(then) = self.baseline.get(&differing.name)
                 && *then == differing.state()?
@@ -279,7 +279,7 @@ impl Differing<'_> {
     }
 
     fn state(&self) -> Result<State, ToolError> {
-        let digest = match self.now(MOST_OF_FILE)? {
+        let digest = match self.now(MAX_FILE_LEN)? {
             Now::Nothing => return Ok(None),
             Now::Content(bytes) => hex(&Sha256::digest(bytes)),
             Now::TooLarge(size) => format!("{size} bytes"),
@@ -291,10 +291,10 @@ impl Differing<'_> {
     /// new file that is gone again, or cannot be read.
     fn read(self, base: &Archive, room: &mut u64) -> Result<Option<FileChange>, ToolError> {
         let before = self.entry.map_or(0, |entry| entry.size);
-        let most = MOST_OF_FILE.min(*room);
+        let most = MAX_FILE_LEN.min(*room);
         let now = match &self.data {
             Some(data) if before > most => Now::TooLarge(data.len()),
-            _ => self.now(MOST_OF_FILE.min(room.saturating_sub(before)))?,
+            _ => self.now(MAX_FILE_LEN.min(room.saturating_sub(before)))?,
         };
         let is_there = !matches!(now, Now::Nothing);
         let mut changed = FileChange {

@@ -12,7 +12,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::regular;
 
 /// A larger file counts as none: those of large projects have some ten thousand bytes.
-const MOST: u64 = 256 << 10;
+const MAX_RULES_LEN: u64 = 256 << 10;
 
 /// The rules below a folder; ignore files above it do not count.
 pub struct IgnoreRules {
@@ -72,7 +72,7 @@ impl IgnoreRules {
 
 /// As git reads it: not through a link. A line that cannot be understood is as none.
 fn read(folder: &Path) -> Option<Gitignore> {
-    let bytes = regular::read_itself(&folder.join(".gitignore"), MOST)
+    let bytes = regular::read_itself(&folder.join(".gitignore"), MAX_RULES_LEN)
         .ok()?
         .ok()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -9,7 +9,7 @@ use super::regular;
 mod ini;
 
 /// The largest configuration file that is read, in bytes.
-const MOST: u64 = 4 << 20;
+const MAX_CONFIG_LEN: u64 = 4 << 20;
 
 /// Where tests are and what they are called.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ impl Default for Layout {
 impl Layout {
     /// From the configuration file that pytest would use.
     pub fn read(root: &Path) -> Layout {
-        Layout::from_files(&|name| regular::read_text(&root.join(name), MOST))
+        Layout::from_files(&|name| regular::read_text(&root.join(name), MAX_CONFIG_LEN))
     }
 
     /// The same, given what reads a file of the root.

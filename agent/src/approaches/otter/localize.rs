@@ -7,7 +7,7 @@ use super::{OtterConfig, ask};
 use crate::agent::{Flow, Run};
 
 /// Files, and functions, that are named.
-const MOST: usize = 10;
+const MAX_LOCATIONS: usize = 10;
 
 /// What the issue is about.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ async fn of_kind(
         issue: run.issue.folded_text(),
         tests,
         files: known.clone(),
-        most: MOST,
+        most: MAX_LOCATIONS,
     };
     let files = known_files(&ask(run, &question).await?, known);
     run.stage("localize", format!("{kind}: {}", files.join(", ")))?;
@@ -102,7 +102,7 @@ fn known_files(reply: &str, known: &[String]) -> Vec<String> {
             found.push(name.to_owned());
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_LOCATIONS);
     found
 }
 
@@ -138,7 +138,7 @@ fn known_functions(
             }
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_LOCATIONS);
     found
 }
 

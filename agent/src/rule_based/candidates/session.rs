@@ -6,7 +6,7 @@ use crate::rule_based::stated_output::Role;
 use crate::rule_based::test_body;
 
 /// Outputs that are compared at most.
-const MOST: usize = 4;
+const MAX_OUTPUTS: usize = 4;
 
 pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
     if super::should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
@@ -62,7 +62,7 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
     if compared.len() < 2 {
         return None;
     }
-    let compared = &compared[compared.len().saturating_sub(MOST)..];
+    let compared = &compared[compared.len().saturating_sub(MAX_OUTPUTS)..];
     let (last, _) = *compared.last()?;
     let statements = &evidence.probe.statements;
     let more: Vec<String> = compared

@@ -22,7 +22,7 @@ pub struct Entry {
 }
 
 /// Bytes of an input that may go on: whether it does is asked of the whole with each line.
-const LONGEST: usize = 16_000;
+const MAX_INPUT_LEN: usize = 16_000;
 
 static INPUT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*(?:>>> ?(.*)|In ?\[(\d*)\]: ?(.*))$"));
@@ -51,7 +51,7 @@ pub fn entries(text: &str) -> Vec<Entry> {
         let (Some(entry), Some(lines)) = (entries.last_mut(), shown.last_mut()) else {
             continue;
         };
-        let open = lines.is_empty() && entry.source.len() < LONGEST;
+        let open = lines.is_empty() && entry.source.len() < MAX_INPUT_LEN;
         match MORE.captures(line) {
             Some(more) if open && goes_on(&entry.source) => {
                 entry.source.push('\n');

@@ -37,8 +37,8 @@ async fn a_byte_order_mark_before_a_hostile_stream_is_no_part_of_it() {
 
 /// A reply without end, to one who would ask eight times: what the error says, and how many MiB were sent.
 async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError, usize) {
-    const MOST: usize = 160 << 20;
-    let floods = (0..8).map(|_| Act::Flood(kind, piece.to_vec(), MOST));
+    const MAX_MEMORY: usize = 160 << 20;
+    let floods = (0..8).map(|_| Act::Flood(kind, piece.to_vec(), MAX_MEMORY));
     let server = Server::new(floods.collect()).await;
     let settings = RetrySettings {
         first: Duration::ZERO,

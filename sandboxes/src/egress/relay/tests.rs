@@ -49,7 +49,7 @@ async fn frames_that_break_the_rules_end_the_relay() {
         (with(frame(DATA, 1, b"")), "an empty frame", 1),
         (frame(DATA, 5, b""), "an empty frame", 0),
         (with(open.clone()), "a connection too many", 1),
-        (many, "a connection too many", MOST),
+        (many, "a connection too many", MAX_CONNECTIONS),
         (
             with(frame(CREDIT, 1, &1u32.to_be_bytes())),
             "more credit than the window",
@@ -93,7 +93,7 @@ async fn reset_connections_leave_no_tasks() {
     tokio::spawn(carry(stdin, stdout, move |stream| {
         accepted.try_send(stream).unwrap();
     }));
-    for number in 0..4 * MOST {
+    for number in 0..4 * MAX_CONNECTIONS {
         let open = frame(OPEN, number as u32, b"");
         relay.write_all(&open).await.unwrap();
         let mut stream = streams.recv().await.unwrap();

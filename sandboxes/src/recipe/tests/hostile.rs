@@ -44,10 +44,10 @@ fn versions_too_large_for_a_number_are_bounds_all_the_same() {
 fn files_that_no_person_wrote_are_passed_over_and_our_own_is_refused() {
     let large = format!(
         "setup(tests_require=['attrs'])\n#{}",
-        "x".repeat(MOST_BYTES as usize)
+        "x".repeat(MAX_FILE_LEN as usize)
     );
     assert!(!setup_py(&large).requirements.contains(&"attrs".to_owned()));
-    let own = format!("#{}", "x".repeat(MOST_BYTES as usize));
+    let own = format!("#{}", "x".repeat(MAX_FILE_LEN as usize));
     let (_folder, source) = source("some/thing", DAY, &[("testwright.toml", &own)]);
     let error = find(&source, &Overrides::default()).unwrap_err();
     assert!(error.to_string().contains("more than 1 MiB"), "{error}");

@@ -12,7 +12,7 @@ use testwright_sandboxes::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-use super::PATIENCE;
+use super::CHECK_TIMEOUT;
 use super::isolation::host_folder;
 
 type Result<T> = std::result::Result<T, SandboxError>;
@@ -237,7 +237,7 @@ impl Backend for FaultyBackend {
 
 async fn touch(sandbox: &dyn Sandbox, path: &str) {
     let command = Command::shell(format!("find '{path}' -exec touch {{}} +"));
-    output(sandbox, &command, PATIENCE).await.unwrap();
+    output(sandbox, &command, CHECK_TIMEOUT).await.unwrap();
 }
 
 #[async_trait]
@@ -256,7 +256,7 @@ impl Sandbox for FaultySandbox {
         if self.fault == Fault::UploadReadOnly {
             let folder = path.parent().unwrap().display();
             let command = Command::shell(format!("chmod -R a-w '{folder}'"));
-            output(self.inner.as_ref(), &command, PATIENCE).await?;
+            output(self.inner.as_ref(), &command, CHECK_TIMEOUT).await?;
         }
         Ok(())
     }

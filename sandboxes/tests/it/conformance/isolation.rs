@@ -9,7 +9,8 @@ use testwright_sandboxes::Sandbox;
 use testwright_sandboxes::sandbox::output;
 
 use super::{
-    Check, CheckFn, Command, Fault, Fixture, PATIENCE, Verdict, ensure, expect, python, sh, stop,
+    CHECK_TIMEOUT, Check, CheckFn, Command, Fault, Fixture, Verdict, ensure, expect, python, sh,
+    stop,
 };
 
 pub fn checks() -> Vec<Check> {
@@ -301,7 +302,7 @@ async fn store_writes_when_building(ground: Fixture<'_>) -> Verdict {
     let script = format!(
         "python3 -m venv --without-pip '{environment}' && '{environment}/bin/python' -c 'print(42)'"
     );
-    let out = output(sandbox.as_ref(), &Command::shell(script), PATIENCE).await;
+    let out = output(sandbox.as_ref(), &Command::shell(script), CHECK_TIMEOUT).await;
     stop(sandbox).await?;
     let out = out.map_err(|e| e.to_string())?;
     let text =

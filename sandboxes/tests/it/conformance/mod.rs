@@ -163,11 +163,11 @@ async fn hold_in_one<'a>(checks: Vec<&'a Check>, ground: Fixture<'_>) -> Vec<(&'
 
 // What the checks are written with.
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs a script to its end: exit code, and both outputs as text.
 async fn sh(sandbox: &dyn Sandbox, script: &str) -> Result<(i32, String), String> {
-    let out = output(sandbox, &Command::shell(script), PATIENCE)
+    let out = output(sandbox, &Command::shell(script), CHECK_TIMEOUT)
         .await
         .map_err(|e| format!("run `{script}`: {e}"))?;
     let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
@@ -176,9 +176,13 @@ async fn sh(sandbox: &dyn Sandbox, script: &str) -> Result<(i32, String), String
 }
 
 async fn python(sandbox: &dyn Sandbox, script: &str) -> Result<(i32, String), String> {
-    let out = output(sandbox, &Command::new(["python3", "-c", script]), PATIENCE)
-        .await
-        .map_err(|e| format!("run Python: {e}"))?;
+    let out = output(
+        sandbox,
+        &Command::new(["python3", "-c", script]),
+        CHECK_TIMEOUT,
+    )
+    .await
+    .map_err(|e| format!("run Python: {e}"))?;
     let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&out.stderr));
     Ok((out.code, text.trim().to_owned()))

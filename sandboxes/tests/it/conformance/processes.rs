@@ -7,7 +7,7 @@ use testwright_sandboxes::sandbox::{Process, output};
 use testwright_sandboxes::{Command, Sandbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Check, CheckFn, Fault, PATIENCE, Verdict, ensure, expect, noise, python, sh};
+use super::{CHECK_TIMEOUT, Check, CheckFn, Fault, Verdict, ensure, expect, noise, python, sh};
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -125,7 +125,7 @@ async fn conversation(sandbox: &dyn Sandbox) -> Verdict {
         expect("answer", back, word)?;
     }
     drop(process.stdin);
-    let code = tokio::time::timeout(PATIENCE, process.exit).await;
+    let code = tokio::time::timeout(CHECK_TIMEOUT, process.exit).await;
     let code = code
         .map_err(|_| "it goes on without input")?
         .map_err(|e| e.to_string())?;
@@ -134,7 +134,7 @@ async fn conversation(sandbox: &dyn Sandbox) -> Verdict {
 
 async fn large(sandbox: &dyn Sandbox) -> Verdict {
     let script = "head -c 8000000 /dev/zero; head -c 4000000 /dev/zero >&2; echo end";
-    let out = output(sandbox, &Command::shell(script), PATIENCE).await;
+    let out = output(sandbox, &Command::shell(script), CHECK_TIMEOUT).await;
     let out = out.map_err(|e| e.to_string())?;
     expect(
         "bytes",
@@ -144,7 +144,12 @@ async fn large(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn apart(sandbox: &dyn Sandbox) -> Verdict {
-    let out = output(sandbox, &Command::shell("echo out; echo err >&2"), PATIENCE).await;
+    let out = output(
+        sandbox,
+        &Command::shell("echo out; echo err >&2"),
+        CHECK_TIMEOUT,
+    )
+    .await;
     let out = out.map_err(|e| e.to_string())?;
     expect("output", out.stdout.as_slice(), b"out\n".as_slice())?;
     expect("error output", out.stderr.as_slice(), b"err\n".as_slice())
@@ -175,7 +180,7 @@ async fn codes(sandbox: &dyn Sandbox) -> Verdict {
 
 async fn no_program(sandbox: &dyn Sandbox) -> Verdict {
     let command = Command::new(["no-such-program-here"]);
-    match output(sandbox, &command, PATIENCE).await {
+    match output(sandbox, &command, CHECK_TIMEOUT).await {
         Ok(out) => ensure(
             matches!(out.code, 126 | 127),
             format!("it ended with {}", out.code),
@@ -189,7 +194,7 @@ async fn variables(sandbox: &dyn Sandbox) -> Verdict {
     command
         .env
         .insert("OWN".to_owned(), "a b=c\n'\"".to_owned());
-    let out = output(sandbox, &command, PATIENCE)
+    let out = output(sandbox, &command, CHECK_TIMEOUT)
         .await
         .map_err(|e| e.to_string())?;
     expect(
@@ -208,7 +213,7 @@ async fn folder(sandbox: &dyn Sandbox) -> Verdict {
     )?;
     let mut command = Command::shell("pwd -P");
     command.directory = Some(paths.temporary.clone());
-    let out = output(sandbox, &command, PATIENCE)
+    let out = output(sandbox, &command, CHECK_TIMEOUT)
         .await
         .map_err(|e| e.to_string())?;
     expect(
@@ -221,7 +226,7 @@ async fn folder(sandbox: &dyn Sandbox) -> Verdict {
 async fn arguments(sandbox: &dyn Sandbox) -> Verdict {
     let words = ["a b", "", "*", "$HOME", "'", "ü", "\n"];
     let all = ["printf", "%s|"].into_iter().chain(words);
-    let out = output(sandbox, &Command::new(all), PATIENCE)
+    let out = output(sandbox, &Command::new(all), CHECK_TIMEOUT)
         .await
         .map_err(|e| e.to_string())?;
     let wanted: String = words.iter().map(|word| format!("{word}|")).collect();

@@ -29,7 +29,7 @@ async fn a_comparison_is_listed_reported_and_ended() {
             client
                 .get("/comparisons")
                 .body
-                .contains("There are no comparisons")
+                .contains("No comparisons yet")
         );
 
         let id = RunId::new(testwright_server::store::now());

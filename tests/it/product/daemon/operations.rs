@@ -227,7 +227,7 @@ fn workers_are_shown_with_what_they_work_on() {
         let shown = || server.client.get("/v1/workers").json();
         assert_eq!(shown()["workers"], serde_json::json!([]));
         let page = || server.client.get("/workers").body;
-        assert!(page().contains("Nobody works on runs"));
+        assert!(page().contains("No workers"));
 
         let first = server.run(&slow_issue());
         let second = server.run(&slow_issue());

@@ -39,7 +39,7 @@ fn forms_are_taken_from_the_pages_of_the_server_alone() {
     let made = post_form(client, "/new", Some(&own), &form);
     assert_eq!(made.status, 303, "{made:?}");
     let run = made.header("location").unwrap().to_owned();
-    assert!(client.get(&run).body.contains("Cancel the run"));
+    assert!(client.get(&run).body.contains("Cancel run"));
     assert_eq!(
         post_form(client, &format!("{run}/cancel"), None, "").status,
         403
@@ -48,7 +48,7 @@ fn forms_are_taken_from_the_pages_of_the_server_alone() {
         post_form(client, &format!("{run}/cancel"), Some(&own), "").status,
         303
     );
-    assert!(client.get(&run).body.contains("Go on with the run"));
+    assert!(client.get(&run).body.contains("Resume run"));
     // What was filled in comes back as it was, beside what is wrong with it.
     let wrong = post_form(
         client,

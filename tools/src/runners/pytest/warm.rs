@@ -28,13 +28,13 @@ pub(crate) use control::{Control, anonymous_file};
 
 /// A run takes at most so much longer than one in a new process, which loads everything, before one of those is
 /// started instead: a lock that was held when the process was forked would never be given back.
-const PATIENCE: u32 = 3;
-const LEAST_PATIENCE: Duration = Duration::from_secs(10);
+const FORK_TIMEOUT_FACTOR: u32 = 3;
+const MIN_FORK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of the modules in a request, and of what stands around each.
 const IMPORTS: usize = 64 << 10;
 const MODULE_SYNTAX: usize = 8;
 /// What starting takes must be worth it.
-const LEAST_START: Duration = Duration::from_millis(300);
+const MIN_START_TIME: Duration = Duration::from_millis(300);
 
 /// A module's name, and where it comes from.
 pub(crate) type Module = (String, String);
@@ -99,7 +99,7 @@ pub fn start(
     took: Duration,
     session: &Session,
 ) {
-    if took.saturating_sub(session.test_time()) < LEAST_START {
+    if took.saturating_sub(session.test_time()) < MIN_START_TIME {
         return;
     }
     // Starting takes a processor of its own. Where there is none to spare, only tests that are run again are worth it.
@@ -221,7 +221,7 @@ impl Server {
         ids: &[String],
         recording: &mut Recording,
     ) -> Option<ProcessOutput> {
-        let patience = (self.took * PATIENCE).max(LEAST_PATIENCE);
+        let patience = (self.took * FORK_TIMEOUT_FACTOR).max(MIN_FORK_TIMEOUT);
         let deadline = run.options.deadline.min(Instant::now() + patience);
         let now = Stamps::take(run.checkout.root())?;
         let settings = recording.settings().clone();

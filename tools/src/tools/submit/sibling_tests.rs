@@ -7,7 +7,7 @@ use crate::tools::submission::{Change, SiblingTests};
 use crate::workspace::{FileChange, Workspace};
 
 /// Most test files that are run for them.
-const MOST: usize = 20;
+const MAX_SIBLING_FILES: usize = 20;
 
 /// Files of the patch that other tests may use.
 pub fn shared(workspace: &Workspace, kept: &[FileChange]) -> Vec<String> {
@@ -38,7 +38,7 @@ pub fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) -> Vec<
         .filter(|path| layout.is_test_file(path) && is_near(path) && !is_kept(path))
         .collect();
     found.sort_by(|a, b| depth(a).cmp(&depth(b)).then_with(|| a.cmp(b)));
-    found.truncate(MOST);
+    found.truncate(MAX_SIBLING_FILES);
     found
 }
 

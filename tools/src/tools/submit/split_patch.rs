@@ -12,9 +12,9 @@ use super::shadows::shadows;
 use super::used_by_code::used_by_code;
 
 /// Most bytes of a file that a test patch adds or changes.
-const MOST_OF_FILE: usize = 2 << 20;
+const MAX_FILE_LEN: usize = 2 << 20;
 /// Most bytes of all of them.
-const MOST_OF_ALL: usize = 4 << 20;
+const MAX_PATCH_LEN: usize = 4 << 20;
 
 /// The changes, sorted.
 pub struct Parts {
@@ -130,19 +130,19 @@ fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
         None => length(&change.now).max(length(&change.base)),
     };
     let dropped = |why| Some((why, Some(ProblemKind::TooLarge)));
-    if own > MOST_OF_FILE {
+    if own > MAX_FILE_LEN {
         return dropped(format!(
             "it has {} KiB; a file in a test patch has at most {} KiB",
             own.div_ceil(1 << 10),
-            MOST_OF_FILE >> 10
+            MAX_FILE_LEN >> 10
         ));
     }
     // Not looked at, although it is small: too much else differs.
-    if change.oversized.is_some() || *bytes + own > MOST_OF_ALL {
+    if change.oversized.is_some() || *bytes + own > MAX_PATCH_LEN {
         return dropped(format!(
             "with its {} KiB the files of the test patch have more than {} KiB together",
             own.div_ceil(1 << 10),
-            MOST_OF_ALL >> 10
+            MAX_PATCH_LEN >> 10
         ));
     }
     *bytes += own;
