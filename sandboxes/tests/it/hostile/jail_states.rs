@@ -113,7 +113,9 @@ async fn ticking(sandbox: &dyn Sandbox) {
     let process = sandbox.spawn(&start).await.unwrap();
     assert_eq!(process.exit.await.unwrap(), 0);
     for _ in 0..100 {
-        if say(sandbox, "cat ticks").await.parse::<u64>().is_ok() {
+        // The second of the two files.
+        let ticks = say(sandbox, "cat \"$TMPDIR/ticks\"").await;
+        if ticks.parse::<u64>().is_ok() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
