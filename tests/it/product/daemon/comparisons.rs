@@ -366,7 +366,7 @@ fn what_cannot_be_compared_is_a_problem() {
         ),
         (
             json!({"instances": [instance, instance]}),
-            "is there already, in row 1",
+            "is there already, in instance 1",
         ),
         (
             json!({"repositories": "/etc/{name}"}),
