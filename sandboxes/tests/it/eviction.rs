@@ -185,45 +185,6 @@ async fn what_another_backend_keeps_is_left_alone() {
     assert!(place.keeps(&first).await && place.keeps(&layer).await);
 }
 
-/// Records had no sizes once, and those of layers were a list of notes.
-#[tokio::test(flavor = "multi_thread")]
-async fn environments_of_earlier_versions_count() {
-    let Some(mut place) = Place::new() else {
-        return;
-    };
-    place.write("name.txt", &"a".repeat(1 << 18));
-    let source = place.source();
-    let built = place.build(&source, &recipe()).await.unwrap();
-    let (layer, name, bytes) = (built.dependencies.clone(), built.saved.clone(), built.bytes);
-    let age = || {
-        let mut record = place.recorded(&name);
-        for key in ["bytes", "dependencies", "backend"] {
-            assert!(record.as_object_mut().unwrap().remove(key).is_some());
-        }
-        std::fs::write(place.record(&name), record.to_string()).unwrap();
-        std::fs::write(place.record(&layer), "[]").unwrap();
-        for name in [&name, &layer] {
-            let _ = std::fs::remove_file(place.record(name).with_extension("used"));
-        }
-    };
-    drop(built);
-    age();
-    // Whoever uses it completes the record.
-    let again = place.build(&source, &recipe()).await.unwrap();
-    assert!(again.cached && again.bytes == bytes && again.dependencies == layer);
-    assert_eq!(place.bytes(&name), bytes);
-    drop(again);
-    age();
-    // Nobody uses it: it is counted, and as old as its record.
-    let second = place.another("b", &other_requirements()).await.0;
-    assert!(place.keeps(&name).await && place.bytes(&name) == bytes);
-    assert!(place.bytes(&layer) > 0);
-    place.cache_size = 0;
-    let _third = place.another("c", &other_requirements()).await.0;
-    assert!(!place.keeps(&name).await && !place.keeps(&layer).await);
-    assert!(place.keeps(&second.saved).await);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removal_that_was_cut_short_is_finished() {
     let Some(place) = Place::new() else { return };
