@@ -98,7 +98,7 @@ fn every_relative_link_leads_somewhere() {
         assert_eq!(broken(page, &text), none, "{}", page.display());
     }
     let readme = root().join("README.md");
-    let text = "[a](docs/no-such.md) [b](CONTRIBUTING.md#no-such) [c](CONTRIBUTING.md#habits)";
+    let text = "[a](docs/no-such.md) [b](CONTRIBUTING.md#no-such) [c](CONTRIBUTING.md#checks)";
     assert_eq!(
         broken(&readme, text),
         ["docs/no-such.md", "CONTRIBUTING.md#no-such"]
