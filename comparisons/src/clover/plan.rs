@@ -7,6 +7,7 @@ use testwright_evals::clover::answer::Form;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::{Budget, Problem, Task};
+use testwright_evals::folder::json_lines;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::PLAN;
@@ -85,9 +86,11 @@ pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
 
 impl Plan {
     /// Hash of the problems of a benchmark.
-    pub fn hash(benchmark: &Benchmark) -> String {
-        let lines = testwright_evals::clover::folder::lines(&benchmark.problems);
-        sha256(&String::from_utf8_lossy(&lines))
+    pub fn hash(benchmark: &Benchmark) -> Result<String> {
+        let lines = json_lines(&benchmark.problems);
+        let lines =
+            lines.map_err(|error| Error::infrastructure("hash the problems").cause(error))?;
+        Ok(sha256(&String::from_utf8_lossy(&lines)))
     }
 
     /// All questions, the short ones first.

@@ -103,10 +103,10 @@ impl Benchmark {
 
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         std::fs::create_dir_all(out).map_err(|error| FolderError::at(out, error))?;
-        write(&out.join(PROBLEMS), &lines(&self.problems))?;
-        write(&out.join(SOURCES), &lines(&self.sources))?;
-        write(&out.join(MANIFEST), &pretty(&self.manifest))?;
-        write(&out.join(LOCATIONS), &pretty(&self.locations))?;
+        write_json(&out.join(PROBLEMS), folder::json_lines(&self.problems))?;
+        write_json(&out.join(SOURCES), folder::json_lines(&self.sources))?;
+        write_json(&out.join(MANIFEST), pretty(&self.manifest))?;
+        write_json(&out.join(LOCATIONS), pretty(&self.locations))?;
         let facts = [
             ("version", self.manifest.version.clone()),
             ("seed", self.manifest.seed.to_string()),
@@ -160,14 +160,14 @@ fn write(path: &Path, content: &[u8]) -> Result<(), FolderError> {
         .map_err(|error| FolderError::at(path, error))
 }
 
-fn pretty(value: &impl Serialize) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
-    text.push(b'\n');
-    text
+fn write_json(path: &Path, text: serde_json::Result<Vec<u8>>) -> Result<(), FolderError> {
+    write(path, &text.map_err(|error| FolderError::at(path, error))?)
 }
 
-pub fn lines<T: Serialize>(records: &[T]) -> Vec<u8> {
-    folder::json_lines(records).unwrap_or_default()
+fn pretty(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, FolderError> {

@@ -187,7 +187,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     }
     check_approaches(&approaches, &tasks)?;
     Ok(Plan {
-        problems_sha256: Plan::hash(benchmark),
+        problems_sha256: Plan::hash(benchmark)?,
         models: models.iter().map(ToString::to_string).collect(),
         approaches,
         tasks,
