@@ -154,7 +154,7 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
     }
 }
 
-/// What is wrong with a record of a dataset.
+/// An error in a record of a dataset.
 #[derive(Debug, thiserror::Error)]
 enum InstanceError {
     #[error("it is not an object")]

@@ -162,7 +162,7 @@ fn keyed(id: String, value: Value) -> Value {
     Value::Object(record)
 }
 
-/// What is wrong with a record of predictions.
+/// An error in a record of predictions.
 #[derive(Debug, thiserror::Error)]
 enum PredictionError {
     #[error("there are more than {PREDICTIONS} predictions")]

@@ -101,7 +101,7 @@ fn listed(problems: &[Problem], place: &str) -> String {
 /// Who to blame for what is wrong in a file.
 pub(crate) struct File<'a> {
     path: &'a Path,
-    /// What its records are counted by.
+    /// Unit in which its records are numbered: line, row or instance.
     pub(crate) place: &'static str,
 }
 
@@ -157,7 +157,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// What is wrong with a record.
+/// An error in a record.
 pub(crate) type RecordError = Box<dyn std::error::Error>;
 
 /// What is done with a record of this line, or what is wrong with it.

@@ -141,7 +141,7 @@ pub enum OldClass {
 }
 
 impl OldClass {
-    /// In the order of reports.
+    /// All classes, in the order of reports.
     pub const ALL: [OldClass; 5] = [
         OldClass::Pass,
         OldClass::Assertion,

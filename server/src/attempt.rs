@@ -15,9 +15,9 @@ const CANCEL_POLL: Duration = Duration::from_secs(1);
 pub struct Ending {
     pub status: JobStatus,
     pub results: AttemptResults,
-    /// What failed, if the status is `infrastructure`.
+    /// Reason of the failure, if the status is `infrastructure`.
     pub failure: Option<String>,
-    /// What the machine ran out of, if that is the cause.
+    /// The resource that ran out, if that is the cause.
     pub shortage: Option<Shortage>,
 }
 

@@ -236,7 +236,7 @@ impl Worker {
         let _ = self.changes.send(id.clone());
     }
 
-    /// How the attempt ended, and the log of the build of its environment.
+    /// Returns the end of the attempt, and the log of its environment build.
     async fn attempt(
         &self,
         run: &StoredRun,

@@ -18,7 +18,7 @@ use sqlx::any::AnyRow;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
-    /// It waits for a worker.
+    /// Waiting for a worker.
     Queued,
     Running,
     /// A run ended with an accepted test.
@@ -46,7 +46,7 @@ impl JobStatus {
         JobStatus::Cancelled,
     ];
 
-    /// What a run can be.
+    /// Statuses of runs.
     pub fn of_runs() -> impl Iterator<Item = JobStatus> {
         Self::ALL.into_iter().filter(|s| *s != JobStatus::Done)
     }

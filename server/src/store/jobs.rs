@@ -69,11 +69,11 @@ impl JobKind {
 /// The results of an attempt.
 #[derive(Debug, Default)]
 pub struct AttemptResults {
-    /// Only of a run.
+    /// Patch of a run.
     pub patch: Option<String>,
     /// The record of a run (JSON); why another job came to no result, or what a task of GitHub did.
     pub explanation: Option<String>,
-    /// The event that says how a run ended. It is stored with its end: no worker goes on with a run that has one.
+    /// The last event of a run. It is stored with the end of the run: no worker resumes a run that has one.
     pub last_event: Option<StoredEvent>,
 }
 

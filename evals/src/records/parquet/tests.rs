@@ -73,7 +73,7 @@ fn parquet_bytes(compression: Compression) -> Vec<u8> {
     bytes
 }
 
-/// What the process for Parquet files makes of one.
+/// Converts a Parquet file as the process does.
 fn converted(parquet: File) -> tempfile::NamedTempFile {
     let lines = tempfile::NamedTempFile::new().unwrap();
     super::convert(parquet, lines.as_file()).unwrap();

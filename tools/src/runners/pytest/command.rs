@@ -17,7 +17,7 @@ const PLUGIN: &str = include_str!("plugin.py");
 const FOLDER: &str = "pytest";
 const MODULE: &str = "testwright_pytest";
 const PROCESS_STATE: (&str, &str) = ("testwright_process_state", include_str!("process_state.py"));
-/// What processes share that fork others: the module's name and source.
+/// Code shared by the processes that fork: name and source of the module.
 pub(crate) const FORKING: (&str, &str) = ("testwright_forking", include_str!("forking.py"));
 const FORK_SERVER: &str = include_str!("fork_server.py");
 const FORK_SERVER_MODULE: &str = "testwright_fork_server";
