@@ -1,4 +1,6 @@
-//! Tells one toolbox from another, for `src/program.rs`: a digest of its sources and of what they are built with.
+//! Computes the digest that distinguishes one toolbox from another, for `src/program.rs`. It covers the toolbox's
+//! sources
+//! and the versions of what they are built with.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -21,7 +23,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// All below, in the order of their names.
+/// Lists all files below a path, sorted by name.
 fn files(place: &Path) -> io::Result<Vec<PathBuf>> {
     if !place.is_dir() {
         return Ok(vec![place.to_owned()]);

@@ -1,7 +1,7 @@
-//! How long `search` takes, as a ratio to `rg` with the same pattern on the same folder, both warm.
+//! Measures `search` as a ratio to `rg` with the same pattern on the same folder, both with a warm cache.
 //!
-//! `cargo bench -p testwright-tools --bench search [-- FOLDER [PATTERN]]`; by default a generated tree.
-//! Prints the ratio of the medians: below 1 means faster than `rg`. Starting the `rg` process counts for it.
+//! `cargo bench -p testwright-tools --bench search [-- FOLDER [PATTERN]]`; the default is a generated tree.
+//! Prints the ratio of the medians: below 1 means faster than `rg`. The time of `rg` includes starting its process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,7 +85,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// 1500 Python files in 50 folders, about the size of sympy.
+/// Generates 1500 Python files in 50 folders, about the size of SymPy.
 fn generate(scratch: &Path) -> Result<PathBuf, std::io::Error> {
     let folder = scratch.join("tree");
     for package in 0..50 {

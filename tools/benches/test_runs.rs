@@ -1,10 +1,11 @@
-//! What repeated and submitted runs of tests cost, as ratios to a run in a new process.
+//! Measures repeated and submitted test runs, as ratios to a run in a new process.
 //!
-//! `cargo bench -p testwright-tools --bench test_runs -- FOLDER PYTHON TEST`, where FOLDER is a git checkout whose tests
-//! PYTHON can run, and TEST a node id in it; a line is added to the file of TEST meanwhile. Prints
-//! - repeated: a `run_pytest` of TEST after the first, to the first of a new toolbox;
-//! - edited: the same after an edit of the test's file, to the same;
-//! - submit: `submit` of a failing test in that file, to a first run of the whole file.
+//! `cargo bench -p testwright-tools --bench test_runs -- FOLDER PYTHON TEST`, where FOLDER is a git checkout whose
+//! tests
+//! PYTHON can run, and TEST is a node id in it. The benchmark adds a line to the file of TEST while it runs. It prints
+//! - repeated: later `run_pytest` calls of TEST, relative to the first call in a new toolbox;
+//! - edited: a `run_pytest` call after an edit of the test's file, relative to the same first call;
+//! - submit: `submit` of a failing test in that file, relative to a first run of the whole file.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -15,10 +16,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testwright_tools::config::Config;
 
-/// Toolboxes that are measured one after the other, and repeated runs in each.
+/// Number of toolboxes measured one after the other; each makes `REPEATED` repeated runs.
 const ROUNDS: usize = 3;
 const REPEATED: usize = 5;
-/// Until a server that was started in the background has everything loaded.
+/// Time for a server that was started in the background to load everything.
 const READY: Duration = Duration::from_secs(20);
 
 const FAILING: &str = "\n\ndef test_that_fails_in_a_bench():\n    assert 0\n";
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .stdout(archive)
         .status()?;
     if !git.success() {
-        return Err("FOLDER is no git checkout".into());
+        return Err("FOLDER is not a git checkout".into());
     }
     let config = |name: &str| Config {
         workspace: folder.clone(),
@@ -134,7 +135,7 @@ fn one_round(
     })
 }
 
-/// The tool server, driven over its stdio.
+/// A tool server, driven over its stdio.
 struct Toolbox {
     child: Child,
     stdin: ChildStdin,
@@ -164,7 +165,7 @@ impl Toolbox {
             "{}",
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
         )?;
-        // The workspace is read before the first call.
+        // Wait for the response: the server reads the workspace before the first call.
         toolbox.seconds("show_patch", &json!({}))?;
         Ok(toolbox)
     }
@@ -177,7 +178,7 @@ impl Toolbox {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// How long a call takes; an error where it is refused.
+    /// Returns how many seconds a call takes, or an error if the tool refuses it.
     fn seconds(&mut self, tool: &str, arguments: &Value) -> Result<f64, Box<dyn Error>> {
         let started = Instant::now();
         let answer = self.request(

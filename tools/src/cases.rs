@@ -1,9 +1,11 @@
-//! Test files that are run as they are given, one after the other, in one checkout: `toolbox cases`.
+//! Runs given test files unchanged, one after the other, in one checkout: `toolbox cases`.
 //!
-//! The first line of stdin holds [`Settings`], every further one a [`CaseRequest`], which is answered by a line on stdout
-//! before the next one is read. What a run leaves behind is taken away before the next one: processes, files, and what it
-//! wrote into the temporary folders. Where the code was changed, which cannot be put back here, the answer says so
-//! ([`CaseAnswer::is_clean`]), and the sandbox is of no further use.
+//! The first line of stdin holds [`Settings`], every further line a [`CaseRequest`]. Each request is answered by one
+//! line
+//! on stdout before the next one is read. After each run, its processes, its files and its temporary files are removed.
+//! If a run changed the code, the change cannot be reverted here: the answer says so ([`CaseAnswer::is_clean`]), and
+//! the
+//! sandbox must not be used again.
 
 mod fork_server;
 mod session;
@@ -26,11 +28,11 @@ use session::CaseSession;
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     pub config: Config,
-    /// A folder of this sandbox alone, which is emptied after each run, but for the folders of the configuration.
+    /// A folder that only this sandbox uses. It is emptied after each run, except for the folders of the configuration.
     pub temporary: Option<PathBuf>,
-    /// Runs are forked from a process that has loaded what they load.
+    /// Whether to fork runs from a process that has already loaded their imports.
     pub warm: bool,
-    /// Holds coverage.py: lines can be measured.
+    /// Folder of coverage.py; without it, lines cannot be measured.
     pub coverage: Option<PathBuf>,
 }
 
@@ -38,43 +40,43 @@ pub struct Settings {
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CaseRequest {
     Run(CaseRun),
-    /// Which lines of these files are statements; answered by [`StatementsAnswer`].
+    /// Asks which lines of these files are statements; answered by [`StatementsAnswer`].
     Statements {
         files: Vec<String>,
     },
 }
 
-/// One test file, run once.
+/// One test file to run once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseRun {
-    /// Relative to the workspace.
+    /// Path relative to the workspace.
     pub path: String,
     pub source: String,
-    /// Below the file, e.g. `Class::test_x`; none: all.
+    /// Test names inside the file, e.g. `Class::test_x`. If empty, all tests run.
     pub tests: Vec<String>,
     pub milliseconds: u64,
-    /// `PYTHONHASHSEED`.
+    /// Value of `PYTHONHASHSEED`.
     pub hash_seed: u32,
-    /// Which lines of the workspace's Python files run.
+    /// Whether to measure which lines of the workspace's Python files run.
     pub measured: bool,
-    /// And in which test.
+    /// Whether to also record which test ran each line.
     pub contexts: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseAnswer {
-    /// Why the file was not put in its place: nothing ran.
+    /// The reason why the file could not be put in place; then nothing ran.
     pub refused: Option<String>,
     pub report: Report,
-    /// pytest reported the end of the run, and nothing after it.
+    /// Whether pytest reported the end of the run, and nothing after it.
     pub is_whole: bool,
     /// Raw lines: see [`crate::coverage::WholeMeasure`].
     pub coverage: Option<Coverage>,
-    /// A part of what records the run that the file names: its report is not to be trusted.
+    /// The recording code that the test file names, if any; then its report must not be trusted.
     pub names_recorder: Option<String>,
-    /// The workspace is as it was before.
+    /// Whether the workspace is unchanged.
     pub is_clean: bool,
-    /// The process was forked.
+    /// Whether the process was forked from a warm one.
     pub was_warm: bool,
 }
 
@@ -97,7 +99,11 @@ pub struct StatementsAnswer {
     pub files: BTreeMap<String, Statements>,
 }
 
-/// Answers requests until there are no more. An error ends it.
+/// Answers requests until there are no more.
+///
+/// # Errors
+///
+/// Fails if the checkout cannot be opened, a request is not valid, or an answer cannot be written.
 pub fn serve(
     settings: Settings,
     requests: impl BufRead,

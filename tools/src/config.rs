@@ -1,6 +1,6 @@
-//! What the toolbox is given when it starts: where the code under test is and how to run it.
+//! Settings of a toolbox: where the code under test is, and how to run it.
 //!
-//! The host writes it as one JSON argument. Paths are paths inside the sandbox.
+//! The host passes them as one JSON argument. All paths are paths inside the sandbox.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,45 +12,45 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The checkout of the old code; every file access of a tool stays inside it.
     pub workspace: PathBuf,
-    /// A tar archive of the tracked files at the base commit (paths relative to the workspace):
-    /// what `revert`, `show_patch` and `submit` compare with.
+    /// A tar archive of the tracked files at the base commit, with paths relative to the workspace.
+    /// `revert`, `show_patch` and `submit` compare with it.
     pub base_archive: PathBuf,
-    /// A folder outside the workspace for what the programs write that tools start: their home, caches.
+    /// A folder outside the workspace for files of the programs that tools start: their home, caches.
     pub scratch: PathBuf,
-    /// A folder for the toolbox's own files, to which the programs that it starts get no right to write. It should be
-    /// outside of every folder that they need to write to. Default: a folder in `scratch`, which protects nothing.
+    /// A folder for the toolbox's own files, which the programs it starts may not write to. It should be
+    /// outside every folder that they need to write to. The default is a folder in `scratch`, which protects nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private: Option<PathBuf>,
     /// The interpreter of the prepared environment.
     pub python: PathBuf,
-    /// Added to the environment of every process that a tool starts.
+    /// Variables added to the environment of every process that a tool starts.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     #[serde(default)]
     pub runner: Runner,
-    /// Seconds that one run of tests may take (also the most that a caller can ask for).
+    /// Maximum seconds for one test run; callers cannot ask for more.
     #[serde(default = "default_test_seconds")]
     pub test_seconds: u64,
-    /// Runs of tests that are made at one time; default: as many as there are processors.
+    /// Maximum concurrent test runs. By default, the number of processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<usize>,
-    /// Lines that tests are wanted for.
+    /// Lines that tests are requested for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<WantedLines>,
 }
 
-/// Lines that are to run, and what tells whether they do.
+/// Lines that the tests should run, and the package that measures them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedLines {
     /// A folder that holds coverage.py for the interpreter.
     pub package: PathBuf,
-    /// By path relative to the workspace.
+    /// Line numbers by path, relative to the workspace.
     pub lines: BTreeMap<String, BTreeSet<u32>>,
 }
 
 impl Config {
-    /// The toolbox's own folder.
+    /// Returns the folder of the toolbox's own files.
     pub fn private(&self) -> PathBuf {
         match &self.private {
             Some(folder) => folder.clone(),
@@ -58,8 +58,11 @@ impl Config {
         }
     }
 
-    /// The words with which a toolbox starts a program that can neither write to the folder in which its own folder is (where
-    /// it has none: in which it is itself), nor reach a toolbox that runs. More words follow: the program's.
+    /// Returns the command prefix that starts a program in confinement; append the program and its arguments. The
+    /// program
+    /// cannot reach a running toolbox. Nor can it write to the parent of the private folder or, if there is none, to
+    /// the
+    /// folder of the toolbox.
     pub fn confine(&self, toolbox: &Path) -> serde_json::Result<Vec<String>> {
         let config = Config {
             private: self
@@ -80,13 +83,13 @@ fn default_test_seconds() -> u64 {
     300
 }
 
-/// How tests are run.
+/// The test runner and its options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     #[serde(default)]
     pub kind: RunnerKind,
-    /// Options put before what is to be run, e.g. `-W ignore` for pytest, `-p 'check_*.py'` for unittest,
+    /// Options before the tests to run, e.g. `-W ignore` for pytest, `-p 'check_*.py'` for unittest,
     /// `--settings=test_sqlite` for Django.
     #[serde(default)]
     pub options: Vec<String>,
@@ -115,7 +118,7 @@ pub enum RunnerKind {
 }
 
 impl RunnerKind {
-    /// By the name that recipes use.
+    /// Returns the kind with this name, as used in recipes.
     pub fn named(name: &str) -> Option<RunnerKind> {
         serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
     }

@@ -1,5 +1,6 @@
-//! Which lines of some files run while a program runs, by coverage.py or by marks in the code (see `coverage/driver.py`):
-//! line data, never what it prints. The repository's own coverage configuration plays no part.
+//! Measures which lines of some files run while a program runs, by coverage.py or by marks in the code (see
+//! `coverage/driver.py`). It reads line data, never printed output, and ignores the repository's coverage
+//! configuration.
 
 mod statements;
 
@@ -22,59 +23,63 @@ const DRIVER: &str = include_str!("coverage/driver.py");
 const MARKS: &str = include_str!("coverage/marks.py");
 const WHOLE: &str = include_str!("coverage/whole.py");
 
-/// What is to be measured.
+/// The files and lines to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// A folder that holds the package `coverage` (coverage.py) for the interpreter of the environment. It is not
-    /// part of the environment, so that nothing that the tests see changes.
+    /// part of the environment, so the tests see no difference.
     pub package: PathBuf,
-    /// Python files, relative to the workspace. Those that do not exist are left out.
+    /// Python files, relative to the workspace. Files that do not exist are left out.
     pub files: Vec<String>,
-    /// How often lines run since the first test: besides whether they do from Python 3.12 on ([`counts_besides`]), instead
-    /// of it before.
+    /// Whether to count how often lines run since the first test. Before Python 3.12, the counts replace the normal
+    /// measurement ([`counts_besides`]).
     #[serde(default)]
     pub counted: bool,
-    /// First lines of statements, by file. Measuring ends, at the begin of a test, once all of them have run; of other
-    /// lines nothing may be concluded. Without any it goes on to the end. Where every file has some, CPython 3.8 to 3.11
-    /// measures them without a trace function, which makes the whole program slow there; those count as called that begin
-    /// since the first test (see `coverage/marks.py`).
+    /// First lines of statements, by file. Measuring stops at the start of a test, once all of them have run. The
+    /// result
+    /// says nothing about other lines. If empty, measuring continues to the end.
+    ///
+    /// If every file has some, CPython 3.8 to 3.11 measures them without a trace function, which would slow down the
+    /// whole program. Lines that start to run since the first test then count as called (see `coverage/marks.py`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub until: BTreeMap<String, BTreeSet<u32>>,
-    /// All Python files below the workspace instead of `files`, as raw lines: see [`WholeMeasure`].
+    /// Measures all Python files below the workspace instead of `files`, as raw lines: see [`WholeMeasure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeMeasure>,
 }
 
-/// All Python files below the workspace. [`Lines::executed`] are then the lines that Python told of, which need not be the
-/// first of their statements, and [`Lines::statements`] is empty: see [`statements`].
+/// Measures all Python files below the workspace. [`Lines::executed`] then holds lines as Python reported them, which
+/// need
+/// not be the first lines of their statements. [`Lines::statements`] is empty: see [`statements`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WholeMeasure {
-    /// Fill [`Coverage::contexts`].
+    /// Whether to fill [`Coverage::contexts`].
     pub contexts: bool,
 }
 
-/// Whether counting takes nothing away from what else is measured, and costs little: on this version of Python, `X.Y`.
+/// Returns whether this Python version (`X.Y`) can count lines cheaply, without losing other measurements.
 pub fn counts_besides(python_version: &str) -> bool {
     let minor = python_version.strip_prefix("3.");
     minor.is_some_and(|minor| minor.parse().is_ok_and(|minor: u32| minor >= 12))
 }
 
-/// Lines that ran, as coverage.py's data has them: never read from what it prints.
+/// Lines that ran, read from coverage.py's data, never from its printed output.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// By path relative to the workspace; every file that was asked for and is there.
+    /// Lines by path relative to the workspace; every requested file that exists.
     pub files: BTreeMap<String, Lines>,
-    /// Why there are no figures, or why they are too small (a test ended the process): then nothing may be
+    /// The reason why figures are missing or too small (e.g. a test ended the process). Then nothing may be
     /// concluded from a line that is not among `executed`.
     pub problem: Option<String>,
-    /// Python processes that tests started, that ran one of the files and of which not all is known: they were ended before
-    /// their lines were written, or kept them from being measured.
+    /// Number of incompletely measured Python processes that tests started and that ran one of the files. Either they
+    /// were
+    /// ended before their lines were written, or they prevented the measurement.
     #[serde(default)]
     pub lost: u32,
-    /// By node id and file: lines that ran since that test began and before the next one did. Without those of processes that
-    /// tests started.
+    /// Lines that ran between the start of a test and the start of the next one, by node id and file. Lines run by
+    /// processes that tests started are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
 }
@@ -83,25 +88,25 @@ pub struct Coverage {
 pub struct Lines {
     /// First lines of the statements that can run, ascending.
     pub statements: Vec<u32>,
-    /// Those of them that ran.
+    /// Statements that ran, by first line.
     pub executed: Vec<u32>,
-    /// Those of them that ran since the first test began, fixtures included: not those that ran only while tests were
-    /// collected and modules imported.
+    /// Statements that ran since the first test began, fixtures included. Statements that ran only during collection
+    /// or module import are left out.
     #[serde(default)]
     pub called: Vec<u32>,
-    /// How often lines ran since the first test began; there only where that was asked for.
+    /// How often lines ran since the first test began. Empty unless counts were requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<u32, u64>,
 }
 
-/// What several programs, one after the other, run of the files.
+/// Accumulates what several programs, one after the other, run of the files.
 pub(crate) struct Measurement {
-    /// Holds the package `coverage`.
+    /// Folder of the package `coverage`.
     package: PathBuf,
-    /// Where files are, by the path that was asked for.
+    /// Absolute paths of the files, by requested path.
     files: BTreeMap<String, PathBuf>,
     driver: PathBuf,
-    /// Has the processes measured that the program starts.
+    /// The hook that measures the processes that the program starts.
     hook: PathBuf,
     result: PathBuf,
     statements: BTreeMap<String, BTreeSet<u32>>,
@@ -110,7 +115,7 @@ pub(crate) struct Measurement {
     counts: BTreeMap<String, BTreeMap<u32, u64>>,
     counted: bool,
     until: BTreeMap<String, BTreeSet<u32>>,
-    /// The workspace, where all of it is measured.
+    /// The workspace, if all of it is measured.
     whole: Option<(PathBuf, WholeMeasure)>,
     contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
     problems: Vec<String>,
@@ -126,7 +131,7 @@ struct DriverReport {
 }
 
 impl Measurement {
-    /// `root` is the workspace, links resolved.
+    /// Prepares a measurement. `root` is the workspace with links resolved.
     pub fn new(asked: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
         let folder = config.scratch.join("coverage");
         process::make_anew(&folder)?;
@@ -166,7 +171,7 @@ impl Measurement {
         self.files.is_empty() && self.whole.is_none()
     }
 
-    /// Has a Python program measured; its arguments begin with `-m` or with the path of a file.
+    /// Sets a Python command up to be measured; its arguments begin with `-m` or with the path of a file.
     pub fn of(&self, command: &mut Command) -> Result<(), ToolError> {
         if self.is_idle() {
             return Ok(());
@@ -194,7 +199,7 @@ impl Measurement {
         Ok(())
     }
 
-    /// Adds what the program left that has just ended, and what the processes left that it started.
+    /// Adds the data of the program that has just ended, and of the processes that it started.
     pub fn add(&mut self, ended: ExitReason) -> Result<(), ToolError> {
         if self.is_idle() {
             return Ok(());
@@ -207,7 +212,7 @@ impl Measurement {
             }
             None => {
                 let how = match ended {
-                    ExitReason::Deadline => "the deadline came".to_owned(),
+                    ExitReason::Deadline => "the deadline passed".to_owned(),
                     ExitReason::Signal(signal) => {
                         format!("the process was ended by signal {signal}")
                     }
@@ -230,7 +235,7 @@ impl Measurement {
         Ok(())
     }
 
-    /// `RESULT.PID.child`, one for each process that the program started.
+    /// Lists the data files `RESULT.PID.child`, one for each process that the program started.
     fn children(&self) -> Result<Vec<PathBuf>, ToolError> {
         let (Some(folder), Some(name)) = (self.result.parent(), self.result.file_name()) else {
             return Ok(Vec::new());
@@ -248,10 +253,10 @@ impl Measurement {
         Ok(found)
     }
 
-    /// Adds the lines, and gives the problems.
+    /// Adds the lines of a report and returns its problems.
     fn add_report(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
         let found: DriverReport = serde_json::from_slice(bytes)
-            .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
+            .map_err(|e| ToolError::Broken(format!("could not read the measured lines: {e}")))?;
         self.contexts.extend(found.contexts);
         for (name, lines) in found.files {
             let statements = self.statements.entry(name.clone()).or_default();
@@ -276,7 +281,7 @@ impl Measurement {
         }
     }
 
-    /// What all of them ran.
+    /// Returns what all programs ran.
     pub fn finish(mut self) -> Coverage {
         let lines = |found: Option<BTreeSet<u32>>| found.unwrap_or_default().into_iter().collect();
         let names: Vec<String> = match self.whole {
@@ -303,11 +308,12 @@ impl Measurement {
     }
 }
 
-/// The most that is read of what a program left, in bytes.
+/// Maximum bytes read from a program's data file.
 const MAX_DATA_LEN: u64 = 64 << 20;
 
-/// The content of a file, which goes away; `None` where there is none. It was written by a program that may have been
-/// any: a link, a pipe and what is too large count as none.
+/// Reads a file and removes it; `None` if it does not exist. The content is untrusted, so a link, a pipe and an
+/// oversized
+/// file count as missing.
 fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
     let Ok(Ok(bytes)) = read_itself(path, MAX_DATA_LEN) else {
         return Ok(None);
@@ -316,7 +322,7 @@ fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
     Ok(Some(bytes))
 }
 
-/// Lines in a row as one range: `3-5`, `9`.
+/// Formats consecutive lines as ranges: `3-5`, `9`.
 pub fn ranges(lines: impl IntoIterator<Item = u32>) -> Vec<String> {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for line in lines {
@@ -337,7 +343,7 @@ mod tests {
     use super::ranges;
 
     #[test]
-    fn lines_in_a_row_are_one_range() {
+    fn ranges_join_consecutive_lines() {
         assert_eq!(ranges([3, 4, 5, 9, 11, 12]).join(","), "3-5,9,11-12");
         assert_eq!(ranges([]).join(","), "");
     }

@@ -1,21 +1,21 @@
-//! Why a tool gives no answer.
+//! Errors of tools, in three kinds by audience.
 
 /// Three kinds, by who sees them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// For the model: what was wrong with the call, and what to do instead. The workspace is as it was.
+    /// For the model: what was wrong with the call, and what to do instead. The workspace is unchanged.
     #[error("{0}")]
     Refused(String),
-    /// Not for the model: the sandbox, the disk or a limit of ours failed.
+    /// Hidden from the model: the sandbox, the disk or one of the toolbox's limits failed.
     #[error("{0}")]
     Broken(String),
-    /// For no one: the caller no longer waits for an answer.
+    /// Seen by no caller: the call was cancelled, so its answer is not needed.
     #[error("the call was cancelled")]
     Cancelled,
 }
 
 impl ToolError {
-    /// For the model.
+    /// Creates an error for the model.
     pub fn refused(text: impl Into<String>) -> Self {
         ToolError::Refused(text.into())
     }

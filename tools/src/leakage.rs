@@ -1,7 +1,8 @@
-//! Is new code in a place that should only have the old? `toolbox peek` reads a [`Request`] as JSON from stdin and
-//! writes its [`Findings`].
+//! Searches a place that should hold only the old code for new code. `toolbox peek` reads a [`Request`] as JSON from
+//! stdin
+//! and writes its [`Findings`].
 //!
-//! Looks through all files that it can read, for those of the package under test by their last folder and name, and for
+//! The search covers all readable files. It finds files of the package under test by their last folder and name, and
 //! objects of git. Archives (wheels, zip files) are not opened.
 
 use std::collections::BTreeSet;
@@ -21,37 +22,37 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewFile {
-    /// In its repository.
+    /// Path in its repository.
     pub path: String,
-    /// Lines, stripped, that are in it and not in the old one. A file that has all of them is new code; none: it is
-    /// told by its name in git alone.
+    /// Stripped lines that the new file has and the old one does not. A file that holds all of them is new code. If
+    /// empty, only git's object name identifies the file.
     pub lines: Vec<String>,
-    /// Its name as an object of git, 40 hex digits.
+    /// Name as a git object, 40 hex digits.
     pub blob: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Files that were seen.
+    /// Number of files searched.
     pub searched: u64,
     /// Paths of new code, sorted.
     pub places: Vec<String>,
 }
 
-/// Not files of anybody.
+/// Virtual file systems, which hold no ordinary files.
 const LEFT_OUT: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// A bigger file is not a module.
+/// Size limit of a module in bytes; bigger files are skipped.
 const BIGGEST: u64 = 16 << 20;
-/// A bigger one is not the index of a pack: 30 bytes for each object.
+/// Size limit of a pack index in bytes, at 30 bytes for each object; bigger files are skipped.
 const BIGGEST_INDEX: u64 = 512 << 20;
 
-/// Looks through everything below a folder, on its file system and others; links are not followed.
+/// Searches everything below a folder, across file systems. Links are not followed.
 pub fn find(root: &Path, request: &Request) -> Findings {
     let mut findings = Findings::default();
     let mut places = BTreeSet::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        // What cannot be read here cannot be read by an approach either.
+        // An approach cannot read it either: it has no more rights than this process.
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
         };
@@ -89,7 +90,7 @@ fn is_new(path: &Path, wanted: &[NewFile]) -> bool {
     })
 }
 
-/// `objects/ab/cdef…`
+/// Returns whether the path is the loose object `objects/ab/cdef…`.
 fn is_loose(path: &Path, name: &str, blob: &str) -> bool {
     let (Some(folder), Some(rest)) = (blob.get(..2), blob.get(2..)) else {
         return false;
@@ -100,7 +101,7 @@ fn is_loose(path: &Path, name: &str, blob: &str) -> bool {
             .is_some_and(|p| p.ends_with(PathBuf::from("objects").join(folder)))
 }
 
-/// The index of a pack holds the names of its objects as bytes.
+/// Searches the index of a pack, which holds the names of its objects as bytes.
 fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
     let Ok(Ok(index)) = read_itself(path, BIGGEST_INDEX) else {
         return false;
@@ -113,7 +114,8 @@ fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
     })
 }
 
-/// The last folder and the name are those of the file: packages are in other places once they are installed.
+/// Returns whether the last folder and the name match those of the file. The rest of the path differs once a package is
+/// installed.
 fn is_called(path: &Path, file: &str) -> bool {
     let mut parts = file.rsplit('/');
     let (name, folder) = (parts.next(), parts.next());
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_copy_of_the_package_is_found() {
+    fn newer_package_copy_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = folder.path().join(path);
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_git_are_found_loose_and_packed() {
+    fn loose_and_packed_git_objects_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let git = |words: &[&str]| {
             let done = Command::new("git")

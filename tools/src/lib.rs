@@ -1,9 +1,9 @@
 //! The typed tools that a model works with, and the analysis of Python code behind them.
 //!
-//! One file a tool (under `tools/`), one list of them ([`registry`]), one program that serves
-//! them inside a sandbox (`toolbox`, see [`server`]). The code analysis ([`python`]) is a
-//! library in its own right: the grader uses it too. Nothing here knows what a sandbox,
-//! a model or an approach is, and nothing here opens a network connection.
+//! Each tool has one file (under `tools/`), one list names them all ([`registry`]), and one program serves
+//! them inside a sandbox (`toolbox`, see [`server`]). The code analysis ([`python`]) is a library in its
+//! own right: the grader uses it too. This crate knows nothing about sandboxes, models or approaches, and
+//! it opens no network connection.
 
 pub mod cases;
 pub mod config;
@@ -26,7 +26,7 @@ pub mod tools;
 mod visible;
 pub mod workspace;
 
-/// SHA-256 of the sources and of the versions of all that they use: a toolbox of the same digest does the same.
+/// SHA-256 of the sources and of the versions of all dependencies: toolboxes with the same digest behave the same.
 pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
 
 pub use visible::visible;

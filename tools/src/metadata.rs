@@ -1,9 +1,10 @@
-//! Modes and times of files that the toolbox writes.
+//! Sets modes and times of files that the toolbox writes.
 //!
-//! In a sandbox without namespaces the sandbox's keeper makes these calls for its processes. It looks at the caller in
-//! /proc, where the kernel hides an undumpable process such as the toolbox. So the toolbox shows itself for the moment that
-//! a refused call is repeated. Programs inside cannot use that moment: such a sandbox refuses them all tracing, and lets
-//! nobody open what /proc has of processes.
+//! In a sandbox without namespaces, a supervisor process makes these calls for the sandboxed processes. It inspects the
+//! caller in /proc, where the kernel hides an undumpable process such as the toolbox. So the toolbox makes itself
+//! dumpable
+//! while it repeats a refused call. Programs in the sandbox cannot exploit that moment: such a sandbox denies them all
+//! tracing, and denies access to process entries in /proc.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -43,7 +44,7 @@ fn shown(change: impl Fn() -> io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Everyone may open this file wherever /proc is not closed altogether.
+/// Returns whether /proc is readable: every process may open this file unless /proc is closed altogether.
 fn processes_can_be_opened() -> bool {
     File::open("/proc/self/stat").is_ok()
 }

@@ -1,9 +1,10 @@
-//! Running a program with a deadline, and leaving nothing of it behind.
+//! Runs programs with a deadline, and leaves no process of theirs behind.
 //!
-//! Every program gets its own session, a clean environment and pipes of its own: it can neither write to
-//! nor read from the stdio on which the toolbox speaks. When it ends, or when its deadline comes, whatever
-//! it started is killed and reaped too (see [`tree`]). It cannot reach the toolbox (see [`confinement`]). What else it
-//! does to files is not looked at here.
+//! Every program gets its own session, a clean environment and its own pipes, so it can neither write to nor read from
+//! the
+//! toolbox's stdio. When it ends or its deadline passes, every process that it started is killed and reaped (see
+//! [`tree`]).
+//! It cannot reach the toolbox (see [`confinement`]). Its other changes to files are not checked here.
 
 mod background;
 pub mod confinement;
@@ -38,11 +39,11 @@ pub use output::CapturedStream;
 pub use report::{REPORT_FD, Report};
 pub use tree::{adopt_orphans, end_everything, end_leftovers};
 
-/// How long, and how often, a program is started again that is open for writing.
+/// Time limit and delay for retries if the executable is still open for writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 const BUSY_DELAY: Duration = Duration::from_millis(5);
 
-/// One program at a time: what appears below this process while one runs belongs to it.
+/// Allows one program at a time: every process that appears below this one belongs to the running program.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A program to run.
@@ -53,11 +54,11 @@ pub struct Command {
     pub directory: PathBuf,
     /// The whole environment; nothing is inherited. See [`environment`].
     pub env: BTreeMap<String, String>,
-    /// Empty: stdin is closed.
+    /// Input of the program. If empty, stdin is closed.
     pub stdin: Vec<u8>,
-    /// stderr goes where stdout goes, in the order of writing.
+    /// Whether to merge stderr into stdout, in the order of writing.
     pub merge: bool,
-    /// Bytes kept of each stream, half from its beginning and half from its end.
+    /// Maximum bytes kept of each stream, half from its beginning and half from its end.
     pub keep: usize,
 }
 
@@ -66,7 +67,7 @@ pub struct Command {
 pub enum ExitReason {
     Exit(i32),
     Signal(i32),
-    /// The deadline came first.
+    /// The program was killed at its deadline.
     Deadline,
 }
 
@@ -74,7 +75,7 @@ pub enum ExitReason {
 pub struct ProcessOutput {
     pub ended: ExitReason,
     pub stdout: CapturedStream,
-    /// Empty where the streams were merged.
+    /// Empty if the streams were merged.
     pub stderr: CapturedStream,
     /// Wall time.
     pub took: Duration,
@@ -93,8 +94,9 @@ impl ProcessOutput {
     }
 }
 
-/// The environment of every program that a tool starts: nothing that the toolbox itself was given except `PATH` and
-/// `PYTHONPATH` (a sandbox without an own root says there where editable installs are), and what the configuration adds.
+/// Returns the environment of every program that a tool starts. It inherits only `PATH` and `PYTHONPATH` from the
+/// toolbox
+/// (a sandbox without its own root lists editable installs there), and adds the variables of the configuration.
 pub fn environment(config: &Config) -> BTreeMap<String, String> {
     const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let mut env = BTreeMap::from(
@@ -133,13 +135,13 @@ pub fn environment(config: &Config) -> BTreeMap<String, String> {
     env
 }
 
-/// Makes the folder that `HOME` names. What programs left in its place, or in that of the folder above, goes.
+/// Creates the folder for `HOME`. Anything that programs left in its place, or in its parent's place, is removed.
 pub fn make_home(scratch: &Path) -> Result<(), ToolError> {
     make_folder(scratch)?;
     make_folder(&scratch.join("home"))
 }
 
-/// Makes a folder where programs may write: the toolbox follows no link of theirs.
+/// Creates a folder where programs may write. It follows no links, since a program may have put one there.
 pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
     match std::fs::symlink_metadata(folder) {
         Ok(found) if found.is_dir() => {
@@ -155,13 +157,13 @@ pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// An empty folder, always of this name, where programs may write. What was there under this name goes.
+/// Creates an empty folder with a fixed name where programs may write. Any earlier content is removed.
 pub fn make_anew(folder: &Path) -> Result<(), ToolError> {
     if let Some(above) = folder.parent() {
         make_folder(above)?;
     }
     if std::fs::symlink_metadata(folder).is_ok() {
-        // Renaming works whatever is inside; removing may not, and then it is only left behind.
+        // Renaming always works; removing may fail, and then the old folder is only left behind.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH);
         let aside = folder.with_extension(format!("{}", moment.unwrap_or_default().as_nanos()));
         std::fs::rename(folder, &aside)?;
@@ -171,13 +173,20 @@ pub fn make_anew(folder: &Path) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Runs a program to its end or to `deadline`. That it could not be started is [`ToolError::Broken`], and that the call
-/// was interrupted is [`ToolError::Cancelled`]; how it ended is data.
+/// Runs a program to its end or to `deadline`. The result says how it ended.
+///
+/// # Errors
+///
+/// Returns [`ToolError::Broken`] if it cannot be started, and [`ToolError::Cancelled`] if the call is interrupted.
 pub fn run(command: &Command, deadline: Instant) -> Result<ProcessOutput, ToolError> {
     run_recorded(command, deadline, None)
 }
 
-/// As [`run`], and reads meanwhile what the program reports.
+/// Like [`run`], but also reads what the program reports while it runs.
+///
+/// # Errors
+///
+/// Fails like [`run`].
 pub fn run_recorded(
     command: &Command,
     deadline: Instant,
@@ -216,8 +225,8 @@ pub fn run_recorded(
     watch(pid, streams, started, deadline)
 }
 
-/// Waits for the end of a child of this process that leads a session, as [`run_recorded`] does. `output` is what it
-/// prints into, `keep` how much of that is kept.
+/// Waits for a child of this process that leads a session, like [`run_recorded`]. `output` is the pipe that it prints
+/// into; `keep` is the maximum number of bytes kept of it.
 pub fn run_forked(
     fork: impl FnOnce() -> Result<i32, ToolError>,
     output: OwnedFd,
@@ -239,12 +248,12 @@ pub fn run_forked(
     watch(Pid::from_raw(fork()?), streams, started, deadline)
 }
 
-/// Nothing else runs until this is dropped.
+/// Blocks other programs from running until the guard is dropped.
 pub fn take_turn() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a program, with its standard streams and what it reports into.
+/// Starts a program with its standard streams and its report pipe.
 fn launch(
     command: &Command,
     streams: [Stdio; 3],
@@ -266,7 +275,7 @@ fn launch(
     unsafe {
         spawn.pre_exec(move || {
             nix::unistd::setsid()?;
-            // If the toolbox itself is killed, nobody is left to look after its program.
+            // If the toolbox is killed, the kernel must end its program too.
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
             confined.as_ref().map_or(Ok(()), ChildConfinement::enter)?;
             if let Some(report) = &report {
@@ -279,11 +288,11 @@ fn launch(
             Ok(())
         });
     }
-    // With `spawn` go our copies of the pipes' writing ends.
+    // Dropping the spawned command closes the parent's writing ends of the pipes.
     let begun = Instant::now();
     loop {
         match spawn.spawn() {
-            // A process that another thread is starting still has it open for writing.
+            // Another thread's child still has the executable open for writing until its own exec.
             Err(e)
                 if e.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < BUSY_TIMEOUT =>
             {
@@ -299,7 +308,7 @@ fn launch(
     }
 }
 
-/// Reads what a process prints and reports until it ends or the deadline comes, and ends what it started.
+/// Reads what a process prints and reports until it ends or its deadline passes, then ends every process it started.
 fn watch(
     pid: Pid,
     mut streams: Streams<'_>,

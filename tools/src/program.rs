@@ -1,16 +1,16 @@
 //! `toolbox`: the tools for one workspace, as an MCP server on stdio.
 //!
 //! ```text
-//! toolbox serve --config JSON            serve until stdin closes
-//! toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
-//! toolbox test                           a run of tests: a request as JSON on stdin, the answer as JSON on stdout
-//! toolbox cases                          test files as they are given: a line of JSON in, a line out for each
-//! toolbox peek                           looks for new code: a request on stdin, what was found on stdout
-//! toolbox confine --config JSON -- PROGRAM ARGUMENT…   becomes a program that cannot reach a toolbox beside it
+//! toolbox serve --config JSON            serves until stdin closes
+//! toolbox call NAME JSON --config JSON   makes one call: prints the text, or the data with --data
+//! toolbox test                           runs tests: a request as JSON on stdin, the answer as JSON on stdout
+//! toolbox cases                          runs given test files: one line of JSON in, one line out for each
+//! toolbox peek                           searches for new code: a request on stdin, the findings on stdout
+//! toolbox confine --config JSON -- PROGRAM ARGUMENT…   runs a program that cannot reach the toolbox
 //! toolbox --version
 //! ```
 //!
-//! Exit codes: 0 done, whatever the tests did; 1 refused by the tool; 2 bad usage, or a bad request; 3 broken.
+//! Exit codes: 0 done, whatever the tests did; 1 refused by the tool; 2 invalid usage or request; 3 internal failure.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -25,10 +25,10 @@ use crate::tool::ToolError;
 use crate::workspace::Workspace;
 use crate::{cases, leakage, process, server, test_run};
 
-/// What an executable is called that is the toolbox, whatever else it can be.
+/// Name of an executable that acts as the toolbox, whatever else it can be.
 pub const NAME: &str = "toolbox";
 
-/// Was this process started by that name?
+/// Returns whether this process was started by that name.
 pub fn is_invoked() -> bool {
     let program = std::env::args_os().next().unwrap_or_default();
     Path::new(&program).file_name() == Some(NAME.as_ref())
@@ -131,7 +131,7 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
             let config = read(config)?;
             make_folders(&config)?;
             let error = confinement::become_program(&config, program, arguments);
-            Err(ToolError::Broken(format!("start {program}: {error}")).into())
+            Err(ToolError::Broken(format!("could not start {program}: {error}")).into())
         }
         ["call", name, arguments] => {
             let arguments = serde_json::from_str(arguments)

@@ -1,26 +1,26 @@
-//! Finds tools in the list of them ([`crate::tools`]), in the order in which a model sees them.
+//! Looks tools up in the list of all tools ([`crate::tools`]), in the order in which a model sees them.
 
 use crate::tool::{AnyTool, Audience};
 use crate::tools::ALL;
 
-/// Every tool, those of the host included.
+/// Returns every tool, including the host's.
 pub fn all() -> Vec<&'static dyn AnyTool> {
     ALL.to_vec()
 }
 
-/// Those that a model or an MCP client may be offered.
+/// Returns the tools that a model or an MCP client may be offered.
 pub fn for_models() -> impl Iterator<Item = &'static dyn AnyTool> {
     with_wanted_lines().filter(|tool| !tool.needs_wanted_lines())
 }
 
-/// Those that a model may be offered where lines are named that tests are wanted for.
+/// Returns the tools that a model may be offered if the settings name lines that tests are requested for.
 pub fn with_wanted_lines() -> impl Iterator<Item = &'static dyn AnyTool> {
     ALL.iter()
         .copied()
         .filter(|tool| tool.audience() == Audience::Model)
 }
 
-/// The tool of this name, those of the host included.
+/// Finds a tool by name, including the host's.
 pub fn find(name: &str) -> Option<&'static dyn AnyTool> {
     ALL.iter().copied().find(|tool| tool.name() == name)
 }
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_clients_have_titles_and_object_schemas() {
+    fn client_tools_have_titles_and_schemas() {
         for tool in with_wanted_lines() {
             assert!(!tool.title().is_empty(), "{}", tool.name());
             let schema = tool.data_schema();
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_wanted_lines_is_offered_only_with_some() {
+    fn wanted_lines_tools_need_wanted_lines() {
         let names = |tools: Vec<&'static dyn AnyTool>| -> Vec<_> {
             tools.iter().map(|tool| tool.name()).collect()
         };
@@ -66,7 +66,7 @@ mod tests {
     ];
 
     #[test]
-    fn names_are_unique_and_every_field_is_described() {
+    fn names_are_unique_and_fields_described() {
         let mut names = std::collections::HashSet::new();
         for tool in all() {
             let spec = tool.spec();
@@ -79,7 +79,7 @@ mod tests {
             assert_eq!(spec.parameters["type"], "object");
             for (field, schema) in spec.parameters["properties"].as_object().unwrap() {
                 let described = schema["description"].is_string()
-                    // Its name says all, or what the tool says of itself.
+                    // The name of these fields explains them, or the tool's description does.
                     || SELF_EXPLAINING.contains(&field.as_str())
                     || tool.audience() == Audience::Host;
                 assert!(described, "{}.{field}", spec.name);
@@ -88,9 +88,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_says_of_itself_fits_together() {
+    fn tool_properties_are_consistent() {
         for tool in all() {
-            // Code that runs may change any file, unless it runs in a copy.
+            // Executed code may change any file, unless it runs in a copy.
             if tool.runs_code() && tool.effect() == Effect::Reads {
                 assert_eq!(tool.route(), Route::Fork, "{}", tool.name());
             }

@@ -1,9 +1,10 @@
-//! The toolbox: MCP on stdio for one workspace.
+//! An MCP server on stdio for one workspace: the toolbox.
 //!
-//! Tools run one at a time, on a thread of their own, so that the protocol stays responsive: a ping is
-//! answered while tests run. A call that the client cancels ends with all that it started. How long a call may take is up to the caller (`testwright/deadline_ms` in the
-//! request's `_meta`, milliseconds), else up to the tool. What a tool refuses is an answer with `isError`;
-//! what is broken is a JSON-RPC error.
+//! Tools run one at a time, on a thread of their own, so the protocol stays responsive: pings are answered while tests
+//! run.
+//! Cancelling a call ends every process that it started. The caller sets the time limit of a call
+//! (`testwright/deadline_ms` in the request's `_meta`, milliseconds); otherwise the tool's own limit applies. If a tool
+//! refuses a call, the answer has `isError`; internal failures are JSON-RPC errors.
 
 mod stdio;
 
@@ -35,7 +36,7 @@ pub const NAME: &str = "testwright-toolbox";
 /// Key in a request's `_meta`: milliseconds that the call may take.
 pub const DEADLINE_KEY: &str = "testwright/deadline_ms";
 
-/// Why the toolbox could not serve its client.
+/// The reason why the toolbox could not serve its client.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
@@ -46,7 +47,7 @@ pub enum ServeError {
     Service(#[from] tokio::task::JoinError),
 }
 
-/// Serves until the client closes the stream, then ends what is still running.
+/// Serves until the client closes the stream, then ends all running work.
 pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
     runners::enable_warm_runs();
     interrupt::enable()?;
@@ -63,14 +64,14 @@ pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
         Ok(service.waiting().await?)
     });
     process::end_everything();
-    // The last answers may not be written yet; to nobody, if the client is gone.
+    // Wait until the last answers are written; this fails if the client is gone.
     let _ = streams.writer.join();
-    // Not awaited: a thread may be blocked on reading stdin or in a tool.
+    // Do not wait for the threads: they may be blocked on stdin or in a tool.
     runtime.shutdown_background();
     result.map(drop)
 }
 
-/// Serves on any stream, for the fuzz targets: `answer` stands in for the thread that runs tools.
+/// Serves on any stream, for the fuzz targets: `answer` replaces the thread that runs tools.
 #[cfg(fuzzing)]
 pub async fn serve_on<S>(stream: S, answer: fn(&dyn AnyTool, Value) -> Result<Answer, ToolError>)
 where
@@ -91,7 +92,7 @@ where
     }
 }
 
-/// Calls a tool with a deadline. A panic of a tool is a fault of ours, not the model's.
+/// Calls a tool with a deadline. A panic in a tool is a bug in testwright, not a mistake of the model.
 pub fn call(
     tool: &dyn AnyTool,
     workspace: &mut Workspace,
@@ -114,8 +115,8 @@ pub fn call(
         })
 }
 
-/// With a text that hides nothing from who reads it: the one place through which answers and refusals pass. The data
-/// beside it is for programs, and stays as it is.
+/// Escapes hidden characters in the text of a result. All answers and refusals pass through here. The data is for
+/// programs and stays unchanged.
 pub fn with_visible_text(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
     let text = |text: String| visible(&text).into_owned();
     match result {
@@ -129,7 +130,7 @@ pub fn with_visible_text(result: Result<Answer, ToolError>) -> Result<Answer, To
     }
 }
 
-/// The tool of this name, host's tools included.
+/// Finds a tool by name, including the host's tools.
 pub fn find(name: &str) -> Result<&'static dyn AnyTool, ToolError> {
     registry::find(name).ok_or_else(|| {
         let mut names: Vec<&str> = registry::for_models().map(|tool| tool.name()).collect();
@@ -171,14 +172,14 @@ fn start_worker(mut workspace: Workspace) -> std::io::Result<Server> {
             }
             let result = call(job.tool, &mut workspace, job.arguments, job.time);
             running.end(&job.is_cancelled);
-            // Fails if the client went away.
+            // Fails only if the client went away.
             let _ = job.answer.send(result);
         }
     })?;
     Ok(server)
 }
 
-/// The call that runs, if any: a cancellation must not reach the call after it.
+/// The running call, if any. It ensures that a cancellation does not reach the next call.
 #[derive(Default)]
 struct RunningCall(Mutex<Option<CancelFlag>>);
 
@@ -191,7 +192,7 @@ impl RunningCall {
         begins
     }
 
-    /// Ends what a cancelled call left behind.
+    /// Ends the processes that a cancelled call left behind.
     fn end(&self, call: &CancelFlag) {
         *self.lock() = None;
         if call.load(Ordering::Relaxed) {
@@ -298,7 +299,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// A tool as MCP clients list it. Models are given less: see [`crate::tool::ToolSpec`].
+/// Returns a tool as MCP clients list it. Models get less: see [`crate::tool::ToolSpec`].
 pub fn listed(tool: &dyn AnyTool) -> Tool {
     let spec = tool.spec();
     let annotations = ToolAnnotations::new()

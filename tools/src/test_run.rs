@@ -1,5 +1,6 @@
-//! One run of tests for a grader: a request in, what happened and which lines ran out. `toolbox test` reads a
-//! [`Request`] as JSON from stdin and writes an [`Answer`] as JSON to stdout; nothing is kept between two runs.
+//! Makes one test run for a grader. `toolbox test` reads a [`Request`] as JSON from stdin, and writes an [`Answer`]
+//! with the
+//! outcomes and the executed lines as JSON to stdout. It keeps nothing between two runs.
 
 pub mod side_by_side;
 
@@ -23,24 +24,24 @@ pub struct Request {
     pub config: Config,
     /// Node ids, files or folders, relative to the workspace.
     pub ids: Vec<String>,
-    /// When the run has to be over; what ran until then is reported.
+    /// Time limit in seconds; tests that ended before it are reported.
     pub seconds: u64,
-    /// `PYTHONHASHSEED`.
+    /// Value of `PYTHONHASHSEED`.
     #[serde(default)]
     pub hash_seed: u32,
-    /// The last test first.
+    /// Whether to run the tests in reverse order.
     #[serde(default)]
     pub reversed: bool,
-    /// Each test in a process of its own, forked when all are collected.
+    /// Whether to run each test in its own process, forked once all tests are collected.
     #[serde(default)]
     pub alone: bool,
-    /// Tests of which [`crate::outcomes::report::TestResult::executed`] is filled.
+    /// Tests for which to fill [`crate::outcomes::report::TestResult::executed`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
-    /// Tests in whose messages of assertions values are shown whole.
+    /// Tests whose assertion messages show whole values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole_values: Vec<String>,
-    /// Runs at the same time in the same folders have different numbers.
+    /// Number that must differ between concurrent runs in the same folders.
     #[serde(default)]
     pub lane: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,15 +51,18 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub report: Report,
-    /// `None` where none was asked for.
+    /// `None` if coverage was not requested.
     pub coverage: Option<Coverage>,
 }
 
-/// Seconds; more are the same as these.
+/// Maximum seconds of a run; larger values are reduced to this.
 const MAX_TEST_SECONDS: u64 = 7 * 24 * 3600;
 
-/// Makes the run. `Refused` is a request that asks for something impossible, `Broken` that nothing could be run;
-/// whatever the tests did is an answer. The base archive is not needed: files may have changed since.
+/// Makes the run. The base archive is not needed, because the files may have changed since the base commit.
+///
+/// # Errors
+///
+/// Returns `Refused` for an invalid request, and `Broken` if no test could be run. A test failure is not an error.
 pub fn perform(request: Request) -> Result<Answer, ToolError> {
     let begun = Instant::now();
     if let Some(name) = request.outside() {
@@ -82,7 +86,11 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
     Ok(Answer { report, coverage })
 }
 
-/// Makes the folders of a configuration.
+/// Creates the folders of a configuration.
+///
+/// # Errors
+///
+/// Fails if a folder cannot be created.
 pub fn make_folders(config: &Config) -> Result<(), ToolError> {
     let cannot = |folder: &Path, e: &dyn std::fmt::Display| {
         let folder = folder.display();
@@ -94,7 +102,7 @@ pub fn make_folders(config: &Config) -> Result<(), ToolError> {
 }
 
 impl Request {
-    /// A path that does not stay inside the workspace.
+    /// Returns the first path that leaves the workspace, if any.
     fn outside(&self) -> Option<&str> {
         let of_ids = self.ids.iter().map(|id| file_of(id));
         let of_coverage = self.coverage.iter().flat_map(|asked| &asked.files);

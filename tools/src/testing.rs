@@ -22,7 +22,7 @@ impl Fixture {
         Fixture::with(files, |_| {})
     }
 
-    /// `before` runs when the files are there and the workspace is not yet open.
+    /// Creates a fixture. `before` runs once the files exist, before the workspace is opened.
     pub fn with(files: &[(&str, &[u8])], before: impl FnOnce(&Path)) -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("testbed");

@@ -1,8 +1,8 @@
-//! What a tool is: a name, a documented argument struct, a handler.
+//! Defines a tool: a name, a documented argument struct and a handler.
 //!
-//! Errors come in two kinds, by type. [`ToolError::Refused`] is for the model: a bad argument,
-//! a function that does not exist (with the nearest names). [`ToolError::Broken`] is never shown
-//! to a model: the run ends as `infrastructure`.
+//! Errors come in two kinds, by type. [`ToolError::Refused`] is for the model: an invalid argument, or a
+//! function that does not exist (with the nearest names). [`ToolError::Broken`] is never shown to a model:
+//! the run ends as `infrastructure`.
 
 mod arguments;
 mod schema;
@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use crate::error::ToolError;
 use crate::workspace::Workspace;
 
-/// What a tool returns: a text for the model, and the same facts for programs.
+/// A tool's result: a text for the model, and the same facts for programs.
 #[derive(Debug)]
 pub struct Reply<D> {
     pub text: String,
@@ -33,19 +33,19 @@ impl<D> Reply<D> {
     }
 }
 
-/// A [`Reply`] with its type forgotten.
+/// A [`Reply`] with its type erased.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What the model reads. Short, says what was cut and how to get more, and the same byte for
-    /// byte for the same state of the workspace.
+    /// The text for the model. It is short, says what was cut and how to get more, and is byte-for-byte
+    /// deterministic for the same workspace state.
     pub text: String,
-    /// The same facts for programs (MCP's `structuredContent`), of the tool's [`Tool::Data`].
+    /// The same facts for programs (MCP's `structuredContent`), in the tool's [`Tool::Data`].
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 
 impl<D: Serialize> Reply<D> {
-    /// Refuses data that are too much to send.
+    /// Encodes the data, or refuses if it is too large to send.
     fn encode(self) -> Result<Answer, ToolError> {
         let Reply { text, data } = self;
         let broken = |e| ToolError::Broken(format!("an answer could not be encoded: {e}"));
@@ -64,11 +64,12 @@ impl<D: Serialize> Reply<D> {
     }
 }
 
-/// Most bytes of an answer's data, and of a call's arguments: neither end of MCP takes longer messages, and one that is
-/// dropped there is never answered.
+/// Maximum bytes of an answer's data, and of a call's arguments. Neither end of MCP accepts longer messages, and a
+/// dropped
+/// message is never answered.
 pub const MAX_DATA_LEN: usize = 12 << 20;
 
-/// Counts what is written.
+/// A writer that only counts bytes.
 pub struct Length(pub usize);
 
 impl std::io::Write for Length {
@@ -86,79 +87,81 @@ impl std::io::Write for Length {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Audience {
-    /// Models and MCP clients; which of them a model is offered is up to the approach.
+    /// Models and MCP clients; each approach chooses which tools its model is offered.
     Model,
-    /// The host alone (state in and out of the sandbox); never listed to a model.
+    /// Host only (moves state into and out of the sandbox); never listed to a model.
     Host,
 }
 
-/// What a call leaves behind in the caller's workspace.
+/// The effect of a call on the caller's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Files stay as they are.
+    /// Files stay unchanged.
     Reads,
-    /// Files may change: by the tool itself, or by code that it runs.
+    /// Files may change, through the tool itself or the code that it runs.
     Writes,
 }
 
-/// How the host carries out a call.
+/// How the host executes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// In the sandbox that the caller works in.
     Sandbox,
-    /// In a copy of it, which is thrown away. The host keeps the answer's data with the run: where they are the trial of
-    /// a fix (`patch` and `report`), they become part of the evidence.
+    /// In a copy of the sandbox, which is discarded. The host stores the answer's data with the run. If the data is a
+    /// fix trial (`patch` and `report`), it becomes part of the evidence.
     Fork,
-    /// Through the submission gate, which calls the tool in a fresh sandbox and decides on what it gathers there.
+    /// Through the submission gate, which calls the tool in a fresh sandbox and decides on the evidence.
     Gate,
 }
 
-/// What a handler works with.
+/// The workspace and deadline of one call.
 pub struct Context<'a> {
     pub workspace: &'a mut Workspace,
-    /// When the call has to be over. Processes that a tool starts are ended at this moment, with
-    /// their whole group, and what they printed so far is returned.
+    /// The time when the call must end. Then the processes of the tool are killed with their whole group, and
+    /// their output so far is returned.
     pub deadline: Instant,
 }
 
 impl Context<'_> {
-    /// Time left until the deadline.
+    /// Returns the time left until the deadline.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// When a run of tests has to be over that may take such a part of the time left.
+    /// Returns the deadline of a test run that may use `1/parts` of the time left.
     pub fn share(&self, parts: u32) -> Instant {
         let most = Duration::from_secs(self.workspace.config().test_seconds);
         Instant::now() + most.min(self.left() / parts)
     }
 }
 
-/// One tool. The doc comments of `Args` and of its fields are what the model reads in the schema.
+/// A tool. The model reads the doc comments of `Args` and its fields in the schema.
 pub trait Tool: Send + Sync {
     type Args: DeserializeOwned + JsonSchema;
-    /// What programs read; MCP clients are told its schema, models are not.
+    /// Data for programs; MCP clients get its schema, models do not.
     type Data: Serialize + JsonSchema;
     const NAME: &'static str;
-    /// One to four sentences for the model: what it does, when to use it.
+    /// One to four sentences for the model: what the tool does, when to use it.
     const DESCRIPTION: &'static str;
     /// The name that MCP clients show to people.
     const TITLE: &'static str = "";
     const AUDIENCE: Audience = Audience::Model;
     const EFFECT: Effect = Effect::Writes;
-    /// A tool that writes may overwrite or remove what was there, by itself or by the code that it runs.
+    /// Whether a writing tool may overwrite or remove existing files, by itself or through the code that it runs.
     const IS_DESTRUCTIVE: bool = true;
-    /// Calling it a second time with the same arguments changes nothing more.
+    /// Whether a second call with the same arguments changes nothing more.
     const IS_IDEMPOTENT: bool = false;
     const ROUTE: Route = Route::Sandbox;
-    /// It works on lines, whole files or commands. Approaches choose by this: those whose tools know functions and tests
-    /// leave it out.
+    /// Whether the tool works on lines, whole files or commands. Approaches whose other tools handle functions and
+    /// tests
+    /// leave such tools out.
     const LOW_LEVEL: bool = false;
-    /// Seconds a call may take unless the caller says otherwise.
+    /// Maximum seconds of a call unless the caller sets another limit.
     const SECONDS: u64 = 30;
-    /// It runs code of the repository or of the model: what happens to the toolbox meanwhile may be their doing.
+    /// Whether the tool runs code of the repository or the model. If so, that code may have caused a crash of the
+    /// toolbox.
     const RUNS_CODE: bool = false;
-    /// It is offered only where lines are named that tests are wanted for (see [`crate::config::Config::wanted`]).
+    /// Whether the tool is offered only if the settings name wanted lines (see [`crate::config::Config::wanted`]).
     const NEEDS_WANTED_LINES: bool = false;
 
     fn call(
@@ -173,11 +176,11 @@ pub trait Tool: Send + Sync {
 pub struct ToolSpec {
     pub name: String,
     pub description: String,
-    /// JSON Schema of the arguments, an object with no `$schema`, no `title` and no references.
+    /// JSON Schema of the arguments, an object without `$schema`, `title` or references.
     pub parameters: Value,
 }
 
-/// [`Tool`] with its argument type forgotten: what the list holds.
+/// A [`Tool`] with its types erased, as held in the tool list.
 pub trait AnyTool: Send + Sync {
     fn name(&self) -> &'static str;
     fn title(&self) -> &'static str;
@@ -191,11 +194,18 @@ pub trait AnyTool: Send + Sync {
     fn runs_code(&self) -> bool;
     fn needs_wanted_lines(&self) -> bool;
     fn spec(&self) -> ToolSpec;
-    /// JSON Schema of [`Answer::data`].
+    /// Returns the JSON Schema of [`Answer::data`].
     fn data_schema(&self) -> Value;
-    /// Do the arguments fit the schema? If not, the error is that of [`AnyTool::call`].
+    /// Checks the arguments against the schema.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that [`AnyTool::call`] would.
     fn check(&self, arguments: Value) -> Result<(), ToolError>;
-    /// Arguments that do not fit the schema are [`ToolError::Refused`], naming the field and the
-    /// nearest known one.
+    /// Calls the tool.
+    ///
+    /// # Errors
+    ///
+    /// Arguments that do not fit the schema are [`ToolError::Refused`], naming the field and the nearest known one.
     fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError>;
 }

@@ -1,15 +1,17 @@
-//! What a model cannot see, or would see in another place than it stands, as visible escapes.
+//! Escapes characters that are invisible, or that are displayed out of order.
 
 use std::borrow::Cow;
 
-/// The text of an answer, with control characters and marks that turn the direction of text as `\u{1b}`. Names of
-/// files, what programs print and the lines of files may hold them.
+/// Replaces control characters and bidirectional marks in a text with escapes such as `\u{1b}`. File names, file
+/// content and
+/// program output may hold them.
 ///
-/// Line ends (`\r\n` too), tabs and form feeds stay: they are part of how source is laid out. So do characters without
-/// width: names and data of honest repositories hold them, and what a model copies has to be what is in the file.
+/// Line ends (`\r
+/// ` too), tabs and form feeds stay, since they are part of the layout of source code. So do zero-width
+/// characters: legitimate repositories use them in names and data, and a model must be able to copy the exact content.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let mut result = String::new();
-    // Up to where the text was taken over.
+    // End of the text that is already copied.
     let mut done = 0;
     for (at, c) in text.char_indices() {
         let rest = &text[at + c.len_utf8()..];
@@ -41,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_or_turns_text_shows() {
+    fn control_and_direction_marks_are_escaped() {
         for (text, shown) in [
             (
                 "plain ä 漢字 👩\u{200d}💻\u{feff}\u{a0}\n\tx\r\n\u{c}",

@@ -1,8 +1,8 @@
-//! The checkout that the tools work on: paths that stay inside it, what the base commit held, and
-//! what has changed since.
+//! The checkout that the tools work on. It keeps paths inside the checkout, reads the content of the base
+//! commit, and tracks what has changed since.
 //!
 //! The workspace needs no git: the base commit is a tar archive (see [`Config::base_archive`]).
-//! Every path that a tool is given goes through [`Workspace::resolve`] first.
+//! Every path that a tool receives goes through [`Workspace::resolve`] first.
 
 mod archive;
 mod changes;
@@ -52,17 +52,21 @@ pub struct Workspace {
     checkout: Checkout,
     base: Archive,
     tracker: Tracker,
-    /// Whole seconds of the newest modification time that a path ever had here: a file that comes
-    /// back with the same size and second would be run from its stale `.pyc`.
+    /// Newest modification time that each path ever had here, in whole seconds. A file that comes back
+    /// with the same size and second would run from its stale `.pyc`.
     stamps: HashMap<PathBuf, u64>,
 }
 
 impl Workspace {
-    /// Reads the index of the base archive and takes the baseline (see [`Workspace::changes`]).
+    /// Reads the index of the base archive and records the baseline (see [`Workspace::changes`]).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the checkout, the archive or the baseline cannot be read, or the baseline cannot be stored.
     pub fn open(config: Config) -> Result<Workspace, ToolError> {
         let checkout = Checkout::open(config)?;
         let base = Archive::open(&checkout.config().base_archive)?;
-        // By the base commit: what was changed since must not make tests of other files.
+        // Use the base commit: later changes must not turn other files into tests.
         let layout = Layout::from_files(&|name| {
             let bytes = base.read(Path::new(name)).ok().flatten()?;
             String::from_utf8(bytes).ok()
@@ -78,7 +82,7 @@ impl Workspace {
         })
     }
 
-    /// What it takes to run the tests.
+    /// Returns the checkout, which is all that a test run needs.
     pub fn checkout(&self) -> &Checkout {
         &self.checkout
     }
@@ -91,19 +95,26 @@ impl Workspace {
         self.checkout.root()
     }
 
-    /// Where tests are, by the repository's own pytest configuration at the base commit.
+    /// Returns the layout of the tests, from the repository's own pytest configuration at the base commit.
     pub fn layout(&self) -> &Layout {
         self.checkout.layout()
     }
 
-    /// The path relative to the root, normalised, links resolved. Takes relative paths, `./x`, and
-    /// absolute ones below the root; refuses what leaves the workspace, also through links. The file
-    /// need not exist.
+    /// Returns the path relative to the root, normalised, with links resolved. Accepts relative paths, `./x`,
+    /// and absolute paths below the root. The file need not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path leaves the workspace, also through links.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
         paths::resolve(self.root(), &self.config().workspace, path)
     }
 
-    /// As [`Workspace::resolve`], but refuses a file that does not exist, naming the nearest paths.
+    /// Resolves a path like [`Workspace::resolve`], but the file must exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path leaves the workspace, or is not a file; the error names the nearest paths.
     pub fn resolve_file(&self, path: &str) -> Result<PathBuf, ToolError> {
         let relative = self.resolve(path)?;
         let whole = self.root().join(&relative);
@@ -127,7 +138,11 @@ impl Workspace {
         }))
     }
 
-    /// The bytes of a regular file.
+    /// Reads the bytes of a regular file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is missing, not a regular file, over the size limit, or outside the workspace.
     pub fn read(&self, relative: &Path) -> Result<Vec<u8>, ToolError> {
         let relative = self.again(relative)?;
         let whole = self.root().join(&relative);
@@ -148,8 +163,11 @@ impl Workspace {
         })
     }
 
-    /// A file as text: UTF-8, or Latin-1 where its coding cookie says so. Binary files and files over
-    /// [`TEXT_LIMIT`] are refused.
+    /// Reads a file as text: UTF-8, or Latin-1 if its coding cookie says so.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, is binary, or is over [`TEXT_LIMIT`].
     pub fn read_text(&self, relative: &Path) -> Result<String, ToolError> {
         let shown = forward(relative);
         let bytes = self.read(relative)?;
@@ -163,7 +181,11 @@ impl Workspace {
         encoding::decode(bytes).map_err(|what| ToolError::Refused(format!("`{shown}` {what}.")))
     }
 
-    /// Writes text in the encoding that the file has now (UTF-8 for a new one).
+    /// Writes text in the file's current encoding (UTF-8 for a new file).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the encoding cannot represent the text, or the file cannot be written.
     pub fn write_text(&mut self, relative: &Path, text: &str) -> Result<(), ToolError> {
         let relative = self.again(relative)?;
         let now = if self.root().join(&relative).exists() {
@@ -176,14 +198,22 @@ impl Workspace {
         self.write(&relative, &bytes)
     }
 
-    /// Writes a file aside and renames it into place; folders are made, the mode is kept. The new
-    /// modification time falls into another second than any that the file had before.
+    /// Writes a file atomically. Missing folders are created, and the mode is kept. The new modification time
+    /// differs in whole seconds from every earlier time of the file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path leaves the workspace or cannot be written.
     pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<(), ToolError> {
         let relative = self.again(relative)?;
         self.put(&relative, bytes, None)
     }
 
-    /// As [`Workspace::write`]; git's mode says whether the file can be executed.
+    /// Writes a file like [`Workspace::write`]; git's mode says whether it is executable.
+    ///
+    /// # Errors
+    ///
+    /// Fails under the same conditions.
     pub fn write_as(
         &mut self,
         relative: &Path,
@@ -194,7 +224,11 @@ impl Workspace {
         self.put(&relative, bytes, git_mode.map(|mode| mode & 0o777))
     }
 
-    /// Makes a symbolic link in the place of what is there. Where it leads plays no part: it is not followed.
+    /// Replaces a path with a symbolic link. The target is not followed or checked.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path leaves the workspace, or the link cannot be created.
     pub fn link(&mut self, relative: &Path, target: &[u8]) -> Result<(), ToolError> {
         use std::os::unix::ffi::OsStrExt;
         let relative = self.entry(relative)?;
@@ -256,8 +290,12 @@ impl Workspace {
         Ok(())
     }
 
-    /// Removes a file (of a link: the link); a folder that this leaves empty and that the base commit did not
-    /// have goes too.
+    /// Removes a file, or the link itself if it is one. Also removes its folder if that becomes empty and is not
+    /// part of the base commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path leaves the workspace, or the file is missing or cannot be removed.
     pub fn remove(&mut self, relative: &Path) -> Result<(), ToolError> {
         let relative = self.entry(relative)?;
         let shown = forward(&relative);
@@ -280,13 +318,20 @@ impl Workspace {
         Ok(())
     }
 
-    /// What the file held at the base commit; `None` if it was not there (or is a link).
+    /// Returns the file's content at the base commit; `None` if it did not exist or was a link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
     pub fn base(&self, relative: &Path) -> Result<Option<Vec<u8>>, ToolError> {
         self.base.read(relative)
     }
 
-    /// Puts one file back as it was at the base commit: written again, or removed if it was not there.
-    /// Refused for a file that belongs to the baseline: what it held is not known.
+    /// Restores one file to its state at the base commit: rewrites it, or removes it if it did not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is part of the baseline, whose content is not known, or cannot be written or removed.
     pub fn restore(&mut self, relative: &Path) -> Result<(), ToolError> {
         if self.tracker.is_baseline(relative) {
             return Err(ToolError::Refused(format!(
@@ -314,35 +359,40 @@ impl Workspace {
         self.put(relative, &bytes, Some(mode))
     }
 
-    /// Everything that differs from the base commit: modified and deleted tracked files, and new files
-    /// that are neither ignored by `.gitignore` nor build products (`__pycache__`, `*.pyc`,
-    /// `*.egg-info`, `.pytest_cache` …), by path.
+    /// Returns everything that differs from the base commit, by path: modified and deleted tracked files, and
+    /// new files that are neither ignored by `.gitignore` nor build products (`__pycache__`, `*.pyc`,
+    /// `*.egg-info`, `.pytest_cache` …).
     ///
-    /// What already differed when the workspace was first opened (a generated version file, say) is the
-    /// baseline: it is left out for as long as it stays as it was then. The baseline is kept in the scratch
-    /// folder, so that a later `open` (in a copy of the sandbox, or after a restart) uses the same.
-    /// File names that are not UTF-8 are left out. Of a file that is too large ([`FileChange::oversized`]) it is only told that it
-    /// differs.
+    /// Differences that existed when the workspace was first opened (such as a generated version file) form the
+    /// baseline. They are left out until they change. The baseline is stored in the scratch folder, so a later
+    /// `open` (in a copy of the sandbox, or after a restart) uses the same one.
+    ///
+    /// File names that are not UTF-8 are left out. An oversized file ([`FileChange::oversized`]) is only reported
+    /// as different.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the workspace or the archive cannot be read.
     pub fn changes(&mut self) -> Result<Vec<FileChange>, ToolError> {
         self.tracker.changes(self.checkout.root(), &self.base)
     }
 
-    /// The changes as a patch for `git apply`, without oversized files; the empty string for no changes.
+    /// Formats the changes as a patch for `git apply`, without oversized files; empty if there are no changes.
     pub fn patch(&self, changes: &[FileChange]) -> String {
         patch::patch(changes)
     }
 
-    /// All files that are not ignored, sorted, with forward slashes; hidden ones included, `.git` not.
+    /// Lists all files that are not ignored, sorted, with forward slashes; including hidden files, but not `.git`.
     pub fn files(&self) -> Vec<String> {
         files::files(self.root())
     }
 
-    /// Paths of files that a mistyped one could have meant, best first, at most five.
+    /// Returns at most five paths that are closest to a mistyped path, best first.
     pub fn nearest(&self, path: &str) -> Vec<String> {
         files::nearest(&self.files(), path, 5)
     }
 
-    /// Paths that come from elsewhere than [`Workspace::resolve`] get the same treatment.
+    /// Resolves a path that did not come from [`Workspace::resolve`].
     fn again(&self, relative: &Path) -> Result<PathBuf, ToolError> {
         match relative.to_str() {
             Some(text) => self.resolve(text),
@@ -350,7 +400,7 @@ impl Workspace {
         }
     }
 
-    /// The path of a folder's entry: links are followed on the way to it, but not the entry itself.
+    /// Returns the path of a directory entry. Links in its parent folders are followed, but not the entry itself.
     fn entry(&self, relative: &Path) -> Result<PathBuf, ToolError> {
         match (relative.parent(), relative.file_name()) {
             (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => {
@@ -368,7 +418,7 @@ impl Workspace {
     }
 }
 
-/// A relative path as it is shown and as it stands in patches.
+/// Formats a relative path with forward slashes, for display and patches.
 pub fn forward(path: &Path) -> String {
     let text = path.to_string_lossy();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! The toolbox alone, for the tests here. `testwright` is a toolbox too, by this name.
+//! Stand-alone toolbox for the tests of this crate. `testwright` also acts as a toolbox if it is started by that name.
 
 fn main() -> std::process::ExitCode {
     testwright_tools::program::main()

@@ -1,7 +1,8 @@
-//! Processes for Python programs, forked from one that has loaded what they load (see `fork_server.py`).
+//! Runs Python programs in processes forked from one that has already loaded their imports (see `fork_server.py`).
 //!
-//! Other than the processes of [`crate::runners`] that are kept for tests that are run again, it knows nothing of tests:
-//! what it forks becomes the very program that would be started otherwise.
+//! Unlike the warm processes of [`crate::runners`], which are kept for repeated test runs, this server knows nothing
+//! about
+//! tests: a forked process becomes exactly the program that would be started otherwise.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,9 +19,9 @@ use crate::runners::{Control, FORKING, Launcher, Module, anonymous_file};
 use crate::tool::ToolError;
 
 const PROGRAM: &str = include_str!("fork_server.py");
-/// How long it may take to fork, and before that to import what was named.
+/// Time limit for a fork, and for the imports before it.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of the modules in a request, and of what stands around each.
+/// Maximum bytes of module names in one request, and the JSON overhead of each module.
 const IMPORTS: usize = 64 << 10;
 const MODULE_SYNTAX: usize = 8;
 
@@ -28,7 +29,7 @@ pub struct ForkServer {
     control: Control,
     hash_seed: u32,
     root: PathBuf,
-    /// Modules that it was told to import.
+    /// Modules that the server was told to import.
     named: BTreeSet<String>,
     is_broken: bool,
     _process: BackgroundProcess,
@@ -40,7 +41,7 @@ struct Forked {
 }
 
 impl ForkServer {
-    /// `package` holds coverage.py. All that it forks has the same hash seed.
+    /// Starts a server for one hash seed, which all its forks share. `package` is the folder of coverage.py.
     pub fn start(
         config: &Config,
         root: &Path,
@@ -84,12 +85,12 @@ impl ForkServer {
         self.hash_seed
     }
 
-    /// It is of no use any more.
+    /// Returns whether the server has failed and must not be used any more.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// What programs import is imported before they are forked, from now on.
+    /// Makes the server import these modules before later forks.
     pub fn import_from_now_on(&mut self, modules: &[Module]) {
         let mut room = IMPORTS;
         let mut new = Vec::new();
@@ -110,7 +111,7 @@ impl ForkServer {
         }
     }
 
-    /// Waits until it has done so, and before that until it has started.
+    /// Waits until the server has started, and has imported the modules.
     fn import(&mut self, modules: &[(&String, &String)]) {
         let sent = self.control.send(&json!({ "modules": modules }), &[]);
         let answer: Option<serde_json::Value> =

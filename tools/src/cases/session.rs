@@ -1,4 +1,4 @@
-//! The checkout in which cases run: what one of them needs is put there, and taken away.
+//! The checkout in which cases run: writes the files of each case and removes them afterwards.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,18 +20,18 @@ use crate::test_run::make_folders;
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
 
-/// As many runs of a fork server tell what they import, and then each of so many.
+/// The first `LEARNING` runs of a fork server report their imports; after those, one run in `LATER` does.
 const LEARNING: u32 = 12;
 const LATER: u32 = 64;
-/// The most that one run may take.
+/// The maximum time of one run.
 const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 3600);
 
 pub struct CaseSession {
     checkout: Checkout,
     settings: Settings,
-    /// Of the workspace as it is to be.
+    /// The expected state of the workspace.
     snapshot: Snapshot,
-    /// One for each hash seed that is asked for.
+    /// One server for each hash seed in use.
     servers: Vec<ForkServer>,
     runs: u32,
 }
@@ -70,13 +70,13 @@ impl CaseSession {
         if original.was_there() {
             is_clean &= self.snapshot.expect(&path).is_ok();
         }
-        // Where something cannot be removed, a fresh sandbox is needed as well.
+        // A file that cannot be removed also requires a fresh sandbox.
         is_clean &= self.clean().is_ok_and(|is_clean| is_clean);
         let answer = answer?;
         Ok(CaseAnswer { is_clean, ..answer })
     }
 
-    /// Takes away what was left; whether the workspace is as it was.
+    /// Removes what the case left behind, and returns whether the workspace is unchanged.
     fn clean(&self) -> std::io::Result<bool> {
         let config = self.checkout.config();
         empty(&config.scratch, &[config.private()])?;
@@ -139,7 +139,7 @@ impl CaseSession {
         })
     }
 
-    /// In a process that is forked; `None` where that gave nothing that a new process would not have to confirm.
+    /// Runs the tests in a forked process. Returns `None` if the result would need confirmation by a new process.
     fn warm(
         &mut self,
         ids: &[String],
@@ -164,7 +164,7 @@ impl CaseSession {
         (ran.is_whole && is_plain(&ran.report)).then_some(ran)
     }
 
-    /// Where the server of a hash seed is.
+    /// Returns the index of the server for a hash seed, which is started if necessary.
     fn server(&mut self, hash_seed: u32) -> Option<usize> {
         let found = self.servers.iter().position(|s| s.hash_seed() == hash_seed);
         if found.is_some() {
@@ -174,7 +174,7 @@ impl CaseSession {
         let (config, root) = (self.checkout.config(), self.checkout.root());
         let server = ForkServer::start(config, root, package, hash_seed);
         let Some(server) = server.ok().filter(|server| !server.is_broken()) else {
-            // Another one would not start either.
+            // Another server would fail to start as well.
             self.settings.warm = false;
             return None;
         };
@@ -183,7 +183,7 @@ impl CaseSession {
     }
 }
 
-/// Tests ran, and none ended in an error of its surroundings.
+/// Returns whether tests ran and none ended in an error outside the test itself.
 fn is_plain(report: &Report) -> bool {
     let is_plain = |outcome| matches!(outcome, Outcome::Passed | Outcome::Failed);
     report.collection_errors.is_empty()
@@ -191,7 +191,7 @@ fn is_plain(report: &Report) -> bool {
         && report.tests.iter().all(|test| is_plain(test.outcome))
 }
 
-/// What records the run, and is named there.
+/// Returns the name of recording code that the source contains, if any.
 fn named_recorder(source: &str) -> Option<&'static str> {
     let mut names = RECORDER_NAMES.iter().copied();
     names.find(|name| source.contains(name))
@@ -209,11 +209,11 @@ fn inside(path: &str) -> Result<PathBuf, ToolError> {
     Ok(relative.to_owned())
 }
 
-/// A file as it was, or that there was none.
+/// The original content of a file, or the fact that it did not exist.
 struct Original {
     path: PathBuf,
     content: Option<(Vec<u8>, fs::Permissions, SystemTime)>,
-    /// The topmost folder that has to be made for it.
+    /// The topmost folder that must be created for the file.
     new_folder: Option<PathBuf>,
 }
 
@@ -255,7 +255,7 @@ impl Original {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
-        // Not written in place: the file may have other names.
+        // Remove the file instead of overwriting it: it may have other hard links.
         remove(&self.path)?;
         fs::write(&self.path, source)?;
         metadata::set_permissions_at(&self.path, &fs::Permissions::from_mode(0o644))?;

@@ -1,5 +1,5 @@
-//! What a folder holds, as far as the kernel tells, compiled files included: what one case leaves behind is seen and taken
-//! away before the next one runs.
+//! A snapshot of a folder's metadata, compiled files included. It detects what one case leaves behind, and removes that
+//! before the next case runs.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -7,8 +7,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Number, bytes, mode, and the moment of the last change; of a folder its mode alone: in an overlay its number changes with
-/// what is in it.
+/// Inode, size, mode and time of the last status change. A folder has only its mode: in an overlay, its inode changes
+/// with
+/// its content.
 type Entry = (u64, u64, u32, i64, i64);
 
 pub struct Snapshot {
@@ -17,7 +18,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// `.git` is looked into as well: a program may write there too.
+    /// Takes a snapshot of a folder. It includes `.git`, since a program may write there too.
     pub fn take(root: &Path) -> io::Result<Snapshot> {
         let mut entries = BTreeMap::new();
         add(root, Path::new(""), &mut entries)?;
@@ -27,14 +28,14 @@ impl Snapshot {
         })
     }
 
-    /// A file was written on purpose.
+    /// Accepts a file that was written on purpose.
     pub fn expect(&mut self, path: &Path) -> io::Result<()> {
         let found = fs::symlink_metadata(self.root.join(path))?;
         self.entries.insert(path.to_owned(), entry(&found));
         Ok(())
     }
 
-    /// Removes what was not there, and gives the paths of what was changed or is gone: that cannot be put back here.
+    /// Removes new files and returns the paths that were changed or deleted, which cannot be restored here.
     pub fn clean(&self) -> io::Result<Vec<PathBuf>> {
         let mut now = BTreeMap::new();
         add(&self.root, Path::new(""), &mut now)?;
@@ -47,7 +48,7 @@ impl Snapshot {
                 .parent()
                 .is_some_and(|above| new.binary_search(&&above.to_owned()).is_ok())
             {
-                continue; // gone with the folder that it is in
+                continue; // already removed with its folder
             }
             remove(&self.root.join(path))?;
         }
@@ -78,7 +79,7 @@ fn entry(about: &Metadata) -> Entry {
     (about.ino(), about.size(), about.mode(), moment.0, moment.1)
 }
 
-/// A file, a link or a folder with all that is in it.
+/// Removes a file, a link, or a folder with its content.
 pub fn remove(path: &Path) -> io::Result<()> {
     let about = match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -90,7 +91,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Empties a folder, but for what leads to one of these.
+/// Empties a folder, except for these paths and their parents.
 pub fn empty(folder: &Path, but: &[PathBuf]) -> io::Result<()> {
     for found in fs::read_dir(folder)? {
         let path = found?.path();
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_goes_and_what_is_changed_is_told() {
+    fn clean_removes_new_files_and_reports_changes() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir(root.join("pkg")).unwrap();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_emptied_but_for_some_places() {
+    fn empty_spares_the_given_paths() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir_all(root.join("own/deep")).unwrap();

@@ -1,4 +1,6 @@
-//! Which lines of files are statements (see `statements.py`), apart from any run: many runs of the same code need it once.
+//! Finds which lines of files are statements (see `statements.py`). This is separate from any run, since many runs of
+//! the
+//! same code need it only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -12,22 +14,22 @@ use crate::error::ToolError;
 use crate::process::{self, Command};
 
 const PROGRAM: &str = include_str!("statements.py");
-/// What it may take for all files together.
+/// Time limit for all files together.
 const TIME: Duration = Duration::from_secs(600);
-/// Bytes of what it prints.
+/// Maximum bytes of printed output.
 const MAX_OUTPUT_LEN: usize = 256 << 20;
 
 /// The statements of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statements {
-    /// Their first lines.
+    /// First lines of the statements.
     pub statements: BTreeSet<u32>,
-    /// For the other lines of statements the first one.
+    /// The first line of the statement, for each of its other lines.
     pub first: BTreeMap<u32, u32>,
 }
 
 impl Statements {
-    /// The statements that these lines belong to.
+    /// Returns the statements that these lines belong to.
     pub fn of_lines(&self, lines: &[u32]) -> BTreeSet<u32> {
         let first = |line: &u32| *self.first.get(line).unwrap_or(line);
         let found = lines.iter().map(first);
@@ -37,7 +39,8 @@ impl Statements {
     }
 }
 
-/// The statements of Python files of the workspace, those left out that cannot be parsed. `package` holds coverage.py.
+/// Returns the statements of Python files in the workspace; files that cannot be parsed are left out. `package` is the
+/// folder of coverage.py.
 pub fn statements(
     config: &Config,
     package: &Path,
@@ -67,6 +70,6 @@ pub fn statements(
     serde_json::from_str(&ran.stdout.text()).map_err(|e| {
         let said = ran.stderr.text();
         let last = said.lines().last().unwrap_or_default().to_owned();
-        ToolError::Broken(format!("read which lines are statements: {e}; {last}"))
+        ToolError::Broken(format!("could not read which lines are statements: {e}; {last}"))
     })
 }

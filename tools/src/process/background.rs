@@ -1,5 +1,4 @@
-//! A process that stays when a tool has answered, and what it started: programs that come and go beside it leave it
-//! alone.
+//! A process that keeps running after a tool has answered. Its process tree survives while other programs come and go.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -10,14 +9,18 @@ use nix::unistd::Pid;
 use super::{Command, launch, tree};
 use crate::error::ToolError;
 
-/// Ended, with all that it started, when this is dropped.
+/// A background process, which is ended with all its descendants when this is dropped.
 pub struct BackgroundProcess {
     child: Child,
 }
 
 impl BackgroundProcess {
-    /// Starts a program whose standard input is a descriptor, and which prints into a file. Its `stdin` and `keep` are
-    /// not for it.
+    /// Starts a program that reads from a descriptor and prints into a file. `stdin` and `keep` of the command are
+    /// ignored.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program cannot be started.
     pub fn start(command: &Command, stdin: OwnedFd, output: &File) -> Result<Self, ToolError> {
         let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
         let streams = [stdin.into(), stdout.into(), stderr.into()];

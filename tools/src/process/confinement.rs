@@ -1,11 +1,16 @@
-//! What the programs that tools start may not do: reach the toolbox that started them.
+//! Prevents programs that tools start from reaching the toolbox.
 //!
-//! They run as the same user, so that nothing but the kernel keeps them apart. There are three layers, and each
-//! is used where the kernel has it: the toolbox is not dumpable (nobody opens its memory, its streams or its
-//! environment); a Landlock domain for each program (no signals and no tracing out of it, no writing to the toolbox's
-//! own folder); and a filter of system calls, which knows the toolbox by the numbers of its threads, for kernels whose
-//! Landlock knows no signals (before 6.12). What needs none of them is left alone: reading, and everything below the
-//! folders that tests write to.
+//! They run as the same user, so only the kernel separates them. There are three layers, each used if the kernel
+//! supports
+//! it:
+//!
+//! - The toolbox is not dumpable, so no other process can open its memory, streams or environment.
+//! - Each program gets a Landlock domain. It cannot signal or trace processes outside it, or write to the toolbox's
+//!   folder.
+//! - A system call filter protects the toolbox's threads by their ids, since Landlock handles signals only from 6.12
+//!   on.
+//!
+//! The layers do not restrict reading, or anything below the folders that tests write to.
 
 mod files;
 mod filter;
@@ -21,16 +26,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 
-/// Which layers are in force.
+/// The layers in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layers {
-    /// Nobody reads or writes the toolbox's memory.
+    /// Whether no other process can read or write the toolbox's memory.
     pub undumpable: bool,
-    /// By Landlock: no signals to the toolbox.
+    /// Whether Landlock blocks signals to the toolbox.
     pub signals: bool,
-    /// By Landlock: no writing to the toolbox's own folder.
+    /// Whether Landlock blocks writing to the toolbox's own folder.
     pub files: bool,
-    /// System calls that are aimed at the toolbox are refused.
+    /// Whether system calls that target the toolbox are refused.
     pub filter: bool,
 }
 
@@ -42,18 +47,18 @@ struct Confinement {
     filter: Mutex<Option<Filter>>,
 }
 
-/// A filter, and the threads that it knows.
+/// A filter, and the threads that it protects.
 struct Filter {
     threads: Vec<i32>,
     program: BpfProgram,
 }
 
-/// Keeps other processes of the same user away from this one's memory. To be called first of all.
+/// Prevents other processes of the same user from accessing this one's memory. Call it first.
 pub fn make_undumpable() -> bool {
     nix::sys::prctl::set_dumpable(false).is_ok()
 }
 
-/// From now on every program that this process starts is confined. Once is enough: what is set first stays.
+/// Confines every program that this process starts from now on. Only the first call has an effect.
 pub fn confine_programs(config: &Config) {
     CONFINEMENT.get_or_init(|| {
         let (domain, signals, files) = files::domain(config);
@@ -70,7 +75,7 @@ pub fn confine_programs(config: &Config) {
     });
 }
 
-/// The layers in force; none where programs are not confined.
+/// Returns the layers in force; none if programs are not confined.
 pub fn layers() -> Layers {
     CONFINEMENT
         .get()
@@ -78,13 +83,13 @@ pub fn layers() -> Layers {
         .unwrap_or_default()
 }
 
-/// What a new process does to itself before it becomes another program.
+/// Restrictions that a new process applies to itself before it executes another program.
 pub struct ChildConfinement {
     domain: Option<i32>,
     program: BpfProgram,
 }
 
-/// Prepares what [`ChildConfinement::enter`] does; `None` where programs are not confined.
+/// Prepares the restrictions for [`ChildConfinement::enter`]; `None` if programs are not confined.
 pub fn child_confinement() -> Option<ChildConfinement> {
     let confinement = CONFINEMENT.get()?;
     let threads = threads();
@@ -107,12 +112,13 @@ pub fn child_confinement() -> Option<ChildConfinement> {
 }
 
 impl ChildConfinement {
-    /// Makes system calls only: it runs between fork and exec.
+    /// Applies the restrictions. It makes only system calls, because it runs between fork and exec.
     pub fn enter(&self) -> io::Result<()> {
         // SAFETY: plain system calls on numbers; no memory is involved.
         unsafe {
-            // What the toolbox has open is not for its programs. Kernels before 5.11 do not know the call; everything
-            // of ours is opened to be closed on exec in any case.
+            // Programs must not inherit the toolbox's descriptors. Kernels before 5.11 lack the flag, but the toolbox
+            // opens
+            // everything with close-on-exec anyway.
             libc::syscall(
                 libc::SYS_close_range,
                 3,
@@ -135,8 +141,9 @@ impl ChildConfinement {
     }
 }
 
-/// Becomes another program, confined as those are that tools start; returns only where it cannot. The program may signal
-/// itself: there is no toolbox in this process any more.
+/// Replaces this process with another program, confined like the programs of tools. Returns only on failure. The
+/// program
+/// may signal itself, since this process no longer contains a toolbox.
 pub fn become_program(config: &Config, program: &str, arguments: &[&str]) -> io::Error {
     let (domain, _, _) = files::domain(config);
     let confined = ChildConfinement {
@@ -149,7 +156,7 @@ pub fn become_program(config: &Config, program: &str, arguments: &[&str]) -> io:
     std::process::Command::new(program).args(arguments).exec()
 }
 
-/// The threads of this process. A signal to any of them is one to the process.
+/// Returns the threads of this process. A signal to any of them reaches the process.
 fn threads() -> Vec<i32> {
     let mut found: Vec<i32> = std::fs::read_dir(Path::new("/proc/self/task"))
         .into_iter()

@@ -1,5 +1,5 @@
-//! The interruption of a tool call: its programs are ended as at their deadline, and no more are started until the call
-//! is over. One call runs at a time, so there is one interruption for the process.
+//! Interrupts a tool call: its programs are ended as at their deadline, and no more are started until the call
+//! is over. Since one call runs at a time, the process has a single interrupt.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,7 +10,7 @@ use crate::error::ToolError;
 
 struct Interrupt {
     is_raised: AtomicBool,
-    /// Readable while it is raised, so that it wakes whatever waits for a program.
+    /// Readable while the interrupt is raised, so that it wakes every wait for a program.
     reader: PipeReader,
     writer: PipeWriter,
 }
@@ -18,6 +18,10 @@ struct Interrupt {
 static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
 
 /// Makes calls interruptible, in a process that serves them.
+///
+/// # Errors
+///
+/// Fails if the pipe cannot be created.
 pub fn enable() -> std::io::Result<()> {
     let (reader, writer) = std::io::pipe()?;
     INTERRUPT.get_or_init(|| Interrupt {
@@ -28,12 +32,12 @@ pub fn enable() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Interrupts the call that runs. The caller makes sure that [`clear`] does not run at the same time.
+/// Interrupts the running call. The caller must ensure that [`clear`] does not run at the same time.
 pub fn raise() {
     if let Some(interrupt) = INTERRUPT.get()
         && !interrupt.is_raised.swap(true, Ordering::SeqCst)
     {
-        // One byte always fits: `clear` has read the one before.
+        // One byte always fits: `clear` has read the previous one.
         let _ = (&interrupt.writer).write(&[0]);
     }
 }
@@ -52,7 +56,11 @@ pub fn is_raised() -> bool {
     interrupt.is_some_and(|interrupt| interrupt.is_raised.load(Ordering::SeqCst))
 }
 
-/// Fails if the call has been interrupted.
+/// Checks for an interruption.
+///
+/// # Errors
+///
+/// Returns [`ToolError::Cancelled`] if the call has been interrupted.
 pub fn check() -> Result<(), ToolError> {
     match is_raised() {
         true => Err(ToolError::Cancelled),
@@ -60,7 +68,7 @@ pub fn check() -> Result<(), ToolError> {
     }
 }
 
-/// A descriptor that becomes readable when the call is interrupted.
+/// Returns a descriptor that becomes readable when the call is interrupted.
 pub fn descriptor() -> Option<BorrowedFd<'static>> {
     INTERRUPT.get().map(|interrupt| interrupt.reader.as_fd())
 }

@@ -1,4 +1,4 @@
-//! What a program printed: its beginning and its end, and how much lay between.
+//! Captured program output: the beginning, the end, and the number of bytes cut between them.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub struct CapturedStream {
 }
 
 impl CapturedStream {
-    /// Keeps `keep` bytes, half of them from the beginning.
+    /// Creates a stream that keeps `keep` bytes, half of them from the beginning.
     pub fn new(keep: usize) -> Self {
         CapturedStream {
             half: keep.div_ceil(2),
@@ -39,7 +39,9 @@ impl CapturedStream {
         self.head.is_empty()
     }
 
-    /// As text; bytes that are no UTF-8 are replaced. Says in the middle how many bytes were left out.
+    /// Returns the output as text; bytes that are not UTF-8 are replaced. A note in the middle says how many bytes were
+    /// left
+    /// out.
     pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.cut == 0 {
@@ -60,7 +62,7 @@ mod tests {
     use super::CapturedStream;
 
     #[test]
-    fn short_streams_stay_whole_however_they_arrive() {
+    fn short_streams_are_kept_completely() {
         for step in 1..12 {
             let mut captured = CapturedStream::new(11);
             for chunk in "hällo welt".as_bytes().chunks(step) {
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn long_streams_keep_both_ends_and_count_the_rest() {
+    fn long_streams_keep_both_ends() {
         for step in [1, 3, 7, 100] {
             let mut captured = CapturedStream::new(8);
             let bytes: Vec<u8> = (0..100).map(|i| b'a' + i % 26).collect();

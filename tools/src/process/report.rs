@@ -1,5 +1,5 @@
-//! What a run of tests reports: a pair of sockets, of which its program has the end that is written to. What was written once
-//! stays as it was: nothing can be read at that end, and a socket cannot be opened by a name, as a pipe can in `/proc`.
+//! The channel for reports of a test run: a socket pair whose writing end goes to the program. Written data cannot be
+//! changed: that end cannot be read, and unlike a pipe, a socket cannot be opened through `/proc`.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -10,16 +10,16 @@ use nix::sys::socket::{MsgFlags, Shutdown, recvmsg, shutdown};
 
 use crate::error::ToolError;
 
-/// The number of the descriptor in the program: above those that programs are used to, and below every usual limit.
+/// Descriptor number in the program: above the numbers that programs usually use, and below every usual limit.
 pub const REPORT_FD: RawFd = 200;
-/// The most that is kept of one run, in bytes. What comes after is read, so that nobody waits, and forgotten.
+/// Maximum bytes kept of one run. Later bytes are still read, so that writers do not block, and discarded.
 const MAX_REPORT_LEN: usize = 128 << 20;
-/// Descriptors that one message can bring (SCM_MAX_FD).
+/// Maximum number of descriptors in one message (SCM_MAX_FD).
 const MAX_DESCRIPTORS: usize = 253;
 
 pub struct Report {
     reader: UnixStream,
-    /// Kept open here as well: the report has no end while programs come and go.
+    /// Kept open here too, so that the report does not end while programs come and go.
     writer: UnixStream,
     bytes: Vec<u8>,
     is_closed: bool,
@@ -38,25 +38,25 @@ impl Report {
         })
     }
 
-    /// The end for a program, which has it as [`REPORT_FD`].
+    /// Returns the program's end, which becomes [`REPORT_FD`] there.
     pub fn writer(&self) -> std::io::Result<OwnedFd> {
         Ok(self.writer.try_clone()?.into())
     }
 
-    /// What has been written by now.
+    /// Returns everything that has been read so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Becomes readable when there is something to read; `None` if there will be nothing more.
+    /// Returns the descriptor to poll for reading; `None` if the report has ended.
     pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.is_closed).then(|| self.reader.as_fd())
     }
 
-    /// Reads what is there.
+    /// Reads the available data.
     pub(super) fn read(&mut self) -> std::io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
-        // Not for ever: who writes without end must not keep the deadline from being seen.
+        // Bounded, so that an endless writer cannot keep the deadline from being noticed.
         for _ in 0..64 {
             if self.is_closed {
                 return Ok(());
@@ -83,8 +83,11 @@ impl Report {
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         let fd = self.reader.as_raw_fd();
         let message = recvmsg::<()>(fd, &mut parts, Some(&mut space), flags)?;
-        // A test may send descriptors or shut its end down. Descriptors stay open until the toolbox ends: to close a socket
-        // of a test can take as long as the test likes. So they are taken once, and nothing is read afterwards.
+        // A test may send descriptors or shut its end down. Closing a test's socket can take as long as the test likes,
+        // so
+        // received descriptors stay open until the toolbox ends. For that reason they are accepted once, and nothing is
+        // read
+        // afterwards.
         let brings_descriptors = message.cmsgs()?.next().is_some();
         self.is_closed = brings_descriptors || message.bytes == 0;
         Ok(message.bytes)

@@ -1,7 +1,6 @@
-//! The pipes of a running program, all on one thread: what it prints and reports is read as it comes.
+//! Reads the output and the report of a running program as they arrive, all on one thread.
 //!
-//! One thread, so that the toolbox has the same threads for as long as it runs: programs are kept from signalling them
-//! by their numbers.
+//! One thread keeps the toolbox's set of threads constant: the confinement identifies them by their ids.
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -15,22 +14,22 @@ use nix::unistd::Pid;
 
 use super::{CapturedStream, Report, interrupt};
 
-/// How often to look where the kernel cannot tell when a process ends (before 5.3).
+/// Poll interval on kernels that cannot signal the end of a process (before 5.3).
 const LOOK: Duration = Duration::from_millis(10);
-/// For the end of a stream that a process holds which nothing could end.
+/// Time limit for the end of a stream whose holder could not be killed.
 const LAST: Duration = Duration::from_secs(2);
 
 pub struct Streams<'a> {
     pub stdin: Option<Feed>,
     pub stdout: Option<OwnedFd>,
-    /// `None` from the start where it goes where stdout goes.
+    /// `None` from the start if stderr is merged into stdout.
     pub stderr: Option<OwnedFd>,
     pub out: CapturedStream,
     pub err: CapturedStream,
     pub report: Option<&'a mut Report>,
 }
 
-/// What a program reads, and how much of it was written.
+/// Input of a program, and how much of it was written.
 pub struct Feed {
     pipe: std::fs::File,
     bytes: Vec<u8>,
@@ -47,7 +46,7 @@ impl Feed {
         })
     }
 
-    /// Writes what fits; `false`: there is no more to do.
+    /// Writes as much as fits. Returns `false` if there is nothing more to do.
     fn write(&mut self) -> bool {
         match self.pipe.write(&self.bytes[self.written..]) {
             Ok(n) => {
@@ -59,7 +58,7 @@ impl Feed {
     }
 }
 
-/// What ended the wait for a process.
+/// The reason why the wait for a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitEnd {
     Exited,
@@ -69,8 +68,7 @@ pub enum WaitEnd {
 }
 
 impl Streams<'_> {
-    /// Waits for a process's end and leaves it a zombie, so that its number cannot pass to another process
-    /// before its tree is ended.
+    /// Waits for a process to end and leaves it a zombie, so that its id cannot be reused before its tree is ended.
     pub fn until_ended(&mut self, pid: Pid, deadline: Instant) -> std::io::Result<WaitEnd> {
         let process = opened(pid);
         loop {
@@ -93,7 +91,7 @@ impl Streams<'_> {
         }
     }
 
-    /// Reads the rest, when everything that could write has ended.
+    /// Reads the rest of the streams, once every writer has ended.
     pub fn drain(&mut self) -> std::io::Result<()> {
         self.stdin = None;
         let end = Instant::now() + LAST;
@@ -110,9 +108,9 @@ impl Streams<'_> {
         Ok(())
     }
 
-    /// Waits until something can be done, and does it.
+    /// Waits until a descriptor is ready, and handles it.
     fn step(&mut self, process: Option<&OwnedFd>, most: Duration) -> std::io::Result<()> {
-        // A millisecond more than is left, so that it is over when this returns.
+        // Wait one millisecond longer than the time left, so that it has passed on return.
         let wait =
             PollTimeout::try_from(most + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
@@ -126,7 +124,7 @@ impl Streams<'_> {
             self.stdin
                 .as_ref()
                 .map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)),
-            // Only while a process is waited for: what is left is read to its end.
+            // Only while waiting for a process: after that, the streams are read to their end.
             process.and(interrupt::descriptor()).map(readable),
         ];
         let present: Vec<usize> = (0..fds.len()).filter(|i| fds[*i].is_some()).collect();
@@ -178,9 +176,9 @@ fn read(stream: &mut Option<OwnedFd>, captured: &mut CapturedStream) {
     }
 }
 
-/// What becomes readable when the process ends; `None` where the kernel has no such thing.
+/// Returns a descriptor that becomes readable when the process ends; `None` if the kernel has no pidfds.
 fn opened(pid: Pid) -> Option<OwnedFd> {
-    // SAFETY: the call takes numbers only, and what it returns belongs to us alone.
+    // SAFETY: the call takes only numbers, and the returned descriptor has no other owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
@@ -191,7 +189,7 @@ fn has_ended(pid: Pid) -> bool {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
     match waitid(Id::Pid(pid), flags) {
         Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => false,
-        // There is no such child: then there is nothing to wait for.
+        // An error means that there is no such child, so there is nothing to wait for.
         Ok(_) | Err(_) => true,
     }
 }

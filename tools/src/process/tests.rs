@@ -27,7 +27,7 @@ fn alive(pid: &str) -> bool {
 }
 
 #[test]
-fn keeps_streams_and_exit_code_apart() {
+fn output_streams_are_separate() {
     let done = run(&sh("echo out; echo err >&2; exit 3"), late()).unwrap();
     assert_eq!(done.ended, ExitReason::Exit(3));
     assert_eq!(
@@ -37,14 +37,14 @@ fn keeps_streams_and_exit_code_apart() {
 }
 
 #[test]
-fn merges_streams_in_the_order_of_writing() {
+fn merged_streams_keep_write_order() {
     let mut command = sh("echo 1; echo 2 >&2; echo 3");
     command.merge = true;
     assert_eq!(run(&command, late()).unwrap().stdout.text(), "1\n2\n3\n");
 }
 
 #[test]
-fn hands_over_stdin_and_closes_it() {
+fn stdin_is_written_and_closed() {
     let mut command = sh("cat; echo end");
     assert_eq!(run(&command, late()).unwrap().stdout.text(), "end\n");
     command.stdin = b"given\n".to_vec();
@@ -52,13 +52,13 @@ fn hands_over_stdin_and_closes_it() {
 }
 
 #[test]
-fn inherits_nothing() {
+fn environment_is_not_inherited() {
     let done = run(&sh("env | cut -d= -f1 | sort | tr '\\n' ' '"), late()).unwrap();
     assert_eq!(done.stdout.text(), "PATH PWD ");
 }
 
 #[test]
-fn a_signal_is_not_an_exit_code() {
+fn signals_are_not_exit_codes() {
     let done = run(&sh("kill -SEGV $$"), late()).unwrap();
     assert_eq!(
         (done.ended, done.exit_code()),
@@ -67,7 +67,7 @@ fn a_signal_is_not_an_exit_code() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_broken() {
+fn missing_program_is_broken() {
     let mut command = sh("");
     command.program = "/nowhere/at/all".into();
     let error = run(&command, late()).unwrap_err();
@@ -75,7 +75,7 @@ fn a_program_that_is_not_there_is_broken() {
 }
 
 #[test]
-fn the_deadline_ends_children_in_sessions_of_their_own() {
+fn deadline_ends_children_in_other_sessions() {
     adopt_orphans().unwrap();
     let script = "setsid sleep 1000 & echo $!; (setsid sh -c 'echo $$; sleep 1000' &) ; sleep 1000";
     let done = run(&sh(script), soon()).unwrap();
@@ -89,7 +89,7 @@ fn the_deadline_ends_children_in_sessions_of_their_own() {
 }
 
 #[test]
-fn what_is_left_in_the_background_ends_with_the_program() {
+fn background_children_end_with_program() {
     adopt_orphans().unwrap();
     let done = run(&sh("(setsid sleep 1000 & echo $!) ; exit 0"), late()).unwrap();
     assert_eq!(done.ended, ExitReason::Exit(0));
@@ -98,7 +98,7 @@ fn what_is_left_in_the_background_ends_with_the_program() {
 }
 
 #[test]
-fn output_is_kept_up_to_the_deadline_and_capped() {
+fn output_until_deadline_is_capped() {
     let done = run(&sh("echo first; while :; do echo more; done"), soon()).unwrap();
     assert!(done.timed_out());
     let text = done.stdout.text();

@@ -1,7 +1,7 @@
-//! The processes that a program started, also those that left its group and its session.
+//! The process tree of a program, including processes that left its group and its session.
 //!
-//! Found by walking `/proc`: the program's session, its descendants, and orphans that came to this process
-//! because it adopts them. Where `/proc` is missing, the process group alone is ended.
+//! The tree is found through `/proc`: the program's session, its descendants, and the orphans that this process
+//! adopted. Without `/proc`, only the process group is ended.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,14 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
-/// From now on orphaned descendants become children of this process instead of init's. For the toolbox,
+/// Makes orphaned descendants children of this process instead of init from now on. Intended for the toolbox,
 /// which has no other children.
 pub fn adopt_orphans() -> std::io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Ok(())
 }
 
-/// Children of this process that [`end`] leaves alone, with what they started.
+/// Children of this process that [`end`] leaves alive, with their descendants.
 static SPARED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 pub fn spare(pid: i32) {
@@ -39,11 +39,11 @@ struct Process {
     zombie: bool,
 }
 
-/// Kills what `root` started, and `root` itself (which stays a zombie for the caller to wait for), and
-/// waits for the orphans. `root` leads a session of its own, and is the only child of this process that does.
+/// Kills every descendant of `root`, and `root` itself (which stays a zombie for the caller to wait for), and
+/// waits for the orphans. `root` leads its own session, and is the only child of this process that does.
 pub fn end(root: Pid) {
     let spared = spared().clone();
-    // Something that forks faster than we look is caught in a later round.
+    // A later round catches processes that forked while `/proc` was being read.
     for round in 0..200 {
         let all = processes();
         let doomed = belonging(&all, root.as_raw(), &spared);
@@ -52,7 +52,7 @@ pub fn end(root: Pid) {
             if !process.zombie {
                 let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
             } else if *pid != root.as_raw() {
-                // Fails for children of others, whose own parents are ended in this very round.
+                // Fails for children of other processes; their parents are killed in the same round.
                 let _ = waitpid(Pid::from_raw(*pid), Some(WaitPidFlag::WNOHANG));
             }
         }
@@ -65,12 +65,12 @@ pub fn end(root: Pid) {
     }
 }
 
-/// Kills everything that this process started through [`super::run`] and everything that it adopted.
+/// Kills every process that this one started through [`super::run`] or adopted.
 pub fn end_everything() {
     end_all_but(&[]);
 }
 
-/// Kills the same, without the background processes and what they started.
+/// Kills all of these except the background processes and their descendants.
 pub fn end_leftovers() {
     let spared = spared().clone();
     end_all_but(&spared);
@@ -78,7 +78,7 @@ pub fn end_leftovers() {
 
 fn end_all_but(spared: &[i32]) {
     const NOBODY: i32 = i32::MIN;
-    // What was killed takes a moment to be gone, on a busy machine a long one.
+    // A killed process takes a moment to disappear, longer on a busy machine.
     for _ in 0..500 {
         let all = processes();
         let doomed = belonging(&all, NOBODY, spared);
@@ -98,7 +98,7 @@ fn is_over(doomed: &[(i32, &Process)]) -> bool {
     doomed.iter().all(|(_, process)| process.zombie)
 }
 
-/// What `root` started, without what the `spared` are and started.
+/// Returns the processes that `root` started, without the `spared` ones and their descendants.
 fn belonging<'a>(
     all: &'a HashMap<i32, Process>,
     root: i32,
@@ -108,7 +108,7 @@ fn belonging<'a>(
     let own_session = all.get(&own).map(|p| p.session);
     let below_root = |pid: i32| {
         let mut at = pid;
-        // Bounded: /proc is read while processes come and go, so parents may form a cycle for a moment.
+        // Bounded, because parents may briefly form a cycle: processes come and go while /proc is read.
         for _ in 0..all.len() {
             if at == root {
                 return true;
@@ -117,7 +117,7 @@ fn belonging<'a>(
                 return false;
             }
             match all.get(&at) {
-                // An adopted orphan. Nothing can join a session, so what is in ours came from elsewhere.
+                // An adopted orphan. No process can join a session, so a process in this session was started elsewhere.
                 Some(p) if p.parent == own => return Some(p.session) != own_session,
                 Some(p) if p.parent > 0 => at = p.parent,
                 _ => return false,
@@ -149,7 +149,7 @@ fn processes() -> HashMap<i32, Process> {
     all
 }
 
-/// `pid (name) state parent group session …`; the name may hold anything, brackets included.
+/// Parses `pid (name) state parent group session …`; the name may contain anything, including parentheses.
 fn parse(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -168,7 +168,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     #[test]
-    fn reads_names_with_brackets_and_spaces() {
+    fn names_with_parentheses_are_parsed() {
         let p = super::parse("7 (a) Z (b) S 3 5 6 0 -1").unwrap();
         assert_eq!((p.parent, p.session, p.zombie), (3, 6, false));
     }

@@ -1,4 +1,4 @@
-//! Running tests, by the runner that the repository uses.
+//! Runs tests with the runner that the repository uses.
 
 mod program;
 mod pytest;
@@ -18,37 +18,38 @@ use crate::workspace::Checkout;
 pub use pytest::enable_warm_runs;
 pub(crate) use pytest::{Control, FORKING, Module, anonymous_file};
 
-/// How tests are run.
+/// Options of a test run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// When the run has to be over; what ran until then is reported.
+    /// The time when the run must end; tests that ended before it are reported.
     pub deadline: Instant,
-    /// `PYTHONHASHSEED`.
+    /// Value of `PYTHONHASHSEED`.
     pub hash_seed: u32,
-    /// The last test first.
+    /// Whether to run the tests in reverse order.
     pub reversed: bool,
-    /// Fill [`crate::outcomes::report::TestResult::executed`] of these tests (node ids, files or folders). It makes
-    /// them several times slower on Python before 3.12.
+    /// Tests (node ids, files or folders) for which to fill [`crate::outcomes::report::TestResult::executed`]. This
+    /// makes them several times slower on Python before 3.12.
     pub trace: Vec<String>,
-    /// pytest's `-k` expression; for pytest only.
+    /// pytest's `-k` expression; pytest only.
     pub keyword: Option<String>,
-    /// Run these (node ids, files or folders, below those asked for) before the others.
+    /// Tests to run before the others (node ids, files or folders, below the requested ones).
     pub first: Vec<String>,
-    /// Each test in a process of its own, forked when all are collected; for pytest only.
+    /// Whether to run each test in its own process, forked once all tests are collected; pytest only.
     pub alone: bool,
-    /// Names of functions and classes: of the others, tests that name them come before those that do not; for pytest only.
+    /// Names of functions and classes. Among the tests not in `first`, those that use these names run first; pytest
+    /// only.
     pub near: Vec<String>,
-    /// Seconds for the tests that are not among `first`; those that did not begin by then are absent.
+    /// Maximum seconds for the tests that are not in `first`; tests that do not start in time are absent.
     pub rest_seconds: Option<u64>,
-    /// The process may be forked from one that has everything loaded, where runs like this are repeated.
+    /// Whether a repeated run may use a process forked from one that has everything loaded.
     pub may_be_warm: bool,
-    /// Tests (node ids, files or folders) in whose messages of assertions values are shown whole; for pytest only.
+    /// Tests (node ids, files or folders) whose assertion messages show whole values; pytest only.
     pub whole_values: Vec<String>,
-    /// Runs at the same time in the same folders have different numbers.
+    /// Number that must differ between concurrent runs in the same folders.
     pub lane: usize,
-    /// Fill [`DetailedRun::imported`].
+    /// Whether to fill [`DetailedRun::imported`].
     pub tells_imports: bool,
-    /// Tell where tests replace what decides how they come out (see [`Report::tampered`]); for pytest only.
+    /// Whether to report tests that replace what decides their outcome (see [`Report::tampered`]); pytest only.
     pub guarded: bool,
 }
 
@@ -74,12 +75,20 @@ impl Options {
 }
 
 /// Runs tests: node ids, files or folders, relative to the workspace. Failing tests, unknown ids, crashes
-/// and the deadline are all part of the report; `Broken` is only that there is nothing to run them with.
+/// and timeouts are part of the report.
+///
+/// # Errors
+///
+/// Returns `Broken` if the runner cannot be started.
 pub fn run(checkout: &Checkout, ids: &[String], options: &Options) -> Result<Report, ToolError> {
     Ok(run_measured(checkout, ids, options, None)?.0)
 }
 
-/// As [`run`], and says which lines ran of some files, if asked.
+/// Runs tests like [`run`], and measures which lines of some files ran, if requested.
+///
+/// # Errors
+///
+/// Fails like [`run`], or if the measurement cannot be prepared or read.
 pub fn run_measured(
     checkout: &Checkout,
     ids: &[String],
@@ -90,9 +99,10 @@ pub fn run_measured(
     Ok((ran.report, ran.coverage))
 }
 
-/// Starts Python programs in its own way.
+/// An alternative way to start Python programs.
 pub(crate) trait Launcher {
-    /// Runs one to its end or to the deadline; `None` where it cannot: then it is started as ever.
+    /// Runs a program until it ends or its deadline passes. Returns `None` if it cannot; then the program is started
+    /// as usual.
     fn run(
         &mut self,
         command: &Command,
@@ -101,17 +111,17 @@ pub(crate) trait Launcher {
     ) -> Option<ProcessOutput>;
 }
 
-/// A run, and what is known of its last process.
+/// A run, with details of its last process.
 pub(crate) struct DetailedRun {
     pub report: Report,
     pub coverage: Option<Coverage>,
-    /// Its record goes from the first line to the last.
+    /// Whether the record is complete from the first line to the last.
     pub is_whole: bool,
-    /// Modules that it had imported, with where they come from (see [`Options::tells_imports`]).
+    /// Modules that the process had imported, with their origins (see [`Options::tells_imports`]).
     pub imported: Vec<Module>,
 }
 
-/// As [`run_measured`], by processes that somebody else starts.
+/// Runs tests like [`run_measured`], with an optional launcher for the processes.
 pub(crate) fn run_in<'a>(
     checkout: &'a Checkout,
     ids: &[String],
@@ -139,13 +149,13 @@ pub(crate) fn run_in<'a>(
     })
 }
 
-/// One run, of one process or of several.
+/// One run, in one process or several.
 struct Run<'a> {
     checkout: &'a Checkout,
     options: &'a Options,
     measurement: Option<Measurement>,
     launcher: Option<&'a mut dyn Launcher>,
-    /// Of the last process: see [`DetailedRun`].
+    /// State of the last process: see [`DetailedRun`].
     is_whole: bool,
     imported: Vec<Module>,
 }
@@ -175,7 +185,7 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// Runs one process to its end or to the deadline.
+    /// Runs one process until it ends or its deadline passes.
     fn process(
         &mut self,
         mut command: Command,

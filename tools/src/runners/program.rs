@@ -1,7 +1,7 @@
-//! Runners that are one Python program of ours each, run once: unittest, Django's, SymPy's.
+//! Runners that are one Python program each, run once: unittest, Django's, SymPy's.
 //!
-//! A test outside of a process of its own is all that they need: unknown ids and modules that cannot be imported do
-//! not keep the rest from running. pytest's `-k` and the time for further tests are not for them.
+//! They need no second process: unknown ids and modules that cannot be imported do not stop the other tests.
+//! pytest's `-k` and the time limit for further tests are not supported.
 
 use std::ffi::OsString;
 
@@ -16,7 +16,7 @@ use crate::process::Command;
 const MODULE: &str = "testwright_program";
 const RESULT: (&str, &str) = ("testwright_result", include_str!("unittest/result.py"));
 
-/// The name of a runner's folder, and its modules.
+/// Returns the name of a runner's folder, and its modules.
 fn modules(kind: RunnerKind) -> (&'static str, Vec<(&'static str, &'static str)>) {
     let program = |text| (MODULE, text);
     match kind {

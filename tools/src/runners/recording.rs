@@ -1,7 +1,8 @@
-//! What a program of ours needs that records what happens in a run of tests, and the socket into which it does.
+//! Files and the report socket of a program that records a test run.
 //!
-//! Everything that the program loads is written anew for each run, into the toolbox's own folder: nothing that an
-//! earlier program left is in it. What the program itself writes goes into a folder that is new as well.
+//! Everything that the program loads is rewritten for each run, in the toolbox's own folder, so it contains nothing
+//! from an
+//! earlier program. The program writes its own files into a new folder as well.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,24 +18,24 @@ use crate::process::{self, Report};
 
 const RECORD: &str = include_str!("../outcomes/record.py");
 const TRACE: &str = include_str!("../outcomes/trace.py");
-/// Bytes kept of what a runner prints.
+/// Bytes kept of a runner's output.
 pub const PRINTED: usize = 6000;
 
 pub struct Recording {
-    /// For files that the program writes.
+    /// Folder for files that the program writes.
     pub folder: PathBuf,
-    /// Where the Python modules of ours are.
+    /// Folder of the recording Python modules.
     pub modules: PathBuf,
     /// The environment of the program.
     pub env: BTreeMap<String, String>,
     settings: Value,
     settings_path: PathBuf,
-    /// What the program reports.
+    /// The report that the program writes.
     pub report: Report,
 }
 
 impl Recording {
-    /// Writes out the modules: those of the runner, by name, and what all have in common. `ids` are what is to be run.
+    /// Writes the modules: the runner's, by name, and the shared ones. `ids` are the tests to run.
     pub fn new(
         config: &Config,
         root: &Path,
@@ -99,17 +100,17 @@ impl Recording {
         })
     }
 
-    /// A setting that only this runner has.
+    /// Sets a setting that only this runner has.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.settings[name] = value.into();
     }
 
-    /// What the program is told.
+    /// Returns the settings of the program.
     pub fn settings(&self) -> &Value {
         &self.settings
     }
 
-    /// Writes out the settings, and gives the whole environment of the program.
+    /// Writes the settings, and returns the complete environment of the program.
     pub fn environment(&self) -> Result<BTreeMap<String, String>, ToolError> {
         std::fs::write(&self.settings_path, self.settings.to_string())?;
         let mut env = self.env.clone();
@@ -120,7 +121,7 @@ impl Recording {
         Ok(env)
     }
 
-    /// What was recorded; the files go away.
+    /// Returns the recorded events, and removes the files.
     pub fn read(self) -> Vec<Event> {
         outcomes::read(self.report.bytes())
     }
@@ -132,7 +133,7 @@ impl Drop for Recording {
     }
 }
 
-/// An empty folder, whatever was there.
+/// Creates an empty folder, and removes any earlier content.
 fn anew(folder: &Path) -> Result<(), ToolError> {
     match std::fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),

@@ -1,7 +1,8 @@
-//! Standard input and output for the protocol, read and written on one thread each for as long as the server runs.
+//! Standard input and output for the protocol, each on its own thread for the lifetime of the server.
 //!
-//! tokio's own start threads when there is something to do, and programs are kept from signalling the toolbox by the
-//! numbers of its threads.
+//! tokio's own stdio starts threads on demand. The confinement must know all thread ids of the toolbox in advance, to
+//! stop
+//! programs from signalling them.
 
 use std::io::{Read, Write};
 use std::thread::JoinHandle;
@@ -11,11 +12,11 @@ use tokio::runtime::Handle;
 
 const BUFFER: usize = 64 * 1024;
 
-/// The streams of the protocol, and what writes the last of it.
+/// The streams of the protocol, and the thread that writes the output.
 pub struct Stdio {
     pub input: DuplexStream,
     pub output: DuplexStream,
-    /// Ends when `output` is dropped and everything is written.
+    /// Ends once `output` is dropped and everything is written.
     pub writer: JoinHandle<()>,
 }
 

@@ -1,6 +1,5 @@
-//! Several runs of tests at the same time, as many as there are processors. Each is made by a toolbox of its own, so
-//! that what it starts and leaves behind is ended with it. They share the checkout: one may disturb another, and what
-//! comes of that is for the caller to see.
+//! Runs tests concurrently, up to one run per processor. Each run has its own toolbox process, so ending that also ends
+//! every process of the run. The runs share the checkout, so one may disturb another; the caller must detect that.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -21,20 +20,20 @@ use crate::process::{self, interrupt};
 use crate::runners::Options;
 use crate::workspace::Checkout;
 
-/// For what a toolbox does beside its run.
+/// Extra time for a toolbox's own work beside its run.
 const GRACE: Duration = Duration::from_secs(20);
-/// Bytes of an answer.
+/// Maximum bytes of an answer.
 const MAX_ANSWER_LEN: u64 = 256 << 20;
 
-/// By what name this program is a toolbox.
+/// The name under which this program acts as a toolbox.
 static TOOLBOX: OnceLock<&str> = OnceLock::new();
 
-/// From now on runs can be made side by side: this program is a toolbox where it is started by that name.
+/// Enables concurrent runs: this program acts as a toolbox if it is started by that name.
 pub fn enable(toolbox: &'static str) {
     TOOLBOX.get_or_init(|| toolbox);
 }
 
-/// How many runs are made at a time.
+/// Returns the maximum number of concurrent runs.
 pub fn width(config: &Config) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     match TOOLBOX.get() {
@@ -45,13 +44,17 @@ pub fn width(config: &Config) -> usize {
     }
 }
 
-/// Tests to run, and how.
+/// Tests to run, and their options.
 pub struct Job {
     pub ids: Vec<String>,
     pub options: Options,
 }
 
-/// The reports of the jobs, in their order; `None` of those that could not be made.
+/// Returns the reports in the order of the jobs; `None` for each job that failed.
+///
+/// # Errors
+///
+/// Fails if the call is interrupted, or waiting for the runs fails.
 pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<Report>>, ToolError> {
     let _turn = process::take_turn();
     let mut waiting = jobs.iter().enumerate();
@@ -86,7 +89,7 @@ struct Running {
     child: Child,
     output: File,
     written: Vec<u8>,
-    /// When it is ended, whatever it does.
+    /// Time when the process is killed unconditionally.
     end: Instant,
 }
 
@@ -127,9 +130,9 @@ impl Running {
             });
         }
         let mut child = command.spawn()?;
-        drop(command); // closes our copy of the pipe's writing end
+        drop(command); // closes the parent's copy of the pipe's writing end
         if let Some(mut stdin) = child.stdin.take() {
-            // One that ends early has no report.
+            // Fails if the toolbox exits early; then it has no report.
             let _ = stdin.write_all(&request);
         }
         Ok(Running {
@@ -141,7 +144,7 @@ impl Running {
         })
     }
 
-    /// Reads once; `true` at the end of what it writes.
+    /// Reads once; returns `true` at the end of the output.
     fn has_ended(&mut self) -> std::io::Result<bool> {
         if Instant::now() > self.end {
             self.child.kill()?;
@@ -178,7 +181,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until one of them has written something or must be ended, or until the call is interrupted.
+/// Waits until a run has written data or reached its time limit, or the call is interrupted.
 fn wait(running: &[Running]) -> Result<(), ToolError> {
     let first_end = running.iter().map(|one| one.end).min();
     let left = first_end.map_or(GRACE, |end| end.saturating_duration_since(Instant::now()));

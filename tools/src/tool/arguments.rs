@@ -1,5 +1,5 @@
-//! From what a model wrote to a tool's argument struct: harmless slips are mended, the rest is refused
-//! with the field, the nearest known one, and an example.
+//! Converts a model's arguments to a tool's argument struct. Harmless slips are repaired; other errors are refused
+//! with the field, the nearest known one and an example.
 
 use serde_json::{Map, Value};
 
@@ -74,8 +74,8 @@ fn read<T: Tool>(arguments: Value) -> Result<T::Args, ToolError> {
     serde_json::from_value(arguments).map_err(|e| refuse(T::NAME, &schema, &e.to_string()))
 }
 
-/// Checks the top level against the schema, and mends what can mean only one thing: a number or a list
-/// written as a string, one string for a list of them, `null` for a field left out.
+/// Checks the top level against the schema, and repairs values with only one possible meaning: a number or a list
+/// written as a string, one string instead of a list, `null` for an omitted field.
 fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError> {
     let arguments = match arguments {
         Value::Null => Value::Object(Map::new()),
@@ -150,7 +150,7 @@ fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError
     Ok(Value::Object(fields))
 }
 
-/// Returns the value as the wanted type, or the value itself as the error if it cannot be read so.
+/// Returns the value converted to the wanted type, or the original value as the error.
 fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
     let fits = match wanted {
         "string" => value.is_string(),
@@ -169,7 +169,7 @@ fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
             if n.as_f64()
                 .is_some_and(|f| f.fract() == 0.0 && (0.0..9e15).contains(&f)) =>
         {
-            // Exact: it has no fraction and fits.
+            // The conversion is exact: the number has no fraction and is in range.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let whole = n.as_f64().unwrap_or_default() as u64;
             return Ok(whole.into());
@@ -210,7 +210,8 @@ fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
     ))
 }
 
-/// A call with the required fields, from the examples in the schema; where none is, with those that have one.
+/// Returns an example call with the required fields, from the schema's examples. If no field is required, it uses the
+/// fields that have an example.
 fn example(schema: &Value) -> Value {
     let mut fields = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_mended() {
+    fn harmless_slips_are_repaired() {
         let args =
             read::<Probe>(json!({"path": "a", "lines": "12", "names": "b", "exact": "true"}))
                 .unwrap();
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_the_nearest_and_an_example_are_named() {
+    fn refusals_name_field_and_example() {
         let text = refusal(json!({"file_path": "a"}));
         assert!(
             text.starts_with("This call was not carried out: bad arguments for `probe`: "),
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_each_tool_is_a_call_that_it_takes() {
+    fn tool_examples_are_valid_calls() {
         let example = |tool: &dyn AnyTool| {
             let Err(ToolError::Refused(text)) = tool.check(json!({"no such field": 1})) else {
                 panic!("{}", tool.name());
@@ -346,14 +347,14 @@ mod tests {
         for tool in crate::registry::with_wanted_lines() {
             let example = example(tool);
             assert!(tool.check(example.clone()).is_ok(), "{example}");
-            // `search` takes no field that it needs, and nothing to look for either.
+            // `search` has no required fields, but its example must still not be empty.
             let is_empty = example == json!({});
             assert!(!is_empty || tool.name() != "search", "{example}");
         }
     }
 
     #[test]
-    fn the_schema_is_plain() {
+    fn schema_has_no_references() {
         let schema = schema::parameters::<Args>();
         let text = schema.to_string();
         for word in ["title", "$schema", "null", "format", "$ref"] {

@@ -1,4 +1,4 @@
-//! A tool's schema, from its argument type, in the shape that models are given.
+//! Builds a tool's schema from its argument type, in the form that models get.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -14,8 +14,9 @@ pub fn spec<T: Tool>() -> ToolSpec {
     }
 }
 
-/// What a model needs to see of a schema: every character is sent with each call. Examples are for refusals, fields that are
-/// rarely of use are marked `unlisted`, and those of which the name or the tool's description says all `plain`.
+/// Removes everything that a model does not need from a schema, since every character is sent with each call. Examples
+/// are
+/// only for refusals. Rarely useful fields are marked `unlisted`; fields that need no description are marked `plain`.
 fn concise(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         for key in ["examples", "additionalProperties", "default"] {
@@ -39,14 +40,14 @@ fn concise(mut schema: Value) -> Value {
     schema
 }
 
-/// The schema of what a tool tells programs. Types that occur in several places stand in `$defs`.
+/// Returns the schema of a tool's data for programs. Types used in several places are in `$defs`.
 pub fn data<D: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let schema = settings.into_generator().into_root_schema_for::<D>();
     schema.to_value()
 }
 
-/// The schema of an argument struct: no references, titles, formats or nulls.
+/// Returns the schema of an argument struct, without references, titles, formats or nulls.
 pub fn parameters<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
@@ -58,7 +59,7 @@ pub fn parameters<A: JsonSchema>() -> Value {
         .to_value();
     clean(&mut schema, true);
     if let Some(object) = schema.as_object_mut() {
-        // What the struct is for stands in the tool's description.
+        // The tool's description already says what the struct is for.
         object.remove("description");
         object
             .entry("properties")
@@ -78,7 +79,7 @@ fn clean(value: &mut Value, is_schema: bool) {
         for key in ["title", "$schema", "format"] {
             object.remove(key);
         }
-        // Line ends inside a paragraph are those of the source.
+        // Line ends inside a paragraph come from source wrapping.
         if let Some(Value::String(text)) = object.get_mut("description") {
             let paragraphs: Vec<String> =
                 text.split("\n\n").map(|p| p.replace('\n', " ")).collect();
@@ -107,7 +108,7 @@ fn clean(value: &mut Value, is_schema: bool) {
                 }
             }
         }
-        // `minimum: 0` of unsigned numbers says nothing that a model could get wrong.
+        // `minimum: 0` of unsigned numbers tells a model nothing useful.
         if object.get("minimum") == Some(&0.into()) {
             object.remove("minimum");
         }

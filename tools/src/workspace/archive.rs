@@ -1,4 +1,4 @@
-//! The base commit: a tar archive with an index in memory, content read when it is asked for.
+//! The base commit: a tar archive with an index in memory; content is read on demand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::ToolError;
 
-/// Bytes that are compared at once.
+/// Bytes compared at a time.
 const PIECE: usize = 64 << 10;
 
 pub struct Archive {
@@ -22,12 +22,12 @@ pub struct Entry {
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// Where it points, for a symbolic link.
+    /// The target of a symbolic link.
     pub link: Option<PathBuf>,
 }
 
 impl Entry {
-    /// The mode that git records.
+    /// Returns the mode that git records.
     pub fn git_mode(&self) -> u32 {
         git_mode(self.link.is_some(), self.mode)
     }
@@ -59,7 +59,7 @@ impl Archive {
             if !kind.is_file() && !kind.is_symlink() {
                 continue;
             }
-            // Room for a content is made by its size, before it is read.
+            // Check the size first: reading allocates memory for the declared size.
             if entry.size() > length {
                 return Err(broken(std::io::ErrorKind::UnexpectedEof.into()));
             }
@@ -104,7 +104,11 @@ impl Archive {
         self.folders.contains(path)
     }
 
-    /// The content of a file; `None` for links and for what is not in the archive.
+    /// Returns the content of a file; `None` for links and for paths that are not in the archive.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
     pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
         match self.entries.get(path) {
             Some(entry) if entry.link.is_none() => Ok(Some(self.content(entry)?)),
@@ -112,7 +116,7 @@ impl Archive {
         }
     }
 
-    /// Is this what the file holds?
+    /// Returns whether the file has this content.
     pub fn holds(&self, entry: &Entry, file: &File) -> std::io::Result<bool> {
         let (mut then, mut now) = (vec![0; PIECE], vec![0; PIECE]);
         let mut at = 0;
@@ -132,7 +136,7 @@ impl Archive {
         Ok(true)
     }
 
-    /// What git records as the content: of a link, its target.
+    /// Returns the content that git records; for a link, its target.
     pub fn content(&self, entry: &Entry) -> Result<Vec<u8>, ToolError> {
         use std::os::unix::ffi::OsStrExt;
         if let Some(link) = &entry.link {
@@ -146,7 +150,7 @@ impl Archive {
     }
 }
 
-/// The path without a leading `./`; `None` for one that is absolute or climbs.
+/// Returns the path without a leading `./`; `None` if it is absolute or contains `..`.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! What differs from the base commit, and from how things were when the environment was built.
+//! Finds changes relative to the base commit and to the state when the environment was built.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Metadata};
@@ -19,9 +19,9 @@ use super::hex;
 use super::regular::{self, Unread};
 use crate::error::ToolError;
 
-/// Most bytes of a file, before or after, whose content is looked at. A test patch has room for far less.
+/// Maximum bytes of a file, before or after, whose content is read. A test patch has room for far less.
 const MAX_FILE_LEN: u64 = 16 << 20;
-/// Most bytes of all contents together.
+/// Maximum bytes of all contents together.
 const MAX_TOTAL_LEN: u64 = 128 << 20;
 
 /// How a file or a test differs from the base commit.
@@ -36,7 +36,7 @@ pub enum Change {
 /// One file that differs from the base commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileChange {
-    /// Relative, with forward slashes.
+    /// Relative path, with forward slashes.
     pub path: String,
     pub change: Change,
     /// Content at the base commit (a link's target for a link); `None` for a new file.
@@ -46,14 +46,14 @@ pub struct FileChange {
     /// Mode as git records it: 0o100644, 0o100755 or 0o120000.
     pub base_mode: Option<u32>,
     pub mode: Option<u32>,
-    /// Its bytes, before or after, where they are too many to be looked at: neither `base` nor `now` is there then.
+    /// Size in bytes, before or after, if it exceeds the limit. Then `base` and `now` are `None`.
     pub oversized: Option<u64>,
 }
 
-/// What a path is now: git mode and digest of the content (of a large file, its size); `None`: not there.
+/// Current state of a path: git mode and content digest (the size for a large file); `None` if it does not exist.
 type State = Option<(u32, String)>;
 
-/// What a file's metadata was when its content was last read.
+/// A file's metadata when its content was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -74,7 +74,7 @@ impl Stamp {
         }
     }
 
-    /// The file was written so lately that another write could leave the same stamp.
+    /// Returns whether the file was written so recently that another write could leave the same stamp.
     fn is_racy(&self) -> bool {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -84,15 +84,15 @@ impl Stamp {
 }
 
 pub struct Tracker {
-    /// What differed from the base commit when the workspace was first opened.
+    /// Differences from the base commit when the workspace was first opened.
     baseline: BTreeMap<String, State>,
-    /// Files whose content is known to be that of the base commit.
+    /// Files whose content is known to match the base commit.
     same: HashMap<PathBuf, Stamp>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct SavedBaseline {
-    /// As seen from the folder in which this is kept: a copy of a sandbox may have both in another place.
+    /// Path relative to the folder that holds this file, since a copy of the sandbox may have both elsewhere.
     workspace: PathBuf,
     files: BTreeMap<String, State>,
 }
@@ -142,12 +142,12 @@ impl Tracker {
         Ok(tracker)
     }
 
-    /// It differed from the base commit already when the workspace was first opened.
+    /// Returns whether the file already differed from the base commit when the workspace was first opened.
     pub fn is_baseline(&self, path: &Path) -> bool {
         path.to_str().is_some_and(|p| self.baseline.contains_key(p))
     }
 
-    /// See [`super::Workspace::changes`].
+    /// Implements [`super::Workspace::changes`].
     pub fn changes(&mut self, root: &Path, base: &Archive) -> Result<Vec<FileChange>, ToolError> {
         let mut found = Vec::new();
         let mut room = MAX_TOTAL_LEN;
@@ -163,7 +163,7 @@ impl Tracker {
         Ok(found)
     }
 
-    /// What differs from the base commit, the baseline included: tracked files first, each by path.
+    /// Returns all differences from the base commit, including the baseline: tracked files first, then others, by path.
     fn differing<'b>(
         &mut self,
         root: &Path,
@@ -215,21 +215,21 @@ impl Tracker {
     }
 }
 
-/// A path that is not as it was at the base commit.
+/// A path whose state differs from the base commit.
 struct Differing<'b> {
     name: String,
     whole: PathBuf,
-    /// Of what git would record; `None` for nothing, and for what it would not (sockets, pipes).
+    /// Metadata of a file or link; `None` if it is missing, or a kind that git does not record (sockets, pipes).
     data: Option<Metadata>,
     entry: Option<&'b Entry>,
 }
 
-/// What is there.
+/// The current content of a path.
 enum Now {
-    /// Nothing, or what cannot be read.
+    /// Missing or unreadable.
     Nothing,
     Content(Vec<u8>),
-    /// So many bytes, which are not read.
+    /// A file of this many bytes, which is not read.
     TooLarge(u64),
 }
 
@@ -239,7 +239,7 @@ impl Differing<'_> {
         Some(git_mode(data.is_symlink(), data.mode()))
     }
 
-    /// It does not differ after all.
+    /// Returns whether the content turns out to be unchanged.
     fn is_as_in(&self, base: &Archive) -> Result<bool, ToolError> {
         let (Some(entry), Some(data)) = (self.entry, &self.data) else {
             return Ok(false);
@@ -287,8 +287,8 @@ impl Differing<'_> {
         Ok(Some((self.mode().unwrap_or_default(), digest)))
     }
 
-    /// With the contents, if there is room for them; without, it is still told what happened to the file. `None` for a
-    /// new file that is gone again, or cannot be read.
+    /// Reads the contents if there is room for them; otherwise reports only the kind of change. Returns `None` for a
+    /// new file that has disappeared or cannot be read.
     fn read(self, base: &Archive, room: &mut u64) -> Result<Option<FileChange>, ToolError> {
         let before = self.entry.map_or(0, |entry| entry.size);
         let most = MAX_FILE_LEN.min(*room);
@@ -327,7 +327,7 @@ impl Differing<'_> {
     }
 }
 
-/// It went away, cannot be read, or became a link.
+/// Returns whether a file has disappeared, cannot be read, or became a link.
 fn is_gone(e: &std::io::Error) -> bool {
     use std::io::ErrorKind::{NotFound, PermissionDenied};
     matches!(e.kind(), NotFound | PermissionDenied) || e.raw_os_error() == Some(Errno::ELOOP as i32)

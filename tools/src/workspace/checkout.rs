@@ -1,4 +1,4 @@
-//! The code as it is there and how it is run: all that a run of tests needs.
+//! The current code and its configuration: all that a test run needs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,20 @@ use super::Layout;
 use crate::config::Config;
 use crate::error::ToolError;
 
-/// A checkout, without what the base commit held.
+/// A checkout, without the content of the base commit.
 pub struct Checkout {
     config: Config,
-    /// Links resolved.
+    /// The workspace folder, with links resolved.
     root: PathBuf,
     layout: Layout,
 }
 
 impl Checkout {
-    /// Takes moments however big the repository is: of it, its test configuration is all that is read.
+    /// Opens a checkout. This is fast for repositories of any size, since it reads only their test configuration.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the workspace folder cannot be opened.
     pub fn open(config: Config) -> Result<Checkout, ToolError> {
         let root = fs::canonicalize(&config.workspace).map_err(|e| {
             ToolError::Broken(format!(
@@ -32,7 +36,7 @@ impl Checkout {
         })
     }
 
-    /// With this layout instead of what the files now say.
+    /// Replaces the layout that was read from the files.
     pub fn with_layout(self, layout: Layout) -> Checkout {
         Checkout { layout, ..self }
     }
@@ -45,7 +49,7 @@ impl Checkout {
         &self.root
     }
 
-    /// Where tests are, by the repository's own pytest configuration at the time of opening.
+    /// Returns the layout of the tests, from the repository's own pytest configuration when the checkout was opened.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

@@ -1,8 +1,8 @@
-//! Text files: UTF-8, and Latin-1 where a coding cookie (PEP 263) says so.
+//! Decodes and encodes text files: UTF-8, or Latin-1 if a coding cookie (PEP 263) says so.
 
 use std::str::Utf8Error;
 
-/// Why bytes are not text, or text has no bytes; the message follows the file's name.
+/// The reason why bytes cannot be decoded, or text cannot be encoded; the message follows the file's name.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodingError {
     #[error("is a binary file")]
@@ -15,7 +15,7 @@ pub enum EncodingError {
     NotInLatin1(char),
 }
 
-/// Reads text in the encoding that its cookie names.
+/// Decodes text in the encoding that its cookie names.
 pub fn decode(bytes: Vec<u8>) -> Result<String, EncodingError> {
     if bytes.contains(&0) {
         return Err(EncodingError::Binary);
@@ -35,7 +35,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, EncodingError> {
     }
 }
 
-/// The bytes of `text` in the encoding of `now`, the file's present content.
+/// Encodes `text` in the encoding of `now`, the file's current content.
 pub fn encode(text: &str, now: &[u8]) -> Result<Vec<u8>, EncodingError> {
     if std::str::from_utf8(now).is_ok() || !is_latin1(now) {
         return Ok(text.as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! The files of the workspace, as `.gitignore` leaves them.
+//! The files of the workspace, filtered by `.gitignore`.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use ignore::WalkBuilder;
 
 use super::ignore_rules::IgnoreRules;
 
-/// A walk over everything below `start` that git would not ignore. The workspace need not be a git
-/// repository; ignore files above it and the user's own do not count.
+/// Returns a walk over everything below `start` that git would not ignore. The workspace need not be a git
+/// repository. Ignore files above it and the user's own are not used.
 pub fn walker(start: &Path) -> WalkBuilder {
     let ignored = IgnoreRules::new(start);
     let mut walk = WalkBuilder::new(start);
@@ -24,7 +24,7 @@ pub fn walker(start: &Path) -> WalkBuilder {
     walk
 }
 
-/// What running and installing leaves behind, ignored whatever `.gitignore` says.
+/// Returns whether running or installing creates files of this name, which are always ignored.
 pub(super) fn is_product(name: &str) -> bool {
     matches!(
         name,
@@ -45,7 +45,7 @@ pub(super) fn is_product(name: &str) -> bool {
         || name.starts_with(".coverage.")
 }
 
-/// See [`super::Workspace::files`].
+/// Implements [`super::Workspace::files`].
 pub fn files(root: &Path) -> Vec<String> {
     let mut found: Vec<String> = walker(root)
         .build()
@@ -63,7 +63,7 @@ pub fn files(root: &Path) -> Vec<String> {
     found
 }
 
-/// See [`super::Workspace::nearest`].
+/// Implements [`super::Workspace::nearest`].
 pub fn nearest(files: &[String], wanted: &str, most: usize) -> Vec<String> {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let (name, wanted) = (base(wanted), wanted.trim_start_matches("./"));

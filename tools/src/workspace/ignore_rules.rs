@@ -1,6 +1,6 @@
-//! What the `.gitignore` files of a workspace leave out.
+//! Applies the `.gitignore` files of a workspace.
 //!
-//! The walker would read them itself, and wait for ever where one is a pipe, or fill the memory where one has no end.
+//! The walker could read them itself, but it would block forever on a pipe, or fill the memory with an endless file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::regular;
 
-/// A larger file counts as none: those of large projects have some ten thousand bytes.
+/// Maximum size of an ignore file; larger ones are not read. Those of large projects have about ten thousand bytes.
 const MAX_RULES_LEN: u64 = 256 << 10;
 
-/// The rules below a folder; ignore files above it do not count.
+/// The rules below a folder. Ignore files above it are not used.
 pub struct IgnoreRules {
     start: PathBuf,
-    /// By folder.
+    /// Rules by folder.
     known: RwLock<HashMap<PathBuf, Option<Arc<Rules>>>>,
 }
 
-/// Of one folder, and of those around it.
+/// Rules of one folder, and of its parent folders.
 struct Rules {
     own: Gitignore,
     around: Option<Arc<Rules>>,
@@ -35,10 +35,10 @@ impl IgnoreRules {
         }
     }
 
-    /// Is it left out? Asked for an entry only where none of the folders around it is.
+    /// Returns whether a path is ignored. Its parent folders must not be ignored.
     pub fn contains(&self, path: &Path, is_folder: bool) -> bool {
         let mut rules = path.parent().and_then(|folder| self.rules(folder));
-        // The nearest file that says something counts.
+        // The nearest ignore file with a matching rule decides.
         while let Some(here) = rules {
             match here.own.matched(path, is_folder) {
                 Match::Ignore(_) => return true,
@@ -55,7 +55,7 @@ impl IgnoreRules {
             return rules.clone();
         }
         drop(known);
-        // A walk has asked for the folders around it before.
+        // The recursion is short: a walk has already asked for the parent folders.
         let around = match folder == self.start {
             true => None,
             false => folder.parent().and_then(|parent| self.rules(parent)),
@@ -70,7 +70,7 @@ impl IgnoreRules {
     }
 }
 
-/// As git reads it: not through a link. A line that cannot be understood is as none.
+/// Reads an ignore file as git does: links are not followed, and invalid lines are skipped.
 fn read(folder: &Path) -> Option<Gitignore> {
     let bytes = regular::read_itself(&folder.join(".gitignore"), MAX_RULES_LEN)
         .ok()?

@@ -1,4 +1,4 @@
-//! Which files are tests, by the repository's own pytest configuration and by the names of folders.
+//! Decides which files are tests, by the repository's own pytest configuration and by folder names.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ mod ini;
 /// The largest configuration file that is read, in bytes.
 const MAX_CONFIG_LEN: u64 = 4 << 20;
 
-/// Where tests are and what they are called.
+/// The locations and names of tests.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Globs for names of test files (`python_files`).
@@ -25,19 +25,19 @@ pub struct Layout {
 }
 
 impl Default for Layout {
-    /// What pytest takes without a configuration.
+    /// Returns pytest's defaults without a configuration.
     fn default() -> Self {
         Layout::new(None, None, None, None)
     }
 }
 
 impl Layout {
-    /// From the configuration file that pytest would use.
+    /// Reads the configuration file that pytest would use.
     pub fn read(root: &Path) -> Layout {
         Layout::from_files(&|name| regular::read_text(&root.join(name), MAX_CONFIG_LEN))
     }
 
-    /// The same, given what reads a file of the root.
+    /// Reads the configuration through `read`, which returns the text of a file in the root.
     pub fn from_files(read: &dyn Fn(&str) -> Option<String>) -> Layout {
         let options = ini::options(read);
         let words = |key: &str| {
@@ -78,9 +78,9 @@ impl Layout {
         }
     }
 
-    /// pytest would collect tests from it: its name fits `python_files`, or pytest's defaults. Where `testpaths`
-    /// says where tests are, modules elsewhere with such names (`pylint/testutils/unittest_linter.py`) are
-    /// none, except in folders that are named for tests.
+    /// Returns whether pytest would collect tests from a file: its name matches `python_files`, or pytest's
+    /// defaults. If `testpaths` is set, modules elsewhere with such names
+    /// (`pylint/testutils/unittest_linter.py`) do not count, except in folders that are named for tests.
     pub fn is_test_file(&self, path: &str) -> bool {
         let name = name(path);
         if !name.ends_with(".py") || name == "conftest.py" || name == "__init__.py" {
@@ -94,7 +94,7 @@ impl Layout {
         name.starts_with("test_")
             || name.ends_with("_test.py")
             || self.files.iter().any(|(pattern, glob)| match glob {
-                // As pytest does: a pattern with a slash is about the end of the path.
+                // Like in pytest, a pattern with a slash matches the end of the path.
                 Some(glob) if pattern.contains('/') => {
                     glob.is_match(path) || glob.is_match(format!("/{path}"))
                 }
@@ -106,8 +106,8 @@ impl Layout {
             })
     }
 
-    /// Python code that serves tests and holds none: `conftest.py`, and modules in folders named `test`,
-    /// `tests` or `testing`, and modules named `testing`.
+    /// Returns whether a file is Python code that supports tests but holds none. These are `conftest.py`, modules
+    /// in folders named `test`, `tests` or `testing`, and modules named `testing`.
     pub fn is_test_support(&self, path: &str) -> bool {
         let name = name(path);
         name.ends_with(".py")
@@ -116,14 +116,14 @@ impl Layout {
                 || self.in_test_folder(path))
     }
 
-    /// It may be part of a test patch: a test file, `conftest.py`, or anything in a folder of tests (data
-    /// files too).
+    /// Returns whether a file may be part of a test patch: a test file, `conftest.py`, or any file in a test
+    /// folder (data files too).
     pub fn is_test_path(&self, path: &str) -> bool {
         self.is_test_file(path) || name(path) == "conftest.py" || self.in_test_folder(path)
     }
 
-    /// Below a folder named for tests (`test`, `tests`, `testing`), or below one of `testpaths` whose name
-    /// speaks of tests.
+    /// Returns whether a file is below a folder named for tests (`test`, `tests`, `testing`), or below one of
+    /// `testpaths` whose name contains `test`.
     pub fn in_test_folder(&self, path: &str) -> bool {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         folder.split('/').any(is_folder_of_tests)
@@ -139,23 +139,23 @@ impl Layout {
             .any(|f| f == "." || Path::new(path).starts_with(f))
     }
 
-    /// The folders of `testpaths`.
+    /// Returns the folders of `testpaths`.
     pub fn folders(&self) -> &[String] {
         &self.folders
     }
 
-    /// pytest takes a class of this name for tests.
+    /// Returns whether pytest takes a class of this name for tests.
     pub fn is_test_class(&self, name: &str) -> bool {
         fits(&self.classes, name)
     }
 
-    /// pytest takes a function or method of this name for a test.
+    /// Returns whether pytest takes a function or method of this name for a test.
     pub fn is_test_function(&self, name: &str) -> bool {
         fits(&self.functions, name)
     }
 }
 
-/// A `conftest.py`, and not a `test_conftest.py`.
+/// Returns whether a file is a `conftest.py`, as opposed to `test_conftest.py`.
 pub fn is_conftest(path: &str) -> bool {
     name(path) == "conftest.py"
 }

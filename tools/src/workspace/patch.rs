@@ -1,6 +1,6 @@
 //! Patches as `git diff` writes them, for `git apply`.
 //!
-//! Files that are not UTF-8 become git binary patches, so that a patch is always a string.
+//! Files that are not UTF-8 become git binary patches, so a patch is always a string.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,10 +12,10 @@ use super::changes::FileChange;
 use super::hex;
 
 const CONTEXT: usize = 3;
-/// Characters of what a hunk is headed by.
+/// Maximum characters of a hunk heading.
 const HEADING: usize = 80;
 
-/// See [`super::Workspace::patch`].
+/// Implements [`super::Workspace::patch`].
 pub fn patch(changes: &[FileChange]) -> String {
     let mut out = String::new();
     for changed in changes.iter().filter(|c| c.oversized.is_none()) {
@@ -109,7 +109,7 @@ fn as_text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// The lines of `after`, counted from 1, that `before` does not have.
+/// Returns the line numbers in `after`, from 1, of lines that `before` does not have.
 pub fn added_lines(before: &str, after: &str) -> BTreeSet<usize> {
     let ops = capture_diff_slices(Algorithm::Myers, &lines(before), &lines(after));
     let added = ops.iter().filter(|op| op.tag() != DiffTag::Equal);
@@ -118,7 +118,7 @@ pub fn added_lines(before: &str, after: &str) -> BTreeSet<usize> {
         .collect()
 }
 
-/// The hunks of a unified diff, without file names; for Python code with the function or class that they are in.
+/// Returns the hunks of a unified diff, without file names. For Python code, hunks name their function or class.
 pub fn unified(before: &str, after: &str, is_python: bool) -> String {
     let (old, new) = (lines(before), lines(after));
     let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
@@ -145,7 +145,7 @@ pub fn unified(before: &str, after: &str, is_python: bool) -> String {
     out
 }
 
-/// The last line before a hunk that begins a function or class, as git shows it for files of the type `python`.
+/// Returns the last line before a hunk that begins a function or class, as git shows it for files of the type `python`.
 fn heading(before: &[&str]) -> String {
     let is_head = |line: &&&str| {
         let line = line.trim_start();
@@ -180,7 +180,7 @@ fn write_op(out: &mut String, op: &DiffOp, old: &[&str], new: &[&str]) {
     }
 }
 
-/// Lines with their ends; a lone carriage return ends none.
+/// Splits text into lines with their line ends; a lone carriage return is not a line end.
 fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
@@ -193,7 +193,7 @@ fn span(start: usize, end: usize) -> String {
     }
 }
 
-/// git's id of a content; zeros for a file that is not there.
+/// Returns git's id of a content; zeros for a file that does not exist.
 fn blob(content: Option<&[u8]>) -> String {
     let Some(content) = content else {
         return "0".repeat(40);
@@ -204,7 +204,7 @@ fn blob(content: Option<&[u8]>) -> String {
     hex(&hash.finalize())
 }
 
-/// A name as git writes it: quoted, in C style, where it holds something unusual.
+/// Formats a name like git: quoted in C style if it contains unusual characters.
 fn quoted(prefix: &str, path: &str) -> String {
     let plain = path
         .bytes()
@@ -230,7 +230,7 @@ fn quoted(prefix: &str, path: &str) -> String {
     out
 }
 
-/// A whole content as git's binary patches hold it: deflated, in lines of base 85.
+/// Writes a whole content in the format of git's binary patches: deflated, in lines of base 85.
 fn literal(out: &mut String, content: &[u8]) {
     const DIGITS: &[u8; 85] =
         b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";

@@ -1,4 +1,4 @@
-//! Paths that a model gives, kept inside the workspace.
+//! Keeps paths from a model inside the workspace.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,8 +7,8 @@ use crate::error::ToolError;
 /// Placeholder for the repository's folder in normalized text.
 pub const REPO: &str = "<repo>/";
 
-/// See [`super::Workspace::resolve`]. `root` has its links resolved; `named` is the same folder as it is
-/// written in the configuration.
+/// Implements [`super::Workspace::resolve`]. `root` has its links resolved; `named` is the same folder as written
+/// in the configuration.
 pub fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolError> {
     let trimmed = path.trim();
     if trimmed.is_empty() {
@@ -22,7 +22,7 @@ pub fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolErr
             "`{trimmed}` lies outside the workspace. Give a path relative to the repository's root, e.g. `tests/test_x.py`."
         ))
     };
-    // As answers show it.
+    // Answers show paths with this placeholder.
     let given = Path::new(trimmed.strip_prefix(REPO).unwrap_or(trimmed));
     let given = if given.is_absolute() {
         given
@@ -46,7 +46,7 @@ pub fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolErr
     follow(root, &parts, trimmed)
 }
 
-/// Follows links one folder at a time, so that none leads out of the root.
+/// Follows links one path component at a time, so that none leads out of the root.
 fn follow(root: &Path, parts: &[&std::ffi::OsStr], shown: &str) -> Result<PathBuf, ToolError> {
     let mut here = root.to_path_buf();
     let mut exists = true;

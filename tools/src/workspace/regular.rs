@@ -1,5 +1,6 @@
-//! Files of a workspace are anybody's: a program may have put a pipe, a device or a file without end in their place.
-//! What reads them whole reads regular files alone, up to a bound, and waits for nobody.
+//! Reads only regular files of a workspace, up to a size limit and without blocking.
+//!
+//! Workspace files are untrusted: a program may have replaced them with a pipe, a device or an endless file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Result};
@@ -9,31 +10,31 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
-/// Why a file is not read.
+/// The reason why a file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// A folder, a pipe, a socket, a device.
+    /// A folder, a pipe, a socket or a device.
     NotRegular,
-    /// It has more bytes than the bound: so many when it was opened.
+    /// The file exceeds the limit; holds its size in bytes when it was opened.
     TooLarge(u64),
 }
 
-/// The bytes of a regular file with no more than `most` of them. Links are followed.
+/// Reads a regular file of at most `most` bytes. Links are followed.
 pub fn read(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
     contents(open(path, OFlag::empty()), most)
 }
 
-/// The same, but a link is an error.
+/// Reads a regular file like [`read`], but a link is an error.
 pub fn read_itself(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
     contents(open(path, OFlag::O_NOFOLLOW), most)
 }
 
-/// As text; `None` for whatever reason.
+/// Reads a file as text; `None` on any failure.
 pub fn read_text(path: &Path, most: u64) -> Option<String> {
     String::from_utf8(read(path, most).ok()?.ok()?).ok()
 }
 
-/// Opens without waiting for the other end of a pipe.
+/// Opens a file without waiting for the other end of a pipe.
 pub fn open(path: &Path, flags: OFlag) -> Result<File> {
     let flags = flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     OpenOptions::new()
@@ -44,7 +45,7 @@ pub fn open(path: &Path, flags: OFlag) -> Result<File> {
 
 fn contents(file: Result<File>, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
     let file = match file {
-        // A socket, or a device that is not there.
+        // A socket, or a missing device.
         Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => {
             return Ok(Err(Unread::NotRegular));
         }
@@ -60,7 +61,7 @@ fn contents(file: Result<File>, most: u64) -> Result<std::result::Result<Vec<u8>
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
     file.take(most + 1).read_to_end(&mut bytes)?;
     let length = bytes.len() as u64;
-    // It may grow meanwhile.
+    // The file may grow while it is read.
     Ok(match length > most {
         true => Err(Unread::TooLarge(length)),
         false => Ok(bytes),
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_are_read_and_no_more_than_the_bound() {
+    fn only_small_regular_files_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("a"), "abc").unwrap();
@@ -96,7 +97,7 @@ mod tests {
         assert!(read(&path("none"), 3).is_err());
         let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         assert_eq!(read(&path("socket"), 3).unwrap(), Err(Unread::NotRegular));
-        // These have no size, and no end.
+        // These have no size and no end.
         assert_eq!(
             read(Path::new("/dev/zero"), 3).unwrap(),
             Err(Unread::NotRegular)

@@ -1,5 +1,5 @@
-//! When and how every file of a folder was last written, as far as the kernel tells: whether something was changed in
-//! between, without reading it.
+//! Records when every file of a folder was last written, from its metadata. This detects changes between two
+//! moments without reading any file.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -7,30 +7,31 @@ use std::path::Path;
 
 use super::files::is_product;
 
-/// Of one file: number, bytes, and the moment in which it or its name was last changed.
+/// Inode, size, and time of the last status change of a file.
 type Stamp = (u64, u64, i64, i64);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamps(BTreeMap<String, Stamp>);
 
-/// What differs between two moments.
+/// Differences between two moments.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Relative to the folder.
+    /// Paths relative to the folder.
     pub modified: Vec<String>,
-    /// There are other files than before.
+    /// Whether files were added or removed.
     pub is_other_set: bool,
 }
 
 impl Stamps {
-    /// Ignored files too, but nothing that running leaves behind. `None` where something cannot be read.
+    /// Takes the stamps of all files, including ignored ones, but without caches and build products. Returns `None` if
+    /// a file cannot be read.
     pub fn take(root: &Path) -> Option<Stamps> {
         let mut stamps = BTreeMap::new();
         add(root, "", &mut stamps).ok()?;
         Some(Stamps(stamps))
     }
 
-    /// What became different since.
+    /// Returns the changes between these stamps and later ones.
     pub fn until(&self, now: &Stamps) -> Changes {
         Changes {
             is_other_set: !self.0.keys().eq(now.0.keys()),
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_anew_added_or_removed_is_seen() {
+    fn rewritten_added_removed_files_are_detected() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         std::fs::create_dir(root.join("sub")).unwrap();
@@ -82,7 +83,7 @@ mod tests {
             Changes::default()
         );
 
-        // As long as before; the kernel's clock has ticks.
+        // Write the same length after a pause, since the kernel's clock advances in ticks.
         std::thread::sleep(std::time::Duration::from_millis(20));
         std::fs::write(root.join("sub/a.py"), "2").unwrap();
         std::fs::create_dir(root.join("__pycache__")).unwrap();

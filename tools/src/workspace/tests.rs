@@ -19,7 +19,7 @@ impl Fixture {
         changes.into_iter().map(|c| (c.path, c.change)).collect()
     }
 
-    /// The real `git apply` on the base commit gives what the workspace holds.
+    /// Checks that the real `git apply` on the base commit gives the content of the workspace.
     fn check_patch(&mut self) -> String {
         let changes = self.workspace.changes().unwrap();
         let patch = self.workspace.patch(&changes);
@@ -77,7 +77,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
 }
 
 #[test]
-fn paths_stay_inside() {
+fn paths_stay_inside_workspace() {
     let f = Fixture::new(&[("a/b.py", b"x = 1\n"), ("c.py", b"")]);
     let root = f.root();
     symlink("/etc", root.join("etc")).unwrap();
@@ -111,7 +111,7 @@ fn paths_stay_inside() {
 }
 
 #[test]
-fn a_write_through_a_link_out_is_refused() {
+fn writes_through_outside_links_are_refused() {
     let mut f = Fixture::new(&[("a.py", b"")]);
     let secret = f.folder.path().join("secret");
     fs::write(&secret, "old").unwrap();
@@ -124,7 +124,7 @@ fn a_write_through_a_link_out_is_refused() {
 }
 
 #[test]
-fn links_are_removed_and_restored_themselves() {
+fn links_themselves_are_removed_and_restored() {
     let mut f = Fixture::with(&[("a.py", b"a\n"), ("real/b.py", b"b\n")], |_| {});
     let root = f.root();
     symlink("a.py", root.join("new_link.py")).unwrap();
@@ -139,7 +139,7 @@ fn links_are_removed_and_restored_themselves() {
     f.workspace.restore(Path::new("a.py")).unwrap();
     assert_eq!(fs::read(root.join("a.py")).unwrap(), b"a\n");
     assert_eq!(fs::read(&outside).unwrap(), b"secret");
-    // A folder that became one.
+    // A folder that became a link.
     fs::rename(root.join("real"), f.folder.path().join("moved")).unwrap();
     symlink(f.folder.path().join("moved"), root.join("real")).unwrap();
     refusal(f.workspace.restore(Path::new("real/b.py")));
@@ -148,7 +148,7 @@ fn links_are_removed_and_restored_themselves() {
 }
 
 #[test]
-fn writing_keeps_the_mode_and_never_repeats_a_second() {
+fn writing_keeps_mode_and_changes_mtime() {
     let mut f = Fixture::new(&[("run.sh", b"#!/bin/sh\n")]);
     let path = f.root().join("run.sh");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -166,7 +166,7 @@ fn writing_keeps_the_mode_and_never_repeats_a_second() {
 }
 
 #[test]
-fn text_that_cannot_be_shown_is_refused() {
+fn undecodable_text_is_refused() {
     let mut f = Fixture::new(&[
         ("bin", b"a\0b"),
         ("bad.py", b"x = '\xe9'\n"),
@@ -189,7 +189,7 @@ fn text_that_cannot_be_shown_is_refused() {
 }
 
 #[test]
-fn changes_leave_out_the_baseline_and_what_git_ignores() {
+fn changes_exclude_baseline_and_ignored_files() {
     let mut f = Fixture::with(
         &[
             (".gitignore", b"build/\n*.log\n"),
@@ -228,7 +228,7 @@ fn changes_leave_out_the_baseline_and_what_git_ignores() {
     ]
     .map(|(p, c)| (p.to_owned(), c));
     assert_eq!(f.changed(), expected);
-    // Another process sees the same: the baseline is kept.
+    // Another process sees the same changes, since the baseline is stored.
     f.workspace = Workspace::open(config(f.folder.path())).unwrap();
     assert_eq!(f.changed(), expected);
     for path in ["a.py", "gone.py", "new.py"] {
@@ -239,7 +239,7 @@ fn changes_leave_out_the_baseline_and_what_git_ignores() {
 }
 
 #[test]
-fn a_copy_in_another_place_has_the_same_changes() {
+fn copied_workspace_has_same_changes() {
     let f = Fixture::with(&[("a.py", b"a\n")], |root| {
         fs::write(root.join("generated.py"), "x\n").unwrap();
     });
@@ -253,7 +253,7 @@ fn a_copy_in_another_place_has_the_same_changes() {
 }
 
 #[test]
-fn a_change_of_the_same_size_and_second_is_seen() {
+fn same_size_same_second_change_is_detected() {
     let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
     let path = f.root().join("a.py");
     let time = fs::metadata(&path).unwrap().modified().unwrap();
@@ -269,7 +269,7 @@ fn a_change_of_the_same_size_and_second_is_seen() {
 }
 
 #[test]
-fn git_takes_the_patch() {
+fn git_applies_the_patch() {
     let long: String = (1..60).map(|n| format!("line {n}\n")).collect();
     let mut f = Fixture::new(&[
         ("tests/test_a.py", long.as_bytes()),
@@ -331,7 +331,7 @@ fn git_takes_the_patch() {
 }
 
 #[test]
-fn hunks_of_python_code_are_headed_by_their_function() {
+fn python_hunks_name_their_function() {
     let body: String = (1..9).map(|n| format!("        x = {n}\n")).collect();
     let before = format!("class TestA:\n    async def test_a(self):\n{body}");
     let mut f = Fixture::new(&[("a.py", before.as_bytes()), ("a.txt", before.as_bytes())]);
@@ -350,14 +350,14 @@ fn hunks_of_python_code_are_headed_by_their_function() {
 }
 
 #[test]
-fn no_changes_no_patch() {
+fn unchanged_workspace_has_empty_patch() {
     let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
     let changes = f.workspace.changes().unwrap();
     assert_eq!(f.workspace.patch(&changes), "");
 }
 
 #[test]
-fn missing_files_are_answered_with_the_nearest() {
+fn missing_file_errors_name_nearest_paths() {
     let f = Fixture::new(&[
         ("src/pkg/models.py", b""),
         ("tests/test_models.py", b""),
@@ -379,7 +379,7 @@ fn layout(files: &[(&str, &str)]) -> Layout {
 }
 
 #[test]
-fn test_files_by_pytest_defaults_and_folders() {
+fn test_files_follow_pytest_defaults() {
     let l = layout(&[]);
     for path in ["test_x.py", "a/x_test.py", "sympy/core/tests/test_x.py"] {
         assert!(
@@ -422,7 +422,7 @@ fn test_files_by_pytest_defaults_and_folders() {
 }
 
 #[test]
-fn test_files_by_configuration() {
+fn test_files_follow_configuration() {
     let cfg = "[metadata]\nname = x\n[tool:pytest]\npython_files = check_*.py\n  spec/*_test_spec.py\npython_classes = *Suite\n\
                python_functions=\n    check_\n    should*\ntestpaths = spec\n";
     let ini = layout(&[("setup.cfg", cfg)]);
@@ -458,6 +458,6 @@ fn test_files_by_configuration() {
         !pylint.is_test_file("pylint/testutils/unittest_linter.py")
             && !pylint.is_test_file("pylint/x/test_file.py")
     );
-    // A broken file is as none.
+    // A broken file counts as missing.
     assert!(layout(&[("pyproject.toml", "[tool.pytest\n")]).is_test_file("test_a.py"));
 }

@@ -1,8 +1,9 @@
-//! The Landlock domain: everything may be read as before, and written except the toolbox's own folder.
+//! The Landlock domain: it restricts no reading, and allows writing everywhere except in the toolbox's own folder.
 //!
-//! Landlock allows below folders and forbids nothing below them. So what is allowed is what is beside the way to the
-//! toolbox's folder: all of `/` but `/home`, all of `/home` but the toolbox's folder. `/proc` and `/sys` are left out:
-//! there is nothing in them for tests to write, and the settings of other processes are.
+//! Landlock can allow folders, but cannot forbid one inside an allowed folder. So the domain allows the siblings of
+//! every
+//! folder on the path to the toolbox's folder: all of `/` except `/home`, all of `/home` except the toolbox's folder.
+//! `/proc` and `/sys` are left out: tests have nothing to write there, and they hold the settings of other processes.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,11 @@ use landlock::{
 
 use crate::config::Config;
 
-/// The domain; whether it keeps signals in; whether it keeps the toolbox's folder from being written.
+/// Returns the domain, whether it blocks signals to the outside, and whether it protects the toolbox's folder from
+/// writing.
 pub fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let version = kernel_version();
-    // The first version refuses to rename from one folder into another, wherever.
+    // Landlock ABI 1 refuses every rename from one folder into another.
     if version < 2 {
         return (None, false, false);
     }
@@ -35,7 +37,7 @@ pub fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     }
 }
 
-/// Of Landlock; zero or less where the kernel has none.
+/// Returns the Landlock ABI version; zero or less if the kernel has no Landlock.
 fn kernel_version() -> i64 {
     const ASK_FOR_VERSION: u32 = 1;
     let none: *const libc::c_void = std::ptr::null();
@@ -44,7 +46,7 @@ fn kernel_version() -> i64 {
 }
 
 fn create_ruleset(places: Option<&[PathBuf]>) -> Result<RulesetCreated, RulesetError> {
-    // Without files and signals there is still no tracing out of the domain, and that takes one right at least.
+    // A domain without file and signal rules still prevents tracing outside, but it needs at least one handled right.
     let writing: BitFlags<AccessFs> = match places {
         Some(_) => AccessFs::from_write(ABI::V3),
         None => AccessFs::MakeBlock | AccessFs::Refer,
@@ -60,7 +62,7 @@ fn create_ruleset(places: Option<&[PathBuf]>) -> Result<RulesetCreated, RulesetE
     set.add_rules(path_beneath_rules(places, writing))
 }
 
-/// What programs may write below; `None` where the toolbox's folder is in one of the folders that they need.
+/// Lists the folders that programs may write below; `None` if they need a folder that contains the toolbox's folder.
 fn writable(config: &Config, private: &Path) -> Option<Vec<PathBuf>> {
     let private = std::fs::canonicalize(private).ok()?;
     let temporary = std::env::temp_dir();
@@ -83,12 +85,12 @@ fn writable(config: &Config, private: &Path) -> Option<Vec<PathBuf>> {
     let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
     let mut below = private.as_path();
     while let Some(folder) = below.parent() {
-        // Where a sandbox lets nobody list the folders above, it lets nobody write there either.
+        // A sandbox that forbids listing the parent folders forbids writing there too.
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let beside = entries.map(|entry| entry.path()).filter(|path| {
             path != below && path != Path::new("/proc") && path != Path::new("/sys")
         });
-        // A link may lead to the folder after all.
+        // A link may still lead to the folder.
         places.extend(beside.filter(|path| {
             std::fs::canonicalize(path)
                 .is_ok_and(|real| !private.starts_with(&real) && Some(&real) != own.as_ref())

@@ -1,7 +1,8 @@
-//! The filter: system calls that are aimed at the toolbox fail with EPERM.
+//! The system call filter: calls that target the toolbox fail with EPERM.
 //!
-//! It sees numbers, not what they stand for. So it knows the threads of the toolbox, and refuses as a whole the calls
-//! whose target is in memory, out of a filter's sight.
+//! A filter sees only the numeric arguments. So it compares them with the toolbox's thread ids, and refuses calls
+//! entirely
+//! if their target is in memory, which a filter cannot read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use seccompiler::{
     SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule,
 };
 
-/// Calls that no test needs and that reach into other processes, or around a filter.
+/// Calls that no test needs and that reach into other processes or bypass a filter.
 const REFUSED: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -28,7 +29,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_bpf,
 ];
 
-/// Calls whose argument of this number names a process or a thread.
+/// Calls with the index of the argument that names a process or a thread.
 const AIMED: &[(i64, u8)] = &[
     (libc::SYS_kill, 0),
     (libc::SYS_tkill, 0),
@@ -49,12 +50,12 @@ const AIMED: &[(i64, u8)] = &[
 
 const F_SETOWN: u64 = 8;
 const F_SETOWN_EX: u64 = 15;
-/// Ioctls that say who gets a descriptor's signals: FIOSETOWN, SIOCSPGRP.
+/// Ioctls that set the receiver of a descriptor's signals: FIOSETOWN, SIOCSPGRP.
 const SIGNALS_TO: [u64; 2] = [0x8901, 0x8902];
 
 type Rules = BTreeMap<i64, Vec<Rule>>;
 
-/// A filter for programs that are not to reach these threads of this process.
+/// Returns a filter for programs that must not reach these threads of this process.
 pub fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
     let is = |index: u8, value: i32| {
         let value = u64::from(value.cast_unsigned());
@@ -74,12 +75,13 @@ pub fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
             add(*number, vec![is(*index, *thread)?])?;
         }
     }
-    // All that the user may reach; the toolbox's group; the sandbox's first process.
+    // The targets are every process of the user (-1), the toolbox's group, and the first process of the sandbox.
     for target in [-1, -group, 1] {
         add(libc::SYS_kill, vec![is(0, target)?])?;
     }
     for thread in threads {
-        // Of a process: 0 for the priority, 1 for that of input and output.
+        // The first argument selects the kind of target. A process is 0 for the CPU priority and 1 for the I/O
+        // priority.
         add(libc::SYS_setpriority, vec![is(0, 0)?, is(1, *thread)?])?;
         add(libc::SYS_ioprio_set, vec![is(0, 1)?, is(1, *thread)?])?;
         add(
@@ -118,7 +120,7 @@ pub fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
     Ok(program)
 }
 
-/// The x32 interface has numbers of its own for the same calls, under the same architecture: none of it is there.
+/// Refuses the x32 interface: it has its own numbers for the same calls under the same architecture.
 #[cfg(target_arch = "x86_64")]
 fn without_x32() -> [seccompiler::sock_filter; 3] {
     const LOAD_NUMBER: u16 = 0x20;

@@ -1,7 +1,7 @@
-//! The command line of one pytest process, and the files it needs.
+//! Builds the command line of one pytest process, and the files it needs.
 //!
-//! The repository's own configuration stays in force (its conftest and ini files, its `addopts`); the plugin
-//! takes back what would run tests in other processes, stop early or write into the tree.
+//! The repository's own configuration stays in force (its conftest and ini files, its `addopts`). The plugin overrides
+//! options that run tests in other processes, stop early or write into the tree.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,40 +17,40 @@ const PLUGIN: &str = include_str!("plugin.py");
 const FOLDER: &str = "pytest";
 const MODULE: &str = "testwright_pytest";
 const PROCESS_STATE: (&str, &str) = ("testwright_process_state", include_str!("process_state.py"));
-/// Code shared by the processes that fork: name and source of the module.
+/// Name and source of the module shared by the processes that fork.
 pub(crate) const FORKING: (&str, &str) = ("testwright_forking", include_str!("forking.py"));
 const FORK_SERVER: &str = include_str!("fork_server.py");
 const FORK_SERVER_MODULE: &str = "testwright_fork_server";
 
-/// How far the repository's own options are followed.
+/// Whether to apply the repository's own options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addopts {
     Kept,
-    /// `addopts` and `required_plugins` are emptied: they ask for plugins that are not installed.
+    /// Empties `addopts` and `required_plugins`, which ask for plugins that are not installed.
     Dropped,
 }
 
-/// What pytest is told, whichever tests of the files are to run.
+/// The arguments of pytest, whichever tests of the files are selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     pub files: Vec<String>,
     pub addopts: Addopts,
-    /// Its `-k` expression.
+    /// pytest's `-k` expression.
     pub keyword: Option<String>,
 }
 
-/// A process to start, and what it will record.
+/// A process to start, and the recording of its run.
 pub struct RecordedCommand {
     pub command: Command,
     pub recording: Recording,
 }
 
-/// pytest's cache, below the folder of a run.
+/// Returns the folder of pytest's cache, inside the folder of a run.
 fn cache(folder: &Path) -> PathBuf {
     folder.join("cache")
 }
 
-/// Writes the plugin and its settings. `ids` are what of their files is run.
+/// Writes the plugin and its settings. `ids` selects the tests to run in the files.
 pub fn prepare(
     config: &Config,
     root: &Path,
@@ -60,13 +60,13 @@ pub fn prepare(
 ) -> Result<RecordedCommand, ToolError> {
     let modules = [(MODULE, PLUGIN), PROCESS_STATE];
     let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
-    // Plugins put folders of their own there before pytest makes it.
+    // Plugins create folders in it before pytest creates it.
     let cache = cache(&recording.folder);
     std::fs::create_dir(&cache)?;
     with_command(config, root, arguments, recording, &cache, &[])
 }
 
-/// The same for a process that runs nothing itself: see [`super::warm`].
+/// Prepares a process that runs no tests itself, but forks: see [`super::warm`].
 pub fn prepare_server(
     config: &Config,
     root: &Path,
@@ -81,7 +81,7 @@ pub fn prepare_server(
     ];
     let options = Options::until(Instant::now());
     let recording = Recording::new(config, root, "pytest-server", &modules, ids, &options)?;
-    // That of the run which one of its forks makes.
+    // This must be the cache folder that the forked run uses.
     let cache = cache(&config.scratch.join(FOLDER));
     with_command(
         config,
@@ -110,11 +110,11 @@ fn with_command(
     recording.env.insert("PYTHONPATH".to_owned(), path);
 
     let mut args: Vec<OsString> = ["-m", "pytest"].map(OsString::from).to_vec();
-    // Ours that keeps the folder of these out of sight comes last.
+    // The main plugin hides the folder of the other modules, so it comes last.
     for plugin in plugins.iter().chain(&[MODULE, "no:randomly"]) {
         args.extend(["-p".into(), plugin.into()]);
     }
-    // Each -o is followed by another option: before pytest 3.3 it took every word up to the next one.
+    // Another option follows each -o: before pytest 3.3, -o took every word up to the next option.
     let mut settings = vec![format!("cache_dir={}", cache.display())];
     if arguments.addopts == Addopts::Dropped {
         settings.extend(["addopts=".to_owned(), "required_plugins=".to_owned()]);

@@ -1,4 +1,4 @@
-//! pytest, by a plugin of ours.
+//! Runs pytest with a recording plugin.
 
 mod command;
 mod run;

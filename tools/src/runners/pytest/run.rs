@@ -1,9 +1,9 @@
-//! One run of tests, made of as many pytest processes as it takes to get every test its outcome.
+//! Makes one test run, in as many pytest processes as it takes to get an outcome for every test.
 //!
-//! pytest runs nothing at all when one of the ids is unknown, one conftest file is broken or one option
-//! belongs to a plugin that is not there. So it is given files, and the plugin picks the ids; what is under
-//! a broken conftest is an error and the rest is run without it; and where the options are refused, the run
-//! is repeated once with `addopts` emptied, which the first line of [`Report::printed`] then says.
+//! pytest runs nothing at all if an id is unknown, a conftest file is broken, or an option belongs to a missing plugin.
+//! Therefore pytest gets files, and the plugin selects the ids. Tests below a broken conftest are errors, and the other
+//! tests run without it. If pytest refuses the options, the run is repeated once with `addopts` emptied; the first line
+//! of [`Report::printed`] then says so.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::outcomes::report::{Outcome, Report, TestResult};
 use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, normalize, seconds};
 use crate::process::ProcessOutput;
 
-/// Runs what is below `ids`.
+/// Runs the tests below `ids`.
 pub fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {
     some(run, ids, Addopts::Kept)
 }
@@ -94,7 +94,7 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
     Ok(report)
 }
 
-/// What is recorded of a session, and how its process ended.
+/// Runs one process, and returns its recorded session and how it ended.
 fn one_process(
     run: &mut Run<'_>,
     arguments: &Arguments,
@@ -125,7 +125,7 @@ fn has_failures(report: &Report) -> bool {
     report.tests.iter().any(failed) || !report.collection_errors.is_empty()
 }
 
-/// For a file that pytest will not take as an argument: it must not keep the others from running.
+/// Runs each file separately, so that a file that pytest rejects does not stop the others.
 fn one_by_one(
     run: &mut Run<'_>,
     ids: &[String],

@@ -1,10 +1,12 @@
-//! Runs in processes that are forked from one in which pytest and the code under test are loaded already (see
-//! `fork_server.py`), instead of in a new interpreter that loads everything again.
+//! Runs tests in processes forked from one that has already loaded pytest and the code under test (see
+//! `fork_server.py`). A new interpreter would load everything again.
 //!
-//! What such a run gives is what a new process would give, or nothing: where the files are not as they were when they
-//! were loaded, where a process cannot be forked, or where the run does not come to an orderly end, the caller starts a
-//! new process. One server is kept, for what was run last; it is started once a run in a new process was orderly, and
-//! gets ready while nobody waits. What is trusted (`submit`, the grader) does not run like this.
+//! A warm run gives the same result as a new process, or none. If files have changed since they were loaded, a fork
+//! fails,
+//! or the run ends abnormally, the caller starts a new process. One server is kept, for the most recent arguments. It
+//! starts after an orderly run in a new process, and gets ready in the background. Trusted runs (`submit`, the grader)
+//! do
+//! not use it.
 
 mod control;
 
@@ -26,30 +28,30 @@ use crate::workspace::{Layout, Stamps};
 
 pub(crate) use control::{Control, anonymous_file};
 
-/// A run takes at most so much longer than one in a new process, which loads everything, before one of those is
-/// started instead: a lock that was held when the process was forked would never be given back.
+/// A forked run may take at most this many times as long as one in a new process, which loads everything; then a new
+/// process is started instead. A lock that was held during the fork would never be released.
 const FORK_TIMEOUT_FACTOR: u32 = 3;
 const MIN_FORK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of the modules in a request, and of what stands around each.
+/// Maximum bytes of module names in one request, and the JSON overhead of each module.
 const IMPORTS: usize = 64 << 10;
 const MODULE_SYNTAX: usize = 8;
-/// What starting takes must be worth it.
+/// Minimum startup time that justifies a server.
 const MIN_START_TIME: Duration = Duration::from_millis(300);
 
-/// A module's name, and where it comes from.
+/// A module's name and origin.
 pub(crate) type Module = (String, String);
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);
-/// Tests were run in a new process before.
+/// Whether tests have already run in a new process.
 static HAS_RUN: AtomicBool = AtomicBool::new(false);
 
-/// From now on runs that allow for it are warm. For a process that stays, such as the toolbox while it serves.
+/// Enables warm runs in this process from now on. Intended for long-lived processes, such as a serving toolbox.
 pub fn enable() {
     IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
-/// May this run be made by a server?
+/// Returns whether a server may make this run.
 pub fn is_possible(run: &Run<'_>) -> bool {
     let options = run.options;
     let is_plain = options.hash_seed == 0 && !options.reversed;
@@ -58,8 +60,8 @@ pub fn is_possible(run: &Run<'_>) -> bool {
     options.may_be_warm && IS_ENABLED.load(Ordering::Relaxed) && is_plain && is_whole && is_bare
 }
 
-/// The run in a forked process; `None` where there is none that would do. It is up to the caller to look whether the
-/// run is whole.
+/// Makes the run in a forked process; `None` if no suitable one is available. The caller must check whether the run is
+/// complete.
 pub fn run(
     run: &Run<'_>,
     arguments: &Arguments,
@@ -67,7 +69,7 @@ pub fn run(
     recording: &mut Recording,
 ) -> Option<ProcessOutput> {
     let mut kept = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
-    // What cannot be used is ended.
+    // Taking the server out also ends one with different arguments.
     let mut server = kept
         .take()
         .filter(|server| server.arguments == *arguments)?;
@@ -78,20 +80,20 @@ pub fn run(
     Some(output)
 }
 
-/// Ends the server: what it gave was of no use.
+/// Ends the server after an unusable result.
 pub fn stop() {
     *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// What tests imported while they ran is imported before they do, from the next collection on.
+/// Makes the server import these modules before later tests, from the next collection on.
 pub fn import_from_now_on(modules: &[Module]) {
     if let Some(server) = &mut *SERVER.lock().unwrap_or_else(PoisonError::into_inner) {
         server.import_from_now_on(modules);
     }
 }
 
-/// Starts a server for more runs like this one, which took so long in a new process. Where that fails, runs are made in
-/// new processes as ever.
+/// Starts a server for more runs like this one, which took `took` in a new process. If that fails, runs continue to use
+/// new processes.
 pub fn start(
     run: &Run<'_>,
     arguments: &Arguments,
@@ -102,7 +104,7 @@ pub fn start(
     if took.saturating_sub(session.test_time()) < MIN_START_TIME {
         return;
     }
-    // Starting takes a processor of its own. Where there is none to spare, only tests that are run again are worth it.
+    // Starting occupies a processor. If no processor is spare, wait until tests are run again.
     let is_first = !HAS_RUN.swap(true, Ordering::Relaxed);
     if is_first && run.checkout.config().processors == Some(1) {
         return;
@@ -113,17 +115,17 @@ pub fn start(
 
 struct Server {
     arguments: Arguments,
-    /// Declared before what it started with: sockets are closed first.
+    /// Declared before the process and its recording, so that sockets are closed first.
     importer: Control,
-    /// That of the process that has collected the tests.
+    /// Control of the process that has collected the tests.
     collector: Option<Collector>,
-    /// Of the files as they were when the importer began to load them.
+    /// Stamps of the files when the importer began to load them.
     loaded: Stamps,
     took: Duration,
-    /// What runs import.
+    /// Modules that runs import.
     imports: Vec<Module>,
     _process: BackgroundProcess,
-    /// Holds what is read while Python starts.
+    /// Holds files that Python reads during startup.
     _recording: Recording,
 }
 
@@ -131,7 +133,7 @@ struct Collector {
     control: Control,
     ids: Vec<String>,
     files: Stamps,
-    /// It has said that it waits for runs.
+    /// Whether it has reported that it waits for runs.
     is_ready: bool,
 }
 
@@ -177,7 +179,7 @@ impl Server {
         Ok(Some(server))
     }
 
-    /// As far as a request has room for them.
+    /// Adds modules while the request has room for them.
     fn import_from_now_on(&mut self, modules: &[Module]) {
         let size = |(name, origin): &Module| name.len() + origin.len() + MODULE_SYNTAX;
         let mut room = IMPORTS.saturating_sub(self.imports.iter().map(size).sum());
@@ -189,7 +191,7 @@ impl Server {
         }
     }
 
-    /// The answer is not waited for.
+    /// Sends a collect request without waiting for the answer.
     fn ask_to_collect(
         &mut self,
         settings: &Value,
@@ -265,7 +267,7 @@ impl Server {
         {
             return None;
         }
-        // That of the first request, which nobody waited for.
+        // Discard unread answers to earlier requests.
         while self.importer.unanswered() > 0 {
             self.importer.receive::<Importer>(deadline)?;
         }

@@ -1,11 +1,11 @@
-//! pytest's options from the file that it would use: `pytest.ini`, `pyproject.toml`, `tox.ini` or
-//! `setup.cfg`, in that order, the first with a section for it.
+//! Reads pytest's options from the file that it would use: `pytest.ini`, `pyproject.toml`, `tox.ini` or
+//! `setup.cfg`. The first of these with a section for pytest counts.
 
 use std::collections::BTreeMap;
 
 pub type Options = BTreeMap<String, String>;
 
-/// `read` gives the text of a file of the repository's root.
+/// Returns the options. `read` returns the text of a file in the repository's root.
 pub fn options(read: &dyn Fn(&str) -> Option<String>) -> Options {
     for name in ["pytest.ini", ".pytest.ini"] {
         if let Some(text) = read(name) {
@@ -44,7 +44,7 @@ fn pyproject(text: &str) -> Option<Options> {
     Some(options.iter().map(|(k, v)| (k.clone(), plain(v))).collect())
 }
 
-/// One section of a file as Python's `configparser` reads it, as far as pytest's options need.
+/// Reads one section of a file like Python's `configparser`, with the features that pytest's options need.
 fn section(text: &str, wanted: &str) -> Option<Options> {
     let mut found: Option<Options> = None;
     let mut inside = false;

@@ -1,4 +1,4 @@
-//! Files that are made to stop or to fill whoever reads them.
+//! Files designed to block their readers or to fill the memory.
 
 use serde_json::json;
 
@@ -9,14 +9,14 @@ fn pipe(path: &Path) {
     nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
 }
 
-/// A file of so many bytes that takes none on disk.
+/// Creates a sparse file of this size that uses no disk space.
 fn sparse(path: &Path, bytes: u64) {
     fs::File::create(path).unwrap().set_len(bytes).unwrap();
 }
 
 const TERABYTE: u64 = 1 << 40;
 
-/// What hangs must not keep the tests.
+/// Runs work on another thread, so that a hang fails the test instead of blocking it.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -36,7 +36,7 @@ fn oversized(f: &mut Fixture) -> Vec<(String, Change, Option<u64>)> {
 }
 
 #[test]
-fn hostile_sizes_are_told_and_not_read() {
+fn hostile_file_sizes_are_reported_unread() {
     let large = vec![b'x'; 20 << 20];
     let files: &[(&str, &[u8])] = &[
         ("a.py", b"x = 1\n"),
@@ -46,7 +46,7 @@ fn hostile_sizes_are_told_and_not_read() {
         ("gone", &large),
     ];
     let mut f = Fixture::with(files, |root| sparse(&root.join("built.so"), TERABYTE));
-    // Of a build; and what is in the archive is compared, however large it is.
+    // A build product. The archive's own content is compared at any size.
     assert_eq!(f.changed(), []);
     let root = f.root();
     sparse(&root.join("a.py"), TERABYTE);
@@ -82,7 +82,7 @@ fn hostile_sizes_are_told_and_not_read() {
 }
 
 #[test]
-fn a_hostile_number_of_large_files_is_told_and_not_read() {
+fn hostile_many_large_files_are_reported_unread() {
     let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
     let root = f.root();
     for n in 0..10 {
@@ -90,7 +90,7 @@ fn a_hostile_number_of_large_files_is_told_and_not_read() {
     }
     fs::write(root.join("a.py"), "x = 2\n").unwrap();
     let found = oversized(&mut f);
-    // 128 MiB are read, in the order of the names after what is tracked.
+    // 128 MiB are read: tracked files first, then the others by name.
     let left: Vec<&str> = (found.iter())
         .filter(|(_, _, size)| size.is_some())
         .map(|(path, ..)| path.as_str())
@@ -99,7 +99,7 @@ fn a_hostile_number_of_large_files_is_told_and_not_read() {
 }
 
 #[test]
-fn hostile_ignore_files_count_as_none() {
+fn hostile_ignore_files_are_skipped() {
     let mut f = Fixture::new(&[("a.py", b"x = 1\n"), ("sub/b.py", b"")]);
     let root = f.root();
     let found = in_time(move || {
@@ -128,7 +128,7 @@ fn hostile_ignore_files_count_as_none() {
 }
 
 #[test]
-fn hostile_sources_are_not_asked_for_imports() {
+fn hostile_sources_are_skipped_for_imports() {
     let f = Fixture::new(&[
         ("pkg/__init__.py", b""),
         ("pkg/a.py", b"class Thing: pass\n"),
@@ -142,9 +142,9 @@ fn hostile_sources_are_not_asked_for_imports() {
     assert_eq!(found[0].statement, "from pkg.a import Thing");
 }
 
-/// The same files are left out as git leaves out.
+/// Ignores the same files as git does.
 #[test]
-fn ignore_files_are_read_as_git_reads_them() {
+fn ignore_files_match_git() {
     let names = [
         "a.log",
         "keep.log",

@@ -60,7 +60,7 @@ fn a_deadline_is_a_problem_of_the_figures() {
     assert_eq!(answer.report.tests[0].outcome, Outcome::Passed);
     assert_eq!(
         answer.coverage.unwrap().problem.as_deref(),
-        Some("the deadline came before its coverage was written")
+        Some("the deadline passed before its coverage was written")
     );
 }
 

@@ -1,4 +1,4 @@
-//! Requests with descriptors, and their answers.
+//! A socket for requests with descriptors, and their answers.
 
 use std::fs::File;
 use std::io::{IoSlice, Seek, SeekFrom};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::error::ToolError;
 use crate::process::interrupt;
 
-/// Bytes of an answer.
+/// Maximum bytes of an answer.
 const ANSWER: usize = 4096;
 
 pub struct Control {
@@ -25,7 +25,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// One end, and the other for a new process.
+    /// Creates a socket pair: one end, and the other for a new process.
     pub fn pair() -> Result<(Control, OwnedFd), ToolError> {
         let (socket, other) = socketpair(
             AddressFamily::Unix,
@@ -41,12 +41,12 @@ impl Control {
         Ok((control, other))
     }
 
-    /// Requests whose answers were not received yet.
+    /// Returns how many requests have no received answer yet.
     pub fn unanswered(&self) -> usize {
         self.unanswered
     }
 
-    /// Does not wait: a request that does not fit fails.
+    /// Sends a request without blocking; fails if it does not fit into the socket's buffer.
     pub fn send(&mut self, request: &Value, fds: &[OwnedFd]) -> Result<(), ToolError> {
         let bytes = request.to_string();
         let fds: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
@@ -59,7 +59,7 @@ impl Control {
         Ok(())
     }
 
-    /// The next answer; `None` if there is none until the deadline or an interruption, or none any more.
+    /// Receives the next answer; `None` after the deadline, an interruption or the end of the connection.
     pub fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Option<T> {
         let mut buffer = [0; ANSWER];
         loop {
@@ -85,7 +85,7 @@ impl Control {
     }
 }
 
-/// A file that has no name.
+/// Creates a file without a name.
 pub fn anonymous_file() -> Result<File, ToolError> {
     let mut file = tempfile::tempfile()?;
     file.seek(SeekFrom::End(0))?;
