@@ -1,4 +1,4 @@
-//! The command line of testwright: from an issue and a Python repository to a test that fails on the old code for
-//! the reason that the issue states.
+//! The command line of testwright. It turns an issue of a Python repository into a test that fails on the old code for
+//! the reason the issue states.
 
 pub mod cli;

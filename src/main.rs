@@ -1,4 +1,4 @@
-//! The program: a command line over the library.
+//! The `testwright` program.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,8 @@ fn main() -> ExitCode {
     if toolbox::is_invoked() {
         return toolbox::main();
     }
-    // This program, started again, makes a jail or reads a Parquet file before it has a second thread.
+    // testwright runs itself again to create a jail or to read a Parquet file. Both must happen before a second thread
+    // starts.
     match std::env::args_os().nth(1) {
         Some(first) if first == testwright_agent::backends::JAIL => {
             testwright_sandboxes::local::jail_main()
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
                 tokio::spawn(return_free_pages());
                 testwright::cli::main().await
             });
-            // A read of a disk or of standard input that hangs does not keep the process.
+            // A hanging read from a disk or from standard input must not keep the process alive.
             runtime.shutdown_timeout(std::time::Duration::from_secs(5));
             code
         }
@@ -41,24 +42,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// The whole conversation is written out for each model call. By default glibc keeps such blocks once they were freed,
-/// ever larger ones as a run goes on; with a fixed threshold they go back to the system. And each thread has a heap of its
-/// own by default, where holes that one leaves are of no use to the other.
+/// Makes glibc return large freed blocks to the system, and use one heap for all threads.
+///
+/// Each model call serializes the whole conversation. By default glibc raises its threshold and keeps ever larger
+/// blocks. Separate heaps per thread would also fragment memory, because one thread cannot reuse another's free space.
 fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets numbers of the allocator, before there is a second thread.
+    // SAFETY: sets allocator parameters before a second thread exists.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 * 1024);
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
 
-/// What was free in between is kept otherwise, and a run waits for a model or for tests most of the time.
+/// Returns free heap pages to the system every second, since glibc keeps them and a run is idle most of the time.
 async fn return_free_pages() {
     loop {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         #[cfg(target_env = "gnu")]
-        // SAFETY: gives free pages of the heap back, which the allocator allows at any time.
+        // SAFETY: returns free heap pages to the system, which the allocator allows at any time.
         unsafe {
             libc::malloc_trim(0);
         }

@@ -1,4 +1,4 @@
-//! `testwright approaches`: what there is, and how it works.
+//! `testwright approaches`: lists the approaches and how they work.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ struct Description {
     description: &'static str,
     #[serde(flatten)]
     workflow: Workflow,
-    /// What the loop says, for agents.
+    /// Prompts of the agent loop; empty for pipelines.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loop_prompts: &'static [&'static str],
-    /// Names.
+    /// Names of the tools.
     tools: Vec<&'static str>,
     options: &'static [ApproachOption],
-    /// Options, as they are written, by level.
+    /// Options by level of effort, as they are written on the command line.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     effort: BTreeMap<&'static str, Vec<String>>,
 }
@@ -86,7 +86,7 @@ impl Description {
         }
         for (level, options) in &self.effort {
             let options = match options.as_slice() {
-                [] => "as by default".to_owned(),
+                [] => "defaults".to_owned(),
                 options => options.join(", "),
             };
             lines.push(format!("  effort {level}: {options}"));

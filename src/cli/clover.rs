@@ -1,4 +1,4 @@
-//! `testwright clover`: CLOVER's three tasks from any Python repository.
+//! `testwright clover`: generates CLOVER's three tasks from a Python repository and evaluates models on them.
 
 mod build;
 mod eval;

@@ -1,4 +1,4 @@
-//! `testwright compare`: the matrix of approaches, models, instances and samples, graded and reported.
+//! `testwright compare`: runs, grades and reports every combination of approach, model, instance and sample.
 
 mod progress;
 
@@ -49,19 +49,20 @@ pub struct Args {
     /// Number of runs for each approach, model and instance
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
-    /// Maximum cost of the whole comparison in US dollars, including failed calls
+    /// Maximum cost of the whole comparison in US dollars, including failed calls [default: no
+    /// limit]
     #[arg(long, value_name = "X")]
     max_dollars: Option<f64>,
-    /// Maximum number of model calls for each run
+    /// Maximum number of model calls for each run [default: 60]
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
-    /// Maximum number of tokens for each run, prompts and completions together
+    /// Maximum number of tokens for each run, prompts and completions together [default: no limit]
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// Maximum minutes for each run, not counting the environment build
+    /// Maximum minutes for each run, not counting the environment build [default: 30]
     #[arg(long, value_name = "M")]
     max_minutes: Option<f64>,
-    /// Effort of the approaches: each level sets some of their options
+    /// Effort of the approaches; each level sets some of their options
     #[arg(long, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
     /// Minimum confidence (0 to 1); tests below it are withheld
@@ -70,7 +71,7 @@ pub struct Args {
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
     #[arg(long, value_name = "DIR")]
     prompts: Option<PathBuf>,
-    /// Make no runs: grade and report the existing ones
+    /// Grade and report the existing runs without starting new ones
     #[arg(long)]
     no_runs: bool,
     /// Replay the comparison in this folder without a model, with its approaches, models and
@@ -82,20 +83,20 @@ pub struct Args {
     database: Option<String>,
 }
 
-/// Runs that go on at one time, for each worker: most of them wait for a model.
+/// Concurrent runs for each worker. Several fit, because most of them wait for a model.
 const RUNS_A_WORKER: usize = 4;
-/// Memory that a run may be expected to take while it waits.
+/// Expected memory of a waiting run, in bytes.
 const MEMORY_A_RUN: u64 = 1 << 30;
 
 pub async fn run(args: &Args) -> Result<u8> {
     let Some(out) = &args.grade.out else {
-        return Err(Error::usage("compare").cause("--out is needed"));
+        return Err(Error::usage("compare").cause("--out is required"));
     };
     let recorded = match &args.replay {
         Some(folder) => Some(Plan::read(folder)?.ok_or_else(|| {
             Error::usage(format!("replay {}", folder.display()))
                 .cause("it has no comparison.json")
-                .hint("name a folder that `testwright compare --out` wrote")
+                .hint("pass a folder that `testwright compare --out` wrote")
         })?),
         None => None,
     };
@@ -115,8 +116,8 @@ pub async fn run(args: &Args) -> Result<u8> {
     let sets = prediction_sets(&plan, &summary.runs);
     write_predictions(out, &sets)?;
     if summary.interrupted {
-        return Err(Error::interrupted("compare: interrupted")
-            .hint("the same command goes on with what is there"));
+        return Err(Error::interrupted("finish the comparison: interrupted")
+            .hint("run the same command again to resume"));
     }
     let gradings = remote
         .as_ref()
@@ -149,7 +150,7 @@ fn settings(args: &Args, recorded: Option<&Plan>) -> Result<Settings> {
     Ok(settings)
 }
 
-/// The instances are today's; what was given on them is on record.
+/// Returns the recorded plan with the instances of the current dataset and their recorded extra inputs.
 fn replayed_plan(recorded: Plan, grading: &GradingRun) -> Plan {
     let today = Plan::new(&grading.dataset, Vec::new(), 1, &grading.settings);
     let given = |id: &str| {
@@ -166,7 +167,7 @@ fn replayed_plan(recorded: Plan, grading: &GradingRun) -> Plan {
     }
 }
 
-/// The code patches of --code-patches: of one model, so that each instance has one.
+/// Reads the patches of `--code-patches`. They must come from one model, so that each instance has one patch.
 fn code_patches(args: &Args, grading: &GradingRun) -> Result<Option<Predictions>> {
     let Some(path) = &args.code_patches else {
         return Ok(None);
@@ -177,16 +178,16 @@ fn code_patches(args: &Args, grading: &GradingRun) -> Result<Option<Predictions>
     if let Some(first) = sets.first() {
         return Err(Error::usage(format!("use {}", path.display()))
             .cause(format!(
-                "it holds patches of several models ({}, …)",
+                "it contains patches of several models ({}, …)",
                 first.model
             ))
-            .hint("name a file with those of one"));
+            .hint("pass a file with patches of one model"));
     }
     Ok(Some(last.unwrap_or_default()))
 }
 
 fn new_plan(args: &Args, grading: &mut GradingRun) -> Result<(Plan, Inputs)> {
-    // A list may have a blank after each comma.
+    // Users may put a space after each comma.
     let approaches = args.approaches.iter().map(|name| name.trim().to_owned());
     let models = args.models.iter().map(|name| ModelName::parse(name.trim()));
     let request = PlanRequest {
@@ -251,7 +252,7 @@ async fn make_runs(
     summary
 }
 
-/// The workers of --database, with the name that the comparison has there.
+/// Registers the comparison with the workers of `--database`.
 async fn remote_runs(
     args: &Args,
     plan: &Plan,
@@ -262,9 +263,9 @@ async fn remote_runs(
         return Ok(None);
     };
     if settings.run.prompts.is_some() {
-        return Err(Error::usage("have the runs made by workers")
+        return Err(Error::usage("use the workers of --database")
             .cause("`run.prompts` names a folder of this machine")
-            .hint("put the prompts into the settings of the workers, and leave them out here"));
+            .hint("set the prompts in the settings of the workers, and remove them here"));
     }
     let remote = StoreRuns {
         batch: Batch::open(database, out, owners::COMPARE).await?,
@@ -291,9 +292,11 @@ fn print(args: &Args, report: &Report, summary: &Summary) -> Result<u8> {
         }
     }
     if let Some((runs, why)) = &summary.not_made {
-        return Err(Error::infrastructure(format!("make {runs} of the runs"))
-            .cause(why)
-            .hint("the same command goes on with what is there"));
+        return Err(
+            Error::infrastructure(format!("complete {runs} of the runs"))
+                .cause(why)
+                .hint("run the same command again to resume"),
+        );
     }
     let missing = report.systems.iter().any(|system| system.not_judged > 0);
     Ok(if missing { 3 } else { 0 })

@@ -1,4 +1,4 @@
-//! `testwright completions`: what a shell needs to complete commands and options.
+//! `testwright completions`: prints shell completions.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `testwright cover`: a test that runs given lines.
+//! `testwright cover`: writes a test that executes given lines.
 
 use std::path::Path;
 

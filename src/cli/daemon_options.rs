@@ -1,4 +1,4 @@
-//! Flags of the commands that a daemon consists of: where its database and its data are, and how a process of it works on runs.
+//! Flags shared by the server's commands: its database, its data folder, and how a process executes runs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use testwright_config::settings::{Flags, Settings};
 use testwright_server::artifacts::Artifacts;
 use testwright_server::store::Store;
 
-/// Where a daemon keeps what it knows.
+/// Options for the server's database and data folder.
 #[derive(Debug, clap::Args)]
 pub struct StoreArgs {
     /// Database of the server: postgres://USER@HOST/NAME or sqlite:FILE [default: SQLite in the
@@ -27,12 +27,12 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// The data folder, which is made.
+    /// Returns the data folder, creating it if necessary.
     pub fn data_folder(&self) -> Result<PathBuf> {
         self.data.folder()
     }
 
-    /// Address of the database.
+    /// Returns the address of the database.
     pub fn database(&self) -> Result<String> {
         match &self.database {
             Some(database) => Ok(database.clone()),
@@ -49,13 +49,13 @@ pub struct DataArgs {
 }
 
 impl DataArgs {
-    /// The data folder, which is made.
+    /// Returns the data folder, creating it if necessary.
     pub fn folder(&self) -> Result<PathBuf> {
         data_folder(self.data.as_deref())
     }
 }
 
-/// How a process works on runs.
+/// Options for a process that executes runs.
 #[derive(Debug, clap::Args)]
 pub struct RunnerArgs {
     /// Artifact store for files of runs and shared environments, the same for all processes:
@@ -87,7 +87,7 @@ impl RunnerArgs {
     }
 }
 
-/// Those of a data folder.
+/// Opens the artifact store in a data folder.
 pub fn own_artifacts(data: &Path) -> Result<Artifacts> {
     let folder = std::path::absolute(data.join("artifacts"));
     Artifacts::in_folder(&folder.map_err(|e| Error::io("find the data folder", &e))?)
@@ -107,12 +107,16 @@ fn data_folder(named: Option<&Path>) -> Result<PathBuf> {
             let home = home().ok_or_else(|| {
                 Error::usage("find the data folder")
                     .cause("HOME is not set")
-                    .hint("name one with --data")
+                    .hint("pass a folder with --data")
             })?;
             home.join("testwright")
         }
     };
-    testwright_sandboxes::private::create(&folder)
-        .map_err(|error| Error::io(format!("make the data folder {}", folder.display()), &error))?;
+    testwright_sandboxes::private::create(&folder).map_err(|error| {
+        Error::io(
+            format!("create the data folder {}", folder.display()),
+            &error,
+        )
+    })?;
     Ok(folder)
 }

@@ -1,6 +1,6 @@
-//! `testwright doctor`: what is there and what is missing, a line each with a hint.
+//! `testwright doctor`: checks this machine and prints each finding on a line, with a hint.
 //!
-//! It changes nothing unless asked to `--clean`, and shows no secret.
+//! It changes nothing without `--clean`, and shows no secrets.
 
 mod cache;
 mod checks;
@@ -42,7 +42,7 @@ struct Report {
     findings: Vec<Finding>,
     environments: Vec<CachedEnvironment>,
     settings: Vec<Setting>,
-    /// What `--clean` removed.
+    /// Sandboxes, containers and states that `--clean` removed.
     removed: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ struct Setting {
     origin: String,
 }
 
-/// An error (exit code 3) if no run is possible here at all.
+/// Prints the report. Fails with exit code 3 if no run is possible on this machine.
 pub async fn run(args: &Args) -> Result<()> {
     let settings =
         super::place::load(&Sources::of_process(Flags::default()).config(args.config.clone()))?;
@@ -103,13 +103,13 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
     }
 }
 
-/// A run needs git and one kind of sandbox.
+/// Fails unless git and at least one kind of sandbox are available, since every run needs them.
 fn verdict(findings: &[Finding]) -> Result<()> {
     let works = |area: &str, what: &str| {
         let mut findings = findings.iter();
         findings.any(|f| f.area == area && f.what == what && f.state != State::Missing)
     };
-    let error = |cause: &str| Error::infrastructure("find all that a run needs").cause(cause);
+    let error = |cause: &str| Error::infrastructure("find everything a run needs").cause(cause);
     if !works("programs", "git") {
         return Err(error("git is missing").hint("install git"));
     }
@@ -120,8 +120,8 @@ fn verdict(findings: &[Finding]) -> Result<()> {
             .map(|kind| format!("`--sandbox {}`", kind.name()))
             .collect();
         return Err(
-            error(&format!("neither {} can be had here", kinds.join(" nor ")))
-                .hint("see the lines above"),
+            error(&format!("no sandbox is available ({})", kinds.join(", ")))
+                .hint("follow the hints above"),
         );
     }
     Ok(())
@@ -144,7 +144,7 @@ fn render(report: &Report, args: &Args) -> String {
         }
     }
     if args.settings {
-        text.push_str("\nsettings in force\n");
+        text.push_str("\nactive settings\n");
         for Setting { key, value, origin } in &report.settings {
             text.push_str(&format!(
                 "  {key} = {}  ({})\n",
@@ -159,7 +159,7 @@ fn render(report: &Report, args: &Args) -> String {
             text.push_str(&format!("  {}\n", single_line(line)));
         }
         if report.removed.is_empty() {
-            text.push_str("  nothing: no killed run has left anything behind\n");
+            text.push_str("  nothing: no killed run left anything behind\n");
         }
     }
     text

@@ -1,4 +1,4 @@
-//! `testwright environment`: builds the environment of a repository, and says how good it is.
+//! `testwright environment`: builds and checks the environment of a repository.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use testwright_server::artifacts::shared_environments;
 pub struct Args {
     #[command(flatten)]
     place: PlaceArgs,
-    /// Also run N tests, chosen at random
+    /// Run N tests too, chosen at random
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
     /// Seed for the choice of tests
@@ -37,7 +37,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Debug, Serialize)]
 struct EnvironmentDescription {
     repository: String,
@@ -46,7 +46,8 @@ struct EnvironmentDescription {
     sample: Option<TestSample>,
 }
 
-/// Exit code 0 if it was built, and if at least one test of a sample passes; else 1.
+/// Builds the environment. The exit code is 0 if the build succeeds and, with `--sample`, at least one test passes;
+/// otherwise it is 1.
 pub async fn run(args: &Args) -> Result<u8> {
     let settings = args.place.settings(|_| {})?;
     let terminal = Arc::new(Terminal::new(args.json));
@@ -81,7 +82,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     Ok(u8::from(!passes))
 }
 
-/// What a person wants to know of it.
+/// Describes the environment and the sample of tests for people.
 fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
     let python = &environment.python_version;
     let mut text = format!(
@@ -92,7 +93,7 @@ fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
     );
     let Some(sample) = sample else { return text };
     text.push_str(&format!(
-        "{} tests in {} files; of {} that were run: ",
+        "{} tests in {} files; {} run: ",
         sample.collected,
         sample.files,
         sample.tests.len()
@@ -106,7 +107,7 @@ fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
     text.push_str(&counts.join(", "));
     text.push('\n');
     if let Some(reason) = &sample.cut_short {
-        text.push_str(&format!("not all of the sample was run: {reason}\n"));
+        text.push_str(&format!("sample incomplete: {reason}\n"));
     }
     for (file, reason) in &sample.broken {
         text.push_str(&format!("cannot be collected: {file} ({reason})\n"));

@@ -1,4 +1,4 @@
-//! `testwright eval`: grades predictions on a dataset, and makes reports.
+//! `testwright eval`: grades predictions on a dataset and writes reports.
 
 mod progress;
 mod report;
@@ -23,7 +23,7 @@ use testwright_server::batch::Batch;
 use testwright_server::grading::remote::StoreGradings;
 use testwright_server::owners;
 
-/// For the end of what workers have not graded yet.
+/// Timeout for cancelling the gradings that workers have not finished.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub struct Args {
     workers: WorkersArgs,
 }
 
-/// Who does the work.
+/// Options for grading on the workers of a server.
 #[derive(Debug, clap::Args)]
 struct WorkersArgs {
     /// Use the workers of this database (`testwright worker`, `serve`) for grading
@@ -57,7 +57,7 @@ enum Command {
     Verify(Box<verify::Args>),
 }
 
-/// What is graded, where and how.
+/// Options for the dataset, the sandbox and the output of a grading.
 #[derive(Debug, clap::Args)]
 pub struct GradeArgs {
     /// Dataset in SWE-bench's format: JSON lines, a JSON list or Parquet
@@ -70,7 +70,7 @@ pub struct GradeArgs {
     /// CPUs]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
-    /// Address of git repositories; {owner} and {name} are substituted
+    /// URL or path template of git repositories; {owner} and {name} are substituted
     #[arg(long, value_name = "TEMPLATE", default_value = harness::FORGE)]
     pub repositories: String,
     /// Maximum seconds for each test run
@@ -78,8 +78,8 @@ pub struct GradeArgs {
     pub test_seconds: u64,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
-    /// Folder for results, logs and reports. Run again with the same folder to resume. You may add
-    /// instances and predictions, not remove any
+    /// Folder for results, logs and reports. Run again with the same folder to resume; you may add
+    /// instances and predictions, but not remove any
     #[arg(long, value_name = "DIR", required = true)]
     pub out: Option<PathBuf>,
     /// Print only the report (report.json), for programs
@@ -104,8 +104,8 @@ async fn grade(args: &Args) -> Result<u8> {
         predictions::read(&paths, &grading.whole, &grading.dataset).map_err(records)?;
     if sets.is_empty() {
         return Err(Error::usage("grade")
-            .cause("there are no predictions")
-            .hint("name a file of predictions with --predictions, or grade the golden tests with `eval verify`"));
+            .cause("the predictions are missing")
+            .hint("pass a file with --predictions, or grade the golden tests with `testwright eval verify`"));
     }
     let workers = args.workers.remote(&grading).await?;
     let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
@@ -120,14 +120,16 @@ async fn grade(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Where the evaluation was interrupted, workers do not grade what is left of it.
+/// Cancels the remaining gradings of the workers if the evaluation was interrupted.
 async fn or_cancelled<T>(graded: Result<T>, workers: Option<&StoreGradings>) -> Result<T> {
     if let (Err(error), Some(workers)) = (&graded, workers)
         && error.kind == Kind::Interrupted
     {
         let cancelled = tokio::time::timeout(CANCEL_TIME, workers.cancel()).await;
         if !matches!(cancelled, Ok(Ok(()))) {
-            output::err("the database does not answer: what waits for workers was not cancelled");
+            output::err(
+                "the database does not respond: gradings that wait for workers were not cancelled",
+            );
         }
     }
     graded
@@ -146,12 +148,12 @@ impl WorkersArgs {
 impl GradeArgs {
     pub fn grading_run(&self, settings: Settings) -> Result<GradingRun> {
         let (Some(path), Some(out)) = (&self.dataset, &self.out) else {
-            return Err(Error::usage("grade").cause("--dataset and --out are needed"));
+            return Err(Error::usage("grade").cause("--dataset and --out are required"));
         };
         let whole = Dataset::read(path).map_err(records)?;
         let dataset = match &self.instances {
             Some(pattern) => whole.select(pattern).map_err(|error| {
-                Error::usage(format!("choose instances of {}", path.display())).cause(error)
+                Error::usage(format!("select instances from {}", path.display())).cause(error)
             })?,
             None => whole.clone(),
         };
@@ -169,7 +171,7 @@ impl GradeArgs {
         })
     }
 
-    /// Grades, and shows how far it is.
+    /// Grades the predictions and shows the progress.
     pub async fn grade(
         &self,
         grading: &GradingRun,

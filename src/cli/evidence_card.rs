@@ -1,4 +1,4 @@
-//! The evidence card and the patch, for people.
+//! Formats the evidence card and the patch for people.
 
 use anstyle::{AnsiColor, Style};
 
@@ -14,7 +14,7 @@ const DIM: Style = Style::new().dimmed();
 
 const PLAIN: Style = Style::new();
 
-/// What is printed at the end of a run. Styles are taken out by the stream where it is not a terminal.
+/// Formats the result of a run. The output stream removes the styles if it is not a terminal.
 pub fn render(outcome: &Outcome) -> Text {
     let mut text = Text::default();
     match outcome {
@@ -47,7 +47,7 @@ pub fn render(outcome: &Outcome) -> Text {
     text
 }
 
-/// The card alone.
+/// Formats the evidence card without the patch.
 pub fn of(evidence: &Evidence) -> Text {
     let mut text = Text::default();
     text.push(GREEN.bold(), "A test was accepted.")
@@ -92,7 +92,7 @@ mod tests {
     use testwright_tools::outcomes::report::{FailureClass, Outcome as TestOutcome, Phase};
 
     #[test]
-    fn the_card_shows_what_speaks_for_the_test() {
+    fn card_shows_evidence_of_accepted_test() {
         let outcome = Outcome::Accepted {
             patch: "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-a\n+b\x1b[2J\n".into(),
             evidence: Box::new(Evidence {

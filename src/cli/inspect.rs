@@ -1,4 +1,4 @@
-//! `testwright inspect`: a run or a comparison as text.
+//! `testwright inspect`: prints a run or a comparison.
 
 use std::path::PathBuf;
 

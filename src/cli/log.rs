@@ -1,5 +1,7 @@
-//! Diagnostics on stderr, for finding the cause of a problem: warnings, or what TESTWRIGHT_LOG asks for, e.g. `debug`
-//! or `testwright_sandboxes=debug,warn`. For programs as JSON, where TESTWRIGHT_LOG_FORMAT says so.
+//! Diagnostics on stderr, to find the cause of a problem.
+//!
+//! The default level is warning. TESTWRIGHT_LOG sets another filter, such as `debug` or
+//! `testwright_sandboxes=debug,warn`. TESTWRIGHT_LOG_FORMAT=json prints JSON for programs.
 
 use std::io;
 
@@ -13,13 +15,13 @@ use testwright_config::error::{Error, Result};
 const VARIABLE: &str = "TESTWRIGHT_LOG";
 const FORMAT: &str = "TESTWRIGHT_LOG_FORMAT";
 
-/// From now on; libraries are heard as far as the variable names them.
+/// Starts logging. Messages of libraries appear only if the variable names them.
 pub fn start() -> Result<()> {
     let filter = match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => text.trim().parse().map_err(|error| {
             Error::usage(format!("read {VARIABLE}={text}"))
                 .cause(error)
-                .hint("it is error, warn, info, debug or trace, or a list such as testwright_sandboxes=debug,warn")
+                .hint("use error, warn, info, debug or trace, or a list such as testwright_sandboxes=debug,warn")
         })?,
         _ => Targets::new().with_target("testwright", LevelFilter::WARN),
     };
@@ -36,7 +38,7 @@ pub fn start() -> Result<()> {
             .with_timer(tracing_subscriber::fmt::time::uptime())
             .boxed(),
     };
-    // Fails where a library that uses this one has its own.
+    // Fails only if another subscriber is already installed, as in tests.
     let _ = tracing_subscriber::registry()
         .with(lines.with_filter(filter))
         .try_init();
@@ -47,11 +49,11 @@ fn is_json() -> Result<bool> {
     match std::env::var(FORMAT).unwrap_or_default().trim() {
         "" | "text" => Ok(false),
         "json" => Ok(true),
-        other => Err(Error::usage(format!("read {FORMAT}={other}")).hint("it is text or json")),
+        other => Err(Error::usage(format!("read {FORMAT}={other}")).hint("use text or json")),
     }
 }
 
-/// A line that is shown when it is whole, like everything that is printed.
+/// Buffer for one log line, which is printed through [`output`] once it is complete.
 #[derive(Default)]
 struct Line(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! `testwright man`: the manual, a page for each command.
+//! `testwright man`: writes the manual pages, one for each command.
 
 use std::path::PathBuf;
 

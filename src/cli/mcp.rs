@@ -1,4 +1,6 @@
-//! `testwright mcp`: the tools over MCP on stdio. stdout is the protocol; everything else goes to stderr.
+//! `testwright mcp`: serves the tools over MCP on stdio.
+//!
+//! stdout carries the protocol, so all other output goes to stderr.
 
 use std::sync::Arc;
 
@@ -50,7 +52,7 @@ pub async fn run(args: &Args) -> Result<()> {
         false => None,
     };
     let served = serve(args, settings, allowed, named.clone()).await;
-    // The server holds the session until its last call is over; the sandbox ends in any case.
+    // The server holds the session until its last call ends. The sandbox must stop even if the server failed.
     let stopped = match named {
         Some(named) => named.stop().await,
         None => Ok(()),
@@ -59,7 +61,7 @@ pub async fn run(args: &Args) -> Result<()> {
     stopped.map_err(Error::from)
 }
 
-/// A session of the place that the command names.
+/// Starts a session for the repository and the issue that the command names.
 async fn named_place(
     args: &Args,
     settings: &Settings,
@@ -68,7 +70,7 @@ async fn named_place(
     let issue = match &args.issue {
         Some(named) if named == "-" => {
             return Err(Error::usage("read the issue from standard input")
-                .hint("it carries the protocol: name a file"));
+                .hint("pass a file, because standard input carries the protocol"));
         }
         Some(named) => Some(issues::load(named, &Options::from_settings(settings, false)).await?),
         None => None,

@@ -1,4 +1,4 @@
-//! `testwright mine`: a dataset of fresh issues from the history of a repository.
+//! `testwright mine`: creates a dataset of recent issues from the history of a repository.
 
 mod work;
 
@@ -63,11 +63,12 @@ pub struct Args {
     json: bool,
 }
 
+/// Parses a time, or the start of a day.
 fn first_second(text: &str) -> std::result::Result<Timestamp, String> {
     moment(text, 0)
 }
 
-/// Days are meant to their end.
+/// Parses a time, or the end of a day: `--until` includes the whole day.
 fn second_after(text: &str) -> std::result::Result<Timestamp, String> {
     moment(text, 1)
 }
@@ -76,14 +77,14 @@ fn moment(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
     let Ok(date) = text.parse::<Date>() else {
         return text
             .parse()
-            .map_err(|_| "give a day as YYYY-MM-DD".to_owned());
+            .map_err(|_| "expected a day as YYYY-MM-DD".to_owned());
     };
     let day = date.checked_add(days.days()).map_err(|e| e.to_string())?;
     let start = day.to_zoned(TimeZone::UTC).map_err(|e| e.to_string())?;
     Ok(start.timestamp())
 }
 
-/// Exit code 0 where there is a verified instance, 1 where there is none.
+/// Creates the dataset. The exit code is 0 if at least one instance is verified, otherwise 1.
 pub async fn run(args: &Args) -> Result<u8> {
     let settings = load(&args.sandbox.sources(|_| {}))?;
     if let Some(folder) = &args.issues
@@ -91,7 +92,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     {
         return Err(Error::usage("read issues")
             .cause(format!("{} is not a folder", folder.display()))
-            .hint("give a folder with files N.md or N.json"));
+            .hint("pass a folder with files N.md or N.json"));
     }
     let work = Work::beside(&args.out)?;
     let (plan, mut mined) = read_history(args, &settings, &work).await?;
@@ -115,7 +116,7 @@ pub async fn run(args: &Args) -> Result<u8> {
             note_on_edits(&texts);
         }
         if rows.is_empty() {
-            output::err("no dataset was written: there is no verified instance");
+            output::err("no dataset was written: no instance was verified");
         } else {
             output::err(single_line(&format!("instances: {}", args.out.display())));
         }
@@ -125,7 +126,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     Ok(u8::from(rows.is_empty()))
 }
 
-/// The candidates of the history up to the commit that was its newest when this was begun.
+/// Reads the candidates from the history, up to the newest commit at the first start of this command.
 async fn read_history(args: &Args, settings: &Settings, work: &Work) -> Result<(Plan, Mined)> {
     let earlier = work.plan()?;
     let head = earlier.as_ref().map(|plan| plan.head.clone());
@@ -157,17 +158,17 @@ async fn read_history(args: &Args, settings: &Settings, work: &Work) -> Result<(
     live.clear();
     if !args.json {
         let number = mined.candidates.len();
-        output::err(format!("{number} candidates of {}", plan.repo));
+        output::err(format!("{number} candidates in {}", plan.repo));
     }
     Ok((plan, mined))
 }
 
-/// Work of another thread came to its end.
+/// Converts the error of a failed thread.
 fn joined<T>(done: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
     done.map_err(|error| Error::infrastructure("read the history").cause(error))
 }
 
-/// A folder by its whole path: it is opened again from elsewhere.
+/// Returns a folder's absolute path, since it is opened again from another folder; URLs are unchanged.
 fn location(repo: &str) -> String {
     let path = Path::new(repo);
     match path.canonicalize() {
@@ -183,19 +184,19 @@ fn repository_name(repository: &Repository, given: Option<String>) -> Result<Str
     }
     Err(Error::usage("name the repository")
         .cause(format!("`{name}` is not OWNER/NAME"))
-        .hint("give its name with --name OWNER/NAME"))
+        .hint("pass its name with --name OWNER/NAME"))
 }
 
 fn head_of(repository: &Repository) -> Result<String> {
     let head = repository.commit().map(str::to_owned);
     head.ok_or_else(|| {
         Error::usage("read the history")
-            .cause("there is no commit")
-            .hint("give a git repository")
+            .cause("it has no commits")
+            .hint("pass a git repository with at least one commit")
     })
 }
 
-/// What could be had of the issues, by candidate. A server is asked once for each.
+/// Reads the issues' texts, by candidate. Each text is requested from the server at most once.
 async fn read_texts(
     candidates: &[Candidate],
     source: &IssueSource,
@@ -238,8 +239,8 @@ async fn text_of(
     let read = read.map_err(|error| match error.kind {
         Kind::Unauthorized => error,
         _ => error.hint(
-            "the same command goes on with what is there; a GITHUB_TOKEN is allowed more requests, and \
-             --issues FOLDER reads files instead",
+            "run the same command again to resume; set GITHUB_TOKEN for a higher rate limit, or read files with \
+             --issues FOLDER",
         ),
     })?;
     let text = match read {
@@ -292,9 +293,9 @@ fn write(args: &Args, plan: &Plan, work: &Work, rows: &[Instance], table: &Table
         ("up to the commit", plan.head.clone()),
         ("committed since", day(plan.since)),
     ];
-    facts.extend(plan.until.map(|until| ("and before", day(until))));
+    facts.extend(plan.until.map(|until| ("committed before", day(until))));
     let most = plan.max_changed_lines.map(|most| most.to_string());
-    facts.extend(most.map(|most| ("most changed lines of code", most)));
+    facts.extend(most.map(|most| ("maximum changed lines of code", most)));
     let whole = work.table();
     let name = whole.strip_prefix(whole.ancestors().nth(2).unwrap_or(Path::new("")));
     let name = name.unwrap_or(&whole).display().to_string();
@@ -310,14 +311,14 @@ fn writing(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
     move |error| Error::io(format!("write {}", path.display()), &error)
 }
 
-/// Whoever edits an issue after its fix may tell the fix.
+/// Prints a note on texts that may have been edited after the fix, because such edits may reveal the fix.
 fn note_on_edits(texts: &BTreeMap<String, IssueTexts>) {
     let found = texts.values().flat_map(|texts| &texts.found);
     let unknown = found.filter(|text| text.later_edits == "not known").count();
     if unknown > 0 {
         let texts = if unknown == 1 { "text" } else { "texts" };
         output::err(format!(
-            "note: of {unknown} {texts} it is not known whether they were edited after the fix (GitHub says it to those who set GITHUB_TOKEN)"
+            "note: {unknown} {texts} may have been edited after the fix (set GITHUB_TOKEN to check)"
         ));
     }
 }
@@ -328,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_meant_from_their_begin_to_their_end() {
+    fn day_bounds_are_inclusive() {
         let shown = |text, of: fn(&str) -> std::result::Result<Timestamp, String>| {
             of(text).map(|time| time.to_string())
         };

@@ -1,4 +1,4 @@
-//! The command line: one file a command, and this list.
+//! The command line. Each command has its own file.
 
 mod approaches;
 mod clover;
@@ -36,8 +36,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Writes a test for an issue and a Python repository. The test fails today for the reason the
-/// issue states, and passes once the issue is fixed.
+/// Writes a test for an issue in a Python repository. The test fails now for the reason the issue
+/// states, and passes once the issue is fixed.
 ///
 /// Exit codes: 0 a test was accepted (or the command succeeded); 1 no test was accepted; 2 invalid
 /// input or usage; 3 infrastructure failure (engine, network, disk, model service); 130
@@ -45,8 +45,8 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "testwright", version, max_term_width = 110)]
 struct Cli {
-    /// Settings file that overrides ~/.config/testwright/testwright.toml. (A testwright.toml in a
-    /// repository can only define its build and lower limits) [env: TESTWRIGHT_CONFIG]
+    /// Settings file that overrides ~/.config/testwright/testwright.toml; a testwright.toml in a
+    /// repository can only define its build and lower limits [env: TESTWRIGHT_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -79,7 +79,7 @@ enum Command {
     Clover(Box<clover::Args>),
     /// Select code patches with generated tests
     Select(Box<select::Args>),
-    /// Make a dataset of recent issues from the history of a repository
+    /// Create a dataset of recent issues from the history of a repository
     Mine(Box<mine::Args>),
     /// Start a server with an HTTP API and pages, and process its runs
     Serve(Box<serve::Args>),

@@ -1,8 +1,9 @@
-//! The one way to the terminal. Whatever is printed may hold text of strangers (names of files, remotes and tests,
-//! keys and values of settings, issues, replies of a model, errors of engines and servers), so all of it goes through
-//! [`visible`] here, on stdout and stderr, on a terminal and elsewhere: what is in a file today is on a terminal
-//! tomorrow. Styles are added behind it ([`Text`]), and come from us alone. Secrets of the settings are taken out
-//! here as well ([`hide`]), no matter who quoted them. Nothing else in this crate prints.
+//! All output to stdout and stderr. No other module of this crate prints.
+//!
+//! Output may contain untrusted text: names of files, remotes and tests, keys and values of settings, issues, replies
+//! of a model, errors of engines and servers. So all of it goes through [`visible`], even if it does not go to a
+//! terminal, because a file may be shown on a terminal later. Styles ([`Text`]) are added after that step, so only this
+//! program can add them. Secrets of the settings are removed here too ([`hide`]), wherever they appear.
 
 mod visible;
 
@@ -21,7 +22,7 @@ pub use visible::{single_line, visible};
 
 static SECRETS: OnceLock<Redactor> = OnceLock::new();
 
-/// From now on these secrets do not show. The first call counts: a command reads its settings once.
+/// Hides these secrets in all later output. Only the first call has an effect, since a command reads its settings once.
 pub fn hide(secrets: Redactor) {
     let _ = SECRETS.set(secrets);
 }
@@ -33,7 +34,7 @@ fn sanitized(text: &str) -> String {
     }
 }
 
-/// Text with styles: what is pushed is shown as text, whatever it holds.
+/// Styled text. Escape sequences in the added text are shown as text.
 #[derive(Debug, Default)]
 pub struct Text(Vec<(Style, String)>);
 
@@ -43,7 +44,7 @@ impl Text {
         self
     }
 
-    /// With the control sequences of its styles.
+    /// Returns the text with the escape sequences of its styles.
     fn rendered(&self) -> String {
         let mut all = String::new();
         for (style, text) in &self.0 {
@@ -59,22 +60,22 @@ impl<T: Into<String>> From<T> for Text {
     }
 }
 
-/// Somebody can look at the screen and press keys.
+/// Returns whether stdin and stdout are terminals.
 pub fn is_interactive() -> bool {
     std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
-/// To stdout, as it is.
+/// Prints text to stdout, without adding a newline.
 pub fn out(text: impl Into<Text>) {
     anstream::print!("{}", text.into().rendered());
 }
 
-/// To stderr, with a line end.
+/// Prints text to stderr, followed by a newline.
 pub fn err(text: impl Into<Text>) {
     anstream::eprintln!("{}", text.into().rendered());
 }
 
-/// A record for programs, to stdout. It stays the same JSON: what would not show is written as an escape.
+/// Prints a record as JSON to stdout. Invisible characters are escaped, which does not change the JSON value.
 pub fn json(value: &impl Serialize) -> Result<()> {
     let failed = |error: serde_json::Error| Error::infrastructure("encode the record").cause(error);
     let mut value = serde_json::to_value(value).map_err(failed)?;
@@ -86,7 +87,7 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// What the parser of the command line has to say: help as it made it, errors, which quote arguments, as plain text.
+/// Prints help as clap formats it. Prints usage errors as plain text, because they quote arguments.
 pub fn usage(error: &clap::Error) {
     if error.use_stderr() {
         err(error.render().to_string().trim_end());
@@ -95,7 +96,7 @@ pub fn usage(error: &clap::Error) {
     }
 }
 
-/// A panic is reported like everything else: its message may quote anything.
+/// Reports panics through [`err`], because their messages may quote untrusted text.
 pub fn tell_panics() {
     std::panic::set_hook(Box::new(|panic| {
         err(format!("internal error: {panic}"));
@@ -106,11 +107,11 @@ pub fn tell_panics() {
     }));
 }
 
-/// A line on stderr that changes, with lines that stay above it. Where stderr is not a terminal there are only those.
+/// A live status line on stderr, below permanent lines. If stderr is not a terminal, only the permanent lines appear.
 pub struct Live(Option<ProgressBar>);
 
 impl Live {
-    /// Of so many; `None` where nobody knows how many.
+    /// Creates a bar of `all` steps, or a spinner if the number is unknown.
     pub fn new(all: Option<u64>, style: &str, hidden: bool) -> Live {
         if hidden || !std::io::stderr().is_terminal() {
             return Live(None);
@@ -123,12 +124,12 @@ impl Live {
         Live(Some(bar))
     }
 
-    /// Somebody sees it change.
+    /// Returns whether stderr is a terminal, so that the live line is visible.
     pub fn is_shown() -> bool {
         std::io::stderr().is_terminal()
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     pub fn line(&self, text: &str) {
         match &self.0 {
             Some(bar) => bar.println(sanitized(text)),
@@ -136,14 +137,14 @@ impl Live {
         }
     }
 
-    /// What the line says now.
+    /// Sets the text of the live line.
     pub fn status(&self, text: &str) {
         if let Some(bar) = &self.0 {
             bar.set_message(single_line(&sanitized(text)).into_owned());
         }
     }
 
-    /// One more is done; `fresh` is false for what was there from before, which says nothing of the rate.
+    /// Counts one more step. `fresh` is false for steps done earlier, which must not affect the estimated rate.
     pub fn advance(&self, fresh: bool) {
         if let Some(bar) = &self.0 {
             bar.inc(1);
@@ -153,7 +154,7 @@ impl Live {
         }
     }
 
-    /// Takes the line away, so that results can be printed.
+    /// Removes the live line, so that results can be printed.
     pub fn clear(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
@@ -162,7 +163,7 @@ impl Live {
 }
 
 impl Text {
-    /// As it is where there is no terminal.
+    /// Returns the text without styles.
     pub fn plain(&self) -> String {
         anstream::adapter::strip_str(&self.rendered()).to_string()
     }
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_are_ours_and_text_is_text() {
+    fn only_styles_add_escapes() {
         let mut text = Text::default();
         text.push(Style::new().bold(), "a\x1b[31mb")
             .push(Style::new(), "\x1b]0;title\x07\u{9b}31m");

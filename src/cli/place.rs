@@ -1,4 +1,4 @@
-//! Where the old code is, where it runs, and the settings for it: flags that several commands share.
+//! Flags shared by several commands: the repository, the sandbox and the settings file.
 
 pub mod names;
 
@@ -13,7 +13,7 @@ use testwright_agent::setup::RepositoryLocation;
 use testwright_config::error::Result;
 use testwright_config::settings::{Flags, Settings, Sources};
 
-/// Where the old code is and where it runs: shared by the commands that start a sandbox.
+/// Location of the old code and its sandbox, for the commands that start a sandbox.
 #[derive(Debug, clap::Args)]
 pub struct PlaceArgs {
     /// Repository: a folder or a URL [default: the issue's repository, or the current folder]
@@ -26,13 +26,13 @@ pub struct PlaceArgs {
     sandbox: SandboxArgs,
 }
 
-/// Where code of repositories runs.
+/// Options of the sandbox that runs a repository's code.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SandboxArgs {
     #[arg(
         long,
         value_name = "KIND",
-        help = format!("Where tools run: {}", sandboxes().listed()),
+        help = format!("Sandbox for the tools: {}", sandboxes().listed()),
         value_parser = sandboxes(),
         hide_possible_values = true
     )]
@@ -51,7 +51,7 @@ pub struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// What settings are read from: with these flags, and those of `more`.
+    /// Returns the sources of the settings, with these flags and those that `more` adds.
     pub fn sources(&self, more: impl FnOnce(&mut Flags)) -> Sources {
         let mut flags = self.flags();
         more(&mut flags);
@@ -69,12 +69,12 @@ impl SandboxArgs {
 }
 
 impl PlaceArgs {
-    /// Where the repository is; `issue` may know it too.
+    /// Returns the location of the repository: from the flags, or from the issue, or the current folder.
     pub fn place(&self, issue: Option<&Issue>) -> RepositoryLocation {
         self.place_or(issue.and_then(|issue| issue.repository.as_deref()), None)
     }
 
-    /// Where the repository is: as the flags say, else as given here, else the current folder.
+    /// Returns the location of the repository: from the flags, or from these arguments, or the current folder.
     pub fn place_or(&self, location: Option<&str>, revision: Option<&str>) -> RepositoryLocation {
         RepositoryLocation {
             location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
@@ -82,16 +82,16 @@ impl PlaceArgs {
         }
     }
 
-    /// A repository was named.
+    /// Returns whether `--repo` was given.
     pub fn is_named(&self) -> bool {
         self.repo.is_some()
     }
 
-    /// The settings with these flags, and those of `more`.
+    /// Loads the settings, with these flags and those that `more` adds.
     pub fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
         let sources = self.sandbox.sources(more);
         let sources = match &self.repo {
-            // An address with a scheme is never a folder, though there may be one called `https:`.
+            // A location with a scheme is always a URL, even if a folder named `https:` exists.
             Some(repo) if !repo.contains("://") && Path::new(repo).is_dir() => {
                 sources.repository(repo)
             }
@@ -101,7 +101,7 @@ impl PlaceArgs {
     }
 }
 
-/// Settings as they are in force; from now on their secrets are not shown.
+/// Loads and checks the settings, and hides their secrets in all later output.
 pub fn load(sources: &Sources) -> Result<Settings> {
     let settings = Settings::load(sources)?;
     output::hide(settings.redactor());

@@ -1,6 +1,8 @@
-//! The reference pages of the user's guide (`docs/src/reference/`), made from the definitions that the program uses:
-//! commands from clap, settings and variables from the types of settings, tools from the registry, files from the
-//! types that are written to them. A test compares them with the tree; with `TESTWRIGHT_UPDATE_REFERENCE=1` it writes.
+//! Generates the reference pages of the guide (`docs/src/reference/`) from the definitions that the program uses.
+//!
+//! Commands come from clap, settings and variables from the settings types, tools from the registry, and file formats
+//! from the types that are written. A test compares the pages with the tree, or updates them if
+//! `TESTWRIGHT_UPDATE_REFERENCE=1` is set.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -27,7 +29,7 @@ fn page(title: &str, source: &str, body: &str) -> String {
     format!("# {title}\n\n<!-- Generated from {source}: see CONTRIBUTING.md. -->\n\n{body}")
 }
 
-/// Text for a cell of a table.
+/// Formats text for a table cell.
 fn cell(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()
@@ -59,7 +61,7 @@ fn describe(command: &mut clap::Command, name: &str, body: &mut String) {
     }
 }
 
-/// The default as it is written in a settings file.
+/// Formats the default of a key as in a settings file.
 fn default_of(key: &Key, defaults: &Value) -> String {
     let section = key.section.as_ref().map_or(defaults, |s| &defaults[s]);
     match &section[&key.key] {
@@ -71,8 +73,8 @@ fn default_of(key: &Key, defaults: &Value) -> String {
 
 fn settings() -> String {
     let defaults = serde_json::to_value(Settings::default()).unwrap();
-    let mut body = "Flags win over environment variables, those over the file that `--config` names, and that over \
-                    `~/.config/testwright/testwright.toml`. A dash means that there is no default.\n"
+    let mut body = "Flags override environment variables, which override the file given with `--config`, which overrides \
+                    `~/.config/testwright/testwright.toml`. A dash means that a setting has no default.\n"
         .to_owned();
     let mut section = Some("none yet");
     for key in keys() {
@@ -99,18 +101,18 @@ fn settings() -> String {
         );
     }
     let schema = schemars::schema_for!(Price);
-    body += "\n## `[prices.\"MODEL\"]`\n\nDollars per million tokens, for one model each. Not to be set by a variable.\n\n\
+    body += "\n## `[prices.\"MODEL\"]`\n\nPrices of one model, in US dollars per million tokens. They cannot be set with variables.\n\n\
              | key | meaning |\n|---|---|\n";
     for (name, value) in schema.as_value()["properties"].as_object().unwrap() {
         let help = value["description"].as_str().unwrap_or_default();
         body += &format!("| `{name}` | {} |\n", cell(help));
     }
-    body += "\n## `[environment]`\n\nHow a repository's environment is built: see [file formats](file-formats.md#testwrighttoml-environment).\n";
+    body += "\n## `[environment]`\n\nThe build of a repository's environment: see [file formats](file-formats.md#testwrighttoml-environment).\n";
     page("Settings", "`config/src/settings/sections.rs`", &body)
 }
 
 fn variables() -> String {
-    let mut body = "## One for each setting\n\n| variable | setting |\n|---|---|\n".to_owned();
+    let mut body = "## Settings\n\n| variable | setting |\n|---|---|\n".to_owned();
     let path = |section: Option<&str>, key: &str| match section {
         Some(section) => format!("{section}.{key}"),
         None => key.to_owned(),
@@ -119,8 +121,8 @@ fn variables() -> String {
         let path = path(key.section.as_deref(), &key.key);
         body += &format!("| `{}` | `{path}` |\n", key.variable());
     }
-    body += "\nText that has several values is split at commas and spaces. A switch is `1`, `true`, `yes`, `on`, or `0`, `false`, `no`, `off`.\n";
-    body += "\n## Shared with other tools\n\nWhere several are set for one setting, the first counts.\n\n| variable | setting |\n|---|---|\n";
+    body += "\nA list is split at commas and spaces. A switch is `1`, `true`, `yes` or `on`, or `0`, `false`, `no` or `off`.\n";
+    body += "\n## Shared with other tools\n\nIf several variables set the same setting, the first one in this table counts.\n\n| variable | setting |\n|---|---|\n";
     for (name, section, key) in SHARED {
         body += &format!("| `{name}` | `{}` |\n", path(Some(section), key));
     }
@@ -129,11 +131,11 @@ fn variables() -> String {
     for (name, meaning) in [
         (
             defaults.model.api_key_env.as_str(),
-            "The model's key; `model.api-key-env` names another variable.",
+            "API key of the model. `model.api-key-env` names another variable.",
         ),
         (
             defaults.github.token_env.as_str(),
-            "The token for GitHub; `github.token-env` names another variable.",
+            "Token for GitHub. `github.token-env` names another variable.",
         ),
     ]
     .into_iter()
@@ -150,7 +152,8 @@ fn variables() -> String {
 
 fn tools() -> String {
     let mut body =
-        "What a model and an MCP client see. `testwright tools` prints the same.\n\n".to_owned();
+        "The tools as a model and an MCP client see them. `testwright tools` prints the same.\n\n"
+            .to_owned();
     for tool in registry::for_models() {
         let spec = tool.spec();
         body += &format!("## `{}`\n\n{}\n\n", spec.name, spec.description);
@@ -174,7 +177,7 @@ fn path(name: &str) -> PathBuf {
     root().join("docs/src/reference").join(name)
 }
 
-/// Pages that are not as they would be made today.
+/// Returns the names of pages that are out of date.
 fn stale<'a>(
     pages: &'a [(&'static str, String)],
     read: &dyn Fn(&str) -> Option<String>,

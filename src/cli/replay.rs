@@ -1,4 +1,4 @@
-//! `testwright replay`: the model's part of a recorded run again, on a fresh sandbox; tools really run.
+//! `testwright replay`: replays the model's replies of a recorded run in a fresh sandbox. The tools really run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ pub struct Args {
     json: bool,
 }
 
-/// What a replay found.
+/// Result of a replay.
 #[derive(Debug, Serialize)]
 struct ReplayReport {
-    /// Steps that were played.
+    /// Number of replayed steps.
     steps: u32,
     tool_calls: u32,
     differences: Vec<Difference>,
-    /// The recorded run and the replay ended alike.
+    /// Whether the recorded run and the replay have the same outcome.
     same_outcome: bool,
 }
 
-/// All replies come from the record; there is nobody to ask for more.
+/// A model without replies. All replies come from the record.
 struct Silence;
 
 #[async_trait::async_trait]
@@ -56,14 +56,14 @@ impl Model for Silence {
     }
 }
 
-/// Exit code 0 if every tool answered as recorded, 1 if not.
+/// Replays a run. The exit code is 0 if every tool answered as recorded, otherwise 1.
 pub async fn run(args: &Args) -> Result<u8> {
     let events = RunFolder::read(&args.dir).map_err(|error| {
-        Error::usage(error.to_string()).hint("replay takes the folder of a recorded run")
+        Error::usage(error.to_string()).hint("pass the folder of a recorded run")
     })?;
     let Some(Event::Started(started)) = events.first().cloned() else {
         return Err(Error::usage(format!("replay {}", args.dir.display()))
-            .cause("its trajectory has no beginning"));
+            .cause("its trajectory has no `started` event"));
     };
     let recorded = events.iter().rev().find_map(|event| match event {
         Event::Ended { outcome } => Some(outcome.clone()),
@@ -90,9 +90,9 @@ pub async fn run(args: &Args) -> Result<u8> {
         started.commit.as_deref(),
     );
     let (source, environment, session) = setup.start_session(&place, Some(&started.digest)).await?;
-    // The record of the replay is thrown away: the run's own record must not change.
+    // The replay writes its record to a temporary folder, because the run's own record must not change.
     let aside = tempfile::tempdir()
-        .map_err(|e| Error::infrastructure("make a temporary folder").cause(e.to_string()))?;
+        .map_err(|e| Error::infrastructure("create a temporary folder").cause(e.to_string()))?;
     let folder = RunFolder::create(&aside.path().join("replay"))
         .map_err(|error| Error::infrastructure(error.to_string()))?;
     let mut run = Run::new(RunParts {
@@ -149,11 +149,11 @@ pub async fn run(args: &Args) -> Result<u8> {
 
 fn describe(replayed: &ReplayReport) -> String {
     let mut text = format!(
-        "{} steps and {} tool calls played again: ",
+        "replayed {} steps and {} tool calls: ",
         replayed.steps, replayed.tool_calls
     );
     match replayed.differences.len() {
-        0 => text.push_str("every answer is as recorded\n"),
+        0 => text.push_str("all answers are as recorded\n"),
         n => text.push_str(&format!("{n} answers differ\n")),
     }
     for difference in &replayed.differences {
@@ -165,12 +165,12 @@ fn describe(replayed: &ReplayReport) -> String {
         ));
     }
     if !replayed.same_outcome {
-        text.push_str("the run ended otherwise than recorded\n");
+        text.push_str("the outcome differs from the record\n");
     }
     text
 }
 
-/// The first line that differs, both ways.
+/// Shows the first line that differs, as recorded and as replayed.
 fn first_difference(recorded: &str, now: &str) -> String {
     let mut pairs = recorded.lines().map(Some).chain(std::iter::repeat(None));
     let mut now_lines = now.lines().map(Some).chain(std::iter::repeat(None));
@@ -182,7 +182,7 @@ fn first_difference(recorded: &str, now: &str) -> String {
             return format!("  line {line}\n  - {}\n  + {}\n", show(was), show(is));
         }
     }
-    "  only line ends differ\n".to_owned()
+    "  only line endings differ\n".to_owned()
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_that_differs_is_shown() {
+    fn first_different_line_is_shown() {
         assert_eq!(
             first_difference("a\nb\nc", "a\nx\nc"),
             "  line 2\n  - b\n  + x\n"

@@ -1,4 +1,4 @@
-//! `testwright run`: from arguments to a [`Job`], and what it comes to on the terminal.
+//! `testwright run`: turns arguments into a [`Job`] and prints its result.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,14 @@ use testwright_config::settings::Effort;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!(
-    "Approaches:\n{}\n\nSandboxes:\n{}",
+    "Approaches (default: testwright, or snippet without a model):\n{}\n\nSandboxes (default: local):\n{}\n\n\
+     Examples:\n  testwright run issue.md --repo path/to/repository\n  \
+     testwright run https://github.com/OWNER/NAME/issues/7 --max-dollars 0.50",
     approaches().described(),
     sandboxes().described()
 ))]
 pub struct Args {
-    /// A GitHub issue URL, a Markdown or text file, or `-` for standard input
+    /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
     #[arg(required_unless_present = "resume")]
     issue: Option<String>,
     #[command(flatten)]
@@ -29,12 +31,12 @@ pub struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        help = format!("The approach: {}", approaches().listed()),
+        help = format!("Approach: {}", approaches().listed()),
         value_parser = approaches(),
         hide_possible_values = true
     )]
     approach: Option<String>,
-    /// Effort of the approach: each level sets some of its options
+    /// Effort of the approach; each level sets some of its options
     #[arg(long, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
     /// Code patch, right or wrong, for approaches with given-patch=on or given-files=on
@@ -46,7 +48,7 @@ pub struct Args {
     /// Minimum confidence (0 to 1); tests below it are withheld
     #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
-    /// Also read the issue's comments, except those newer than the fix or --commit
+    /// Read the issue's comments too, except those newer than the fix or --commit
     #[arg(long)]
     comments: bool,
     /// Resume the run recorded in this folder
@@ -65,7 +67,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     args.options.work(job, terminal).await
 }
 
-/// A new run.
+/// Creates the job of a new run.
 async fn new_job(args: &Args) -> Result<Job> {
     let settings = args.place.settings(|flags| {
         flags.set("run.approach", args.approach.clone());
@@ -111,7 +113,7 @@ async fn new_job(args: &Args) -> Result<Job> {
     })
 }
 
-/// What the flags give beyond the issue.
+/// Reads the extra inputs that flags name: a code patch and test files.
 fn given(args: &Args) -> Result<Given> {
     let mut given = Given::default();
     if let Some(path) = &args.code_patch {
@@ -126,10 +128,10 @@ fn given(args: &Args) -> Result<Given> {
     Ok(given)
 }
 
-/// A run that was cut short, from there on.
+/// Creates a job that resumes the run recorded in this folder.
 fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
     let recorded = RecordedRun::open(path)?;
-    // Secrets are not recorded: they, and budgets raised by flags, come from today's settings.
+    // Secrets are not recorded, so they come from the current settings, as do budgets raised by flags.
     let settings = args.place.settings(|flags| {
         flags.set(
             "run.max-steps",
@@ -160,7 +162,7 @@ fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
     })?;
     own_prompts::check_same(
         recorded.settings.prompts.as_deref(),
-        Error::usage(format!("go on with {}", path.display())),
+        Error::usage(format!("resume {}", path.display())),
     )?;
     let approach = Variant::parse(&recorded.started.approach)?;
     let mut job = Job::resumed(recorded, settings, approach)?;

@@ -1,4 +1,4 @@
-//! What a run may spend, where its results go and how it is told: flags that the commands share that write tests.
+//! Flags shared by the commands that write tests: budget, results folder and output.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use testwright_server::artifacts::shared_environments;
 #[derive(Debug, clap::Args)]
 pub struct RunOptions {
     /// Model, by its provider's name; `snippet` needs no API key; `replay:FILE` replays a recording
+    /// [default: gpt-5-mini if OPENAI_API_KEY is set]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Folder for the results [default: testwright-runs/TIME-ISSUE]
@@ -23,28 +24,28 @@ pub struct RunOptions {
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
     #[arg(long, value_name = "DIR")]
     pub prompts: Option<PathBuf>,
-    /// Maximum number of model calls
+    /// Maximum number of model calls [default: 60]
     #[arg(long, value_name = "N")]
     pub max_steps: Option<u64>,
-    /// Maximum cost in US dollars (needs a price for the model in the settings)
+    /// Maximum cost in US dollars; needs a price for the model in the settings [default: no limit]
     #[arg(long, value_name = "X")]
     pub max_dollars: Option<f64>,
-    /// Maximum number of tokens, prompts and completions together
+    /// Maximum number of tokens, prompts and completions together [default: no limit]
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// Maximum minutes, not counting the environment build
+    /// Maximum minutes, not counting the environment build [default: 30]
     #[arg(long, value_name = "M")]
     pub max_minutes: Option<f64>,
     /// Append all model traffic to this file, for `--model replay:FILE`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Print only the record (run.json), for programs
+    /// Print only run.json, for programs
     #[arg(long)]
     json: bool,
 }
 
 impl RunOptions {
-    /// As flags over the settings.
+    /// Adds these options to the flags, which override the settings.
     pub fn set(&self, flags: &mut Flags) {
         flags.set("run.model", self.model.clone());
         flags.set("run.out", self.out.clone());
@@ -59,7 +60,7 @@ impl RunOptions {
         Arc::new(Terminal::new(self.json))
     }
 
-    /// Does the work, and says how it ended.
+    /// Executes the job and prints its result.
     pub async fn work(&self, mut job: Job, terminal: Arc<Terminal>) -> Result<u8> {
         job.shared = shared_environments(&job.settings)?;
         let record = job.work(terminal.clone()).await;
@@ -80,7 +81,7 @@ impl RunOptions {
     }
 }
 
-/// What ended the run and is not the test's fault.
+/// Returns the error that ended the run, if it ended because of the machine or the model.
 fn failure(outcome: &Outcome) -> Option<Error> {
     let (error, hint) = match outcome {
         Outcome::Infrastructure { message, hint, .. } => {
@@ -98,10 +99,10 @@ fn failure(outcome: &Outcome) -> Option<Error> {
     })
 }
 
-/// In the current folder.
+/// Default folder for results, in the current folder.
 pub const RUNS: &str = "testwright-runs";
 
-/// `testwright-runs/2025-01-31T120000-first-words-of-the-title`
+/// Returns a folder such as `testwright-runs/2025-01-31T120000-first-words-of-the-title`.
 pub fn unnamed_folder(title: &str) -> PathBuf {
     let words: Vec<String> = title
         .split(|c: char| !c.is_ascii_alphanumeric())

@@ -1,4 +1,4 @@
-//! `testwright runs`: the runs of a daemon.
+//! `testwright runs`: lists, shows and controls the runs of a server.
 
 use std::path::{Path, PathBuf};
 
@@ -34,11 +34,11 @@ pub struct Args {
 enum What {
     /// List runs, newest first
     List {
-        /// Only runs with this status: queued, running, accepted, refused, nothing, infrastructure
+        /// Show only runs with this status: queued, running, accepted, refused, nothing, infrastructure
         /// or cancelled
         #[arg(long)]
         status: Option<String>,
-        /// Only runs of this repository
+        /// Show only runs of this repository
         #[arg(long, value_name = "URL|PATH")]
         repository: Option<String>,
         /// Maximum number of runs, up to 500
@@ -111,7 +111,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Of the environment alone: other users of the machine see command lines.
+/// Reads the token from the environment. A flag would expose it, because other users can see command lines.
 fn token() -> Option<SecretString> {
     let token = std::env::var("TESTWRIGHT_TOKEN").ok()?;
     let token = token.trim();
@@ -122,7 +122,7 @@ fn text<'v>(run: &'v Value, name: &str) -> &'v str {
     run[name].as_str().unwrap_or_default()
 }
 
-/// A run in a line.
+/// Formats a run as one line.
 fn line(run: &Value) -> String {
     let title = match text(run, "title") {
         "" => "(not read yet)",
@@ -173,7 +173,7 @@ fn print_event(number: i64, line: &str, json: bool) {
         output::out(format!("{line}\n"));
         return;
     }
-    // Of a newer server, perhaps.
+    // A newer server may send events that this version does not know.
     let Ok(event) = serde_json::from_str::<Event>(line) else {
         output::out(format!("{number:>4}  (unknown)\n"));
         return;
@@ -197,7 +197,7 @@ fn print_event(number: i64, line: &str, json: bool) {
     }
 }
 
-/// As that of `testwright run`.
+/// Returns the exit code that `testwright run` would have for this run.
 fn exit_code(run: &Value) -> u8 {
     match text(run, "status") {
         "accepted" => 0,
@@ -211,11 +211,11 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     let run = client.get(&["runs", id], &[]).await?;
     if out.exists() {
         return Err(Error::usage(format!("write {}", out.display()))
-            .cause("it is there already")
-            .hint("name a folder that is not there"));
+            .cause("it already exists")
+            .hint("pass a folder that does not exist"));
     }
     testwright_sandboxes::private::create(out)
-        .map_err(|error| Error::io(format!("make {}", out.display()), &error))?;
+        .map_err(|error| Error::io(format!("create {}", out.display()), &error))?;
     let write = |name: &str, content: &[u8]| {
         let path = out.join(name);
         std::fs::write(&path, content)
@@ -225,7 +225,7 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     write("run.json", pretty(&run).as_bytes())?;
     let trajectory = client.bytes(&["runs", id, "trajectory"]).await?;
     write("trajectory.jsonl", &trajectory)?;
-    // A run may have neither.
+    // A run may lack a test, evidence, or both.
     if let Ok(patch) = client.bytes(&["runs", id, "patch"]).await {
         write("test.patch", &patch)?;
     }
@@ -235,9 +235,9 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     for name in other_files(client, id, out).await? {
         match client.bytes(&["runs", id, "artifacts", &name]).await {
             Ok(content) => write(&name, &content)?,
-            // The artifact store may be another machine's.
+            // The file may be in an artifact store that the server cannot reach.
             Err(error) => output::err(single_line(&format!(
-                "{name} is left out: {}",
+                "skipped {name}: {}",
                 error.with_cause()
             ))),
         }
@@ -246,12 +246,12 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files that the server keeps of the run and that are not in the folder yet, such as the log of its environment.
+/// Lists the run's files on the server that are not in the folder yet, such as the log of its environment.
 async fn other_files(client: &ApiClient, id: &str, out: &Path) -> Result<Vec<String>> {
     let listed = client.get(&["runs", id, "artifacts"], &[]).await?;
     let artifacts = listed["artifacts"].as_array().cloned().unwrap_or_default();
     let names = artifacts.iter().map(|artifact| text(artifact, "name"));
-    // What the server says is not to lead out of the folder.
+    // A name from the server must not lead out of the folder.
     let names = names.filter(|name| is_file_name(name) && !out.join(name).exists());
     Ok(names.map(str::to_owned).collect())
 }

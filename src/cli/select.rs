@@ -1,4 +1,4 @@
-//! `testwright select`: candidate code patches, sorted by generated tests.
+//! `testwright select`: selects candidate code patches with generated tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -28,11 +28,11 @@ pub struct Args {
     patches: Vec<PathBuf>,
 }
 
-/// `selection.json`.
+/// Content of `selection.json`.
 #[derive(Serialize)]
 struct Selection {
     summaries: Vec<SelectionSummary>,
-    /// CodeT's, where there are several patches of an instance.
+    /// Patches that CodeT selects, for instances with several patches.
     choices: Vec<Choice>,
     results: Vec<SelectionResult>,
 }
@@ -87,7 +87,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         let lines: Vec<String> = selection.choices.iter().map(chosen).collect();
         output::out(lines.concat());
         let path = grading.out.join(FILE);
-        output::err(single_line(&format!("each patch: {}", path.display())));
+        output::err(single_line(&format!("results: {}", path.display())));
     }
     let failed = selection.summaries.iter().any(|s| s.infrastructure > 0);
     Ok(if failed { 3 } else { 0 })
@@ -139,7 +139,7 @@ async fn sort(
     if !ended {
         harness.backend.abandon().await?;
         return Err(Error::interrupted("select patches: interrupted")
-            .hint("the same command makes no run again that is there"));
+            .hint("run the same command again to resume; finished runs are not repeated"));
     }
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by(|a, b| {
@@ -166,7 +166,7 @@ fn chosen(choice: &Choice) -> String {
         resolves,
     } = choice;
     let line = format!(
-        "{instance_id}: {tests} choose {patch}, which {}",
+        "{instance_id}: best patch by {tests}: {patch}, which {}",
         truth(*resolves)
     );
     let line = line.trim_end_matches(", which ");
@@ -175,8 +175,8 @@ fn chosen(choice: &Choice) -> String {
 
 fn truth(resolves: Option<bool>) -> &'static str {
     match resolves {
-        Some(true) => "resolves",
-        Some(false) => "does not resolve",
+        Some(true) => "resolves the issue",
+        Some(false) => "does not resolve the issue",
         None => "",
     }
 }
@@ -240,17 +240,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_patch_is_named_in_a_line() {
+    fn selected_patch_is_one_line() {
         let choice = |resolves| Choice {
             instance_id: "i".to_owned(),
             tests: "otter".to_owned(),
             patch: "p2".to_owned(),
             resolves,
         };
-        assert_eq!(chosen(&choice(None)), "i: otter choose p2\n");
+        assert_eq!(chosen(&choice(None)), "i: best patch by otter: p2\n");
         assert_eq!(
             chosen(&choice(Some(false))),
-            "i: otter choose p2, which does not resolve\n"
+            "i: best patch by otter: p2, which does not resolve the issue\n"
         );
     }
 }

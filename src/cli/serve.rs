@@ -1,4 +1,4 @@
-//! `testwright serve`: the daemon.
+//! `testwright serve`: starts the server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub struct Args {
     artifacts_size: Option<Size>,
 }
 
-/// What clients of MCP may have open.
+/// Limits for the sessions of MCP clients.
 #[derive(Debug, clap::Args)]
 pub struct SessionArgs {
     /// Maximum concurrent sandboxes of MCP clients

@@ -1,4 +1,4 @@
-//! `testwright show`: how a run ended, once more, for people at a terminal or below an issue.
+//! `testwright show`: shows the result of a run, on a terminal or as a comment on an issue.
 
 use std::path::PathBuf;
 
@@ -16,13 +16,12 @@ pub struct Args {
     markdown: bool,
 }
 
-/// Characters of a comment that are a patch; GitHub takes 65,536 in all.
+/// Maximum characters of the patch in a comment. GitHub accepts comments of up to 65,536 characters.
 const PATCH: usize = 50_000;
 
 pub fn run(args: &Args) -> Result<()> {
-    let wrong = |error: TrajectoryError| {
-        Error::usage(error.to_string()).hint("show takes the folder of a run")
-    };
+    let wrong =
+        |error: TrajectoryError| Error::usage(error.to_string()).hint("pass the folder of a run");
     let (mut first, mut outcome) = (None, None);
     for (number, event) in Events::open(&args.dir).map_err(wrong)?.enumerate() {
         match event.map_err(wrong)? {
@@ -35,7 +34,7 @@ pub fn run(args: &Args) -> Result<()> {
         let folder = args.dir.display();
         return Err(Error::usage(format!("show {folder}"))
             .cause("the run has not ended")
-            .hint(format!("go on with it: testwright run --resume {folder}")));
+            .hint(format!("resume it: testwright run --resume {folder}")));
     };
     if args.markdown {
         output::out(markdown(started, outcome) + "\n");
@@ -45,21 +44,23 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Whatever strangers wrote stands in fences, where it names nobody and links nowhere.
+/// Formats the result as Markdown.
+///
+/// Untrusted text is fenced, so that it cannot mention people or create links.
 fn markdown(started: &Started, outcome: &Outcome) -> String {
     let code = match &started.commit {
         Some(commit) => format!("commit {}", commit.chars().take(10).collect::<String>()),
         None => "the code as it was".to_owned(),
     };
     let by = match started.model.as_str() {
-        // Rules are not a model.
+        // `snippet` uses rules and has no model to name.
         model if model.is_empty() || model == started.approach => started.approach.clone(),
         model => format!("{}, {model}", started.approach),
     };
     let by = inline(&by);
     let Outcome::Accepted { patch, evidence } = outcome else {
         let summary = fenced("text", &outcome.summary());
-        return format!("**testwright** has no test for this issue ({code}; {by}).\n\n{summary}");
+        return format!("**testwright** found no test for this issue ({code}; {by}).\n\n{summary}");
     };
     let card = fenced("text", evidence_card::of(evidence).plain().trim_end());
     let patch = if patch.chars().count() > PATCH {
@@ -71,11 +72,11 @@ fn markdown(started: &Started, outcome: &Outcome) -> String {
         format!("For `git apply`:\n\n{}", fenced("diff", patch.trim_end()))
     };
     format!(
-        "**testwright** wrote a test that fails on {code}, for the reason that this issue states ({by}).\n\n{card}\n\n{patch}"
+        "**testwright** wrote a test that fails on {code} for the reason this issue states ({by}).\n\n{card}\n\n{patch}"
     )
 }
 
-/// In a fence that nothing in it can end.
+/// Puts text into a fenced block, with a fence longer than any run of backticks in it.
 fn fenced(language: &str, text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
@@ -86,7 +87,7 @@ fn inline(text: &str) -> String {
     format!("{fence}{}{fence}", output::single_line(text))
 }
 
-/// Of backticks.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     let runs = text.split(|c| c != '`');
     runs.map(str::len).max().unwrap_or(0)
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_ends_the_fence_that_it_is_in() {
+    fn fence_outlasts_inner_backticks() {
         assert_eq!(fenced("text", "a"), "```text\na\n```");
         assert_eq!(fenced("text", "````\n@ann"), "`````text\n````\n@ann\n`````");
         assert_eq!(inline("a`b"), "``a`b``");

@@ -1,4 +1,4 @@
-//! Progress on stderr: a live line on a terminal, plain lines elsewhere.
+//! Progress of a run on stderr: a live line on a terminal, otherwise plain lines.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ pub struct Terminal {
     quiet: bool,
 }
 
-/// Characters of arguments and answers that are shown.
+/// Maximum characters shown of arguments and results.
 const WIDTH: usize = 90;
 
 impl Terminal {
-    /// `quiet` shows nothing but notes (for `--json`).
+    /// Creates the progress of a run; `quiet` shows only notes (for `--json`).
     pub fn new(quiet: bool) -> Self {
         Terminal {
             live: Live::new(None, "{spinner} {msg}", quiet),
@@ -34,7 +34,7 @@ impl Terminal {
         self.live.status(&text);
     }
 
-    /// Takes the live line away, so that results can be printed.
+    /// Removes the live line, so that results can be printed.
     pub fn clear(&self) {
         self.live.clear();
     }
@@ -80,7 +80,7 @@ impl Progress for Terminal {
     }
 }
 
-/// `12.3k tokens (80 % cached) · $0.02 · 0:41`
+/// Formats totals such as `12.3k tokens (80 % cached) · $0.02 · 0:41`.
 pub fn totals(spent: &RunUsage, elapsed: Duration) -> String {
     let mut parts = Vec::new();
     if spent.tokens() > 0 {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_show_what_is_known_and_nothing_else() {
+    fn totals_omit_unknown_values() {
         let mut spent = RunUsage::default();
         assert_eq!(totals(&spent, Duration::from_secs(65)), "1:05");
         spent.prompt_tokens = 12_000;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_never_reach_the_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(cut("a\x1b[31mb\n", 20), "a\\u{1b}[31mb\\n");
         assert_eq!(cut("abcdef", 4), "abc…");
     }

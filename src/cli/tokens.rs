@@ -1,4 +1,6 @@
-//! `testwright tokens`: who may use a daemon. It works on the daemon's database: whoever reaches that is its operator.
+//! `testwright tokens`: manages the tokens of a server.
+//!
+//! It works on the server's database. Access to the database makes its user an operator of the server.
 
 use secrecy::ExposeSecret as _;
 
@@ -9,7 +11,7 @@ use testwright_server::owners;
 use testwright_server::store::{Scope, Store, Token, now, timestamp};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
-/// Characters of a name.
+/// Maximum characters of a name.
 const MAX_NAME_LEN: usize = 64;
 
 #[derive(Debug, clap::Args)]
@@ -56,9 +58,9 @@ pub async fn run(args: &Args) -> Result<()> {
                 check(text)?;
             }
             if owners::RESERVED.contains(&owner.as_str()) {
-                return Err(Error::usage("make a token")
+                return Err(Error::usage("create a token")
                     .cause(format!(
-                        "{owner} is the owner of what no token asks for ({})",
+                        "{owner} is a reserved owner ({})",
                         owners::RESERVED.join(", ")
                     ))
                     .hint("choose another name, or another --owner"));
@@ -79,8 +81,8 @@ pub async fn run(args: &Args) -> Result<()> {
         What::Revoke { name } => {
             if !store.revoke_token(name).await? {
                 return Err(Error::usage(format!("revoke the token {name}"))
-                    .cause("there is none of that name")
-                    .hint("`testwright tokens list` lists those that there are"));
+                    .cause("it does not exist")
+                    .hint("run `testwright tokens list` to see all tokens"));
             }
         }
     }
@@ -92,9 +94,9 @@ fn check(name: &str) -> Result<()> {
     if !name.is_empty() && name.len() <= MAX_NAME_LEN && name.chars().all(is_plain) {
         return Ok(());
     }
-    Err(Error::usage("make a token")
-        .cause("a name is 1 to 64 letters, digits, and . _ - @")
-        .hint("as in `testwright tokens create ci`"))
+    Err(Error::usage("create a token")
+        .cause("a name has 1 to 64 letters, digits, and . _ - @")
+        .hint("choose a name as in `testwright tokens create ci`"))
 }
 
 fn line(token: &Token) -> String {
@@ -107,11 +109,11 @@ fn line(token: &Token) -> String {
     let until = token
         .expires_at
         .map_or(String::new(), |end| match end < now() {
-            true => format!(", out of date since {}", day(end)),
-            false => format!(", until {}", day(end)),
+            true => format!(", expired {}", day(end)),
+            false => format!(", expires {}", day(end)),
         });
     format!(
-        "{:<20}  {:<11}  owner {}, made {}, last used {used}{until}",
+        "{:<20}  {:<11}  owner {}, created {}, last used {used}{until}",
         token.name,
         scopes.join(","),
         token.owner,

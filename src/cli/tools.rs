@@ -1,4 +1,4 @@
-//! `testwright tools`: the tools and their schemas, as a model sees them.
+//! `testwright tools`: lists the tools and their schemas, as a model sees them.
 
 use serde_json::Value;
 use testwright_tools::registry;

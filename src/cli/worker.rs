@@ -1,4 +1,4 @@
-//! `testwright worker`: works on the runs of a daemon, on this machine.
+//! `testwright worker`: executes runs of a server on this machine.
 
 use std::net::SocketAddr;
 
@@ -32,7 +32,7 @@ pub async fn run(args: &Args) -> Result<()> {
     let data = args.data.folder()?;
     let artifacts = match Artifacts::of_settings(&settings)? {
         Some(artifacts) => Some(artifacts),
-        // On its own machine, the daemon has the same.
+        // SQLite means that the server runs on this machine and uses the same folder.
         None if args.database.starts_with("sqlite:") => Some(own_artifacts(&data)?),
         None => None,
     };

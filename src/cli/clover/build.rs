@@ -1,4 +1,4 @@
-//! `testwright clover build`: problems from repositories.
+//! `testwright clover build`: generates problems from repositories.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ pub async fn run(args: &Args) -> Result<u8> {
                 args.repo.len(),
                 args.commit.len()
             ))
-            .hint("give --commit once for each --repo, in their order"));
+            .hint("pass --commit once for each --repo, in the same order"));
     }
     let settings = load(&args.sandbox.sources(|_| {}))?;
     let given = HarnessArgs {
@@ -109,18 +109,18 @@ pub async fn run(args: &Args) -> Result<u8> {
             () = interrupted() => {
                 progress.clear();
                 harness.backend.abandon().await?;
-                return Err(Error::interrupted("clover build: interrupted")
-                    .hint("the same command goes on with the next repository"));
+                return Err(Error::interrupted("finish the build: interrupted")
+                    .hint("run the same command again to continue with the next repository"));
             }
         };
         match built {
-            Ok(None) => progress.line(&format!("{location}: there already")),
+            Ok(None) => progress.line(&format!("{location}: already built")),
             Ok(Some(built)) => {
                 progress.line(&summary(&built.facts, begun.elapsed()));
                 benchmark.add(built, address(location));
                 write(&benchmark, &args.out)?;
             }
-            // The others can be used without it.
+            // The problems of other repositories are still useful.
             Err(error) if args.repo.len() > 1 => {
                 failed += 1;
                 progress.line(&error.render());
@@ -143,14 +143,16 @@ pub async fn run(args: &Args) -> Result<u8> {
     if failed > 0 {
         return Err(
             Error::infrastructure(format!("use {failed} of the repositories"))
-                .cause("see above")
-                .hint(format!("the others are there; {LOCATIONS} names them")),
+                .cause("their errors are listed above")
+                .hint(format!(
+                    "use the problems of the others, listed in {LOCATIONS}"
+                )),
         );
     }
     Ok(0)
 }
 
-/// What an earlier command left in the folder, if it was to make the same.
+/// Reads the unfinished benchmark in the folder, or starts a new one. Fails if the folder has other settings.
 fn begun(args: &Args) -> Result<Benchmark> {
     let mut tasks = args.tasks.clone();
     tasks.sort_unstable();
@@ -169,8 +171,8 @@ fn begun(args: &Args) -> Result<Benchmark> {
     if !args.out.join(MANIFEST).exists() {
         return Ok(Benchmark::new(manifest));
     }
-    let doing = || format!("go on in {}", args.out.display());
-    let another = "name another folder with --out";
+    let doing = || format!("resume in {}", args.out.display());
+    let another = "pass another folder with --out";
     let earlier = Benchmark::read(&args.out)
         .map_err(|error| Error::usage(doing()).cause(error).hint(another))?;
     let repositories = earlier.manifest.repositories.clone();
@@ -181,7 +183,7 @@ fn begun(args: &Args) -> Result<Benchmark> {
     match earlier.manifest == wanted {
         true => Ok(earlier),
         false => Err(Error::usage(doing())
-            .cause("its problems were made with other settings")
+            .cause("its problems were built with other settings")
             .hint(another)),
     }
 }
@@ -191,7 +193,7 @@ fn write(benchmark: &Benchmark, out: &Path) -> Result<()> {
     written.map_err(|error| Error::infrastructure("write the problems").cause(error))
 }
 
-/// A folder as it can be found from elsewhere.
+/// Returns a folder's absolute path, since the problems may be used from another folder; URLs are unchanged.
 fn address(location: &str) -> String {
     let folder = std::path::Path::new(location);
     match folder.canonicalize() {
@@ -206,7 +208,7 @@ fn summary(facts: &RepositoryFacts, took: Duration) -> String {
         .iter()
         .map(|(task, counts)| format!("{} {} of {}", task.numeral(), counts.kept, counts.found));
     format!(
-        "{}: {} of {} tests run alone; problems: {}; {}",
+        "{}: {} of {} tests pass in isolation; problems: {}; {}",
         facts.name,
         facts.tests.kept,
         facts.tests.found,

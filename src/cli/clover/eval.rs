@@ -1,4 +1,4 @@
-//! `testwright clover eval`: problems put to models, by a single call or through agents.
+//! `testwright clover eval`: evaluates models on problems, with single calls or with agents.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub struct Args {
         default_value = SINGLE_CALL
     )]
     approaches: Vec<String>,
-    /// Tasks
+    /// Tasks to ask about
     #[arg(
         long,
         value_name = "NUMBERS",
@@ -51,8 +51,8 @@ pub struct Args {
         default_value = "1,2,3"
     )]
     tasks: Vec<Task>,
-    /// Tokens of prompt and answer; po shows no code of the project. Task 3 has 64k and 128k only.
-    /// For an agent, the tokens of all its calls
+    /// Token budgets for prompt and answer, for an agent for all its calls; po shows no code of the
+    /// project; task 3 supports only 64k and 128k
     #[arg(
         long,
         value_name = "LIST",
@@ -70,7 +70,7 @@ pub struct Args {
     /// Maximum cost of all calls in US dollars, including failed calls
     #[arg(long, value_name = "X")]
     max_dollars: Option<f64>,
-    /// Maximum tokens of an answer, for models that reason first [default: 200 for task 1, 4000 for
+    /// Maximum tokens of an answer; raise it for models that reason first [default: 200 for task 1, 4000 for
     /// tasks 2 and 3]
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
@@ -83,7 +83,7 @@ pub struct Args {
     /// Maximum seconds to run an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     test_seconds: u64,
-    /// Make no calls: judge and report the existing replies
+    /// Judge and report the existing replies without calling models
     #[arg(long)]
     no_calls: bool,
     #[command(flatten)]
@@ -102,24 +102,23 @@ pub async fn run(args: &Args) -> Result<u8> {
     let benchmark = Benchmark::read(&args.problems).map_err(|error| {
         Error::usage(format!("read {}", args.problems.display()))
             .cause(error)
-            .hint("name a folder that `testwright clover build --out` wrote")
+            .hint("pass a folder that `testwright clover build --out` wrote")
     })?;
     let plan = plan(args, &settings, &benchmark)?;
     let asks = plan.asks(&benchmark);
     if asks.is_empty() {
-        return Err(Error::usage("ask models")
-            .cause("there is no problem of these tasks with these contexts"));
+        return Err(Error::usage("ask models").cause("no problem has these tasks and contexts"));
     }
     plan.write(&args.out)?;
-    // What cannot be judged here is not paid for.
+    // Opening the harness first avoids paying for answers that cannot be judged here.
     let harness = open_harness(args, &settings).await?;
     let asked = match args.no_calls {
         true => Asked::default(),
         false => ask(args, &settings, &benchmark, &harness, &asks).await?,
     };
     if asked.interrupted {
-        return Err(Error::interrupted("clover eval: interrupted")
-            .hint("the same command goes on with what is there"));
+        return Err(Error::interrupted("finish the evaluation: interrupted")
+            .hint("run the same command again to resume"));
     }
     let judged_from = Instant::now();
     let judgements = judge(args, &benchmark, &harness, &asks).await?;
@@ -131,7 +130,10 @@ pub async fn run(args: &Args) -> Result<u8> {
             "Judging took".to_owned(),
             seconds(judged_from.elapsed().as_secs_f64()),
         ),
-        ("In all".to_owned(), seconds(begun.elapsed().as_secs_f64())),
+        (
+            "Total time".to_owned(),
+            seconds(begun.elapsed().as_secs_f64()),
+        ),
     ];
     facts.extend(evaluation::cost_facts(&args.out)?);
     let report = Report::of(&judgements, &answer_costs(&args.out)?, facts);
@@ -145,13 +147,13 @@ pub async fn run(args: &Args) -> Result<u8> {
             "ask {questions} of the questions"
         ))
         .cause(why)
-        .hint("the same command goes on with what is there")),
+        .hint("run the same command again to resume")),
         None => Ok(0),
     }
 }
 
 fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan> {
-    // A list may have a blank after each comma.
+    // Users may put a space after each comma.
     let named = args.models.iter().map(|name| name.trim());
     let default = settings.run.model.as_deref();
     let default = default.filter(|_| args.models.is_empty());
@@ -159,19 +161,19 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     let models: Vec<ModelName> = models.collect::<Result<_>>()?;
     if models.is_empty() {
         return Err(Error::usage("ask models")
-            .cause("there is no model")
-            .hint("name some with --models"));
+            .cause("the model is missing")
+            .hint("pass one or more with --models"));
     }
     let prices = Prices::from(&settings.prices);
     if args.max_dollars.is_some()
         && let Some(unpriced) = models.iter().find(|model| prices.of(model).is_none())
     {
-        return Err(Error::usage("keep to --max-dollars")
+        return Err(Error::usage("enforce --max-dollars")
             .cause(format!(
                 "the model `{unpriced}` has no price in the settings"
             ))
             .hint(format!(
-                "add [prices.\"{unpriced}\"] with prompt and completion, dollars per million tokens"
+                "add [prices.\"{unpriced}\"] with prompt and completion, in dollars per million tokens"
             )));
     }
     let (mut tasks, mut budgets) = (args.tasks.clone(), args.context.clone());
@@ -295,8 +297,8 @@ async fn judge(
         Some(judged) => judged,
         None => {
             harness.backend.abandon().await?;
-            Err(Error::interrupted("clover eval: interrupted")
-                .hint("the same command goes on with what is there"))
+            Err(Error::interrupted("finish the evaluation: interrupted")
+                .hint("run the same command again to resume"))
         }
     }
 }

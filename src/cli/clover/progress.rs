@@ -1,4 +1,4 @@
-//! What goes on, on stderr: a line that changes on a terminal, lines elsewhere.
+//! Progress of `testwright clover` on stderr: a live line on a terminal, otherwise plain lines.
 
 use std::sync::Mutex;
 
@@ -8,12 +8,12 @@ use testwright_agent::agent::{Progress, StepView};
 pub struct CloverProgress {
     live: Live,
     is_live: bool,
-    /// What was said last: elsewhere than on a terminal nothing is said twice.
+    /// Last status printed without a terminal, so that it is not repeated.
     last: Mutex<String>,
 }
 
 impl CloverProgress {
-    /// Of so many questions; `None` where nothing is counted.
+    /// Creates the progress of `all` questions; `None` shows a spinner instead of a bar.
     pub fn new(all: Option<usize>, quiet: bool) -> Self {
         let style = match all {
             Some(_) => "{bar:30} {pos}/{len}  {eta} left  {msg}",

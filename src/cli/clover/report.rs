@@ -1,4 +1,4 @@
-//! `testwright clover report`: the tables and the page again, from what is stored.
+//! `testwright clover report`: writes the tables and the page again from the stored results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,12 +34,15 @@ pub fn run(args: &Args) -> Result<u8> {
         let Some(plan) = plan else {
             return Err(Error::usage(format!("read {}", folder.display()))
                 .cause(format!("it has no {JUDGEMENTS}"))
-                .hint("name a folder that `testwright clover eval --out` wrote"));
+                .hint("pass a folder that `testwright clover eval --out` wrote"));
         };
         if problems.get_or_insert(plan.problems_sha256.clone()) != &plan.problems_sha256 {
-            return Err(Error::usage("report on several folders")
-                .cause(format!("{} is about other problems", folder.display()))
-                .hint("name folders of evaluations on the same problems"));
+            return Err(Error::usage("combine the folders")
+                .cause(format!(
+                    "{} was evaluated on other problems",
+                    folder.display()
+                ))
+                .hint("pass folders of evaluations on the same problems"));
         }
         let found = judgements(folder)?;
         let name = match args.folders.len() {
@@ -61,7 +64,7 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// The rates on the terminal, and where the page is.
+/// Prints the rates and the path of the page.
 pub fn print(report: &Report, page: &Path) {
     output::out(table(report));
     output::err(single_line(&format!("report: {}", page.display())));
@@ -69,7 +72,6 @@ pub fn print(report: &Report, page: &Path) {
 
 fn table(report: &Report) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
     let width = report
         .systems()
         .iter()

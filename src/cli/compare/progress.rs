@@ -1,4 +1,4 @@
-//! Progress of a comparison on stderr: a bar on a terminal, a line a run elsewhere.
+//! Progress of a comparison on stderr: a bar on a terminal, otherwise one line for each run.
 
 use crate::cli::output::{Live, single_line};
 use testwright_comparisons::compare::{RunRecord, Step};
@@ -11,7 +11,7 @@ pub struct CompareProgress {
 const STYLE: &str = "{bar:30} {pos}/{len}  {eta} left  {msg}";
 
 impl CompareProgress {
-    /// `quiet` shows notes alone (for `--json`).
+    /// Creates the progress of `all` runs; `quiet` shows only notes (for `--json`).
     pub fn new(all: usize, quiet: bool) -> Self {
         let live = Live::new(Some(all as u64), STYLE, quiet);
         CompareProgress { live, quiet }
@@ -35,7 +35,7 @@ impl CompareProgress {
         }
     }
 
-    /// Takes the bar away, so that results can be printed.
+    /// Removes the bar, so that results can be printed.
     pub fn clear(&self) {
         self.live.clear();
     }

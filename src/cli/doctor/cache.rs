@@ -1,4 +1,4 @@
-//! Disk: room in the folders that a run writes to, and what the cache holds.
+//! Disk checks: free space in the folders that a run writes to, and the contents of the cache.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use crate::cli::output::single_line;
 use testwright_config::settings::{Settings, Size};
 use testwright_server::disk_usage;
 
-/// Less than this is too little for a build.
+/// Minimum free space for a build, in bytes.
 const LITTLE: u64 = 2 << 30;
 
-/// An environment that is kept.
+/// A cached environment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CachedEnvironment {
     pub name: String,
     pub python: Option<String>,
-    /// Where its recipe came from.
+    /// Source of its recipe.
     pub origin: String,
     pub packages: usize,
-    /// Bytes beside the requirements that it shares with others.
+    /// Size in bytes, without the requirements that it shares with other environments.
     pub bytes: u64,
 }
 
@@ -44,7 +44,7 @@ impl CachedEnvironment {
     }
 }
 
-/// Room where runs write.
+/// Checks the free space in the folders that runs write to.
 pub fn disk(settings: &Settings) -> Vec<Finding> {
     let out = settings
         .run
@@ -69,15 +69,15 @@ fn room(what: &'static str, folder: &Path) -> Finding {
     let text = format!("{shown}: {} free", Size::new(free));
     let writable = rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_ok();
     match (writable, free < LITTLE) {
-        (false, _) => Finding::missing(AREA, what, format!("{shown}: it cannot be written"))
-            .hint("set `cache`, or TESTWRIGHT_CACHE, or --out, to a folder of yours"),
+        (false, _) => Finding::missing(AREA, what, format!("{shown} is not writable"))
+            .hint("set `cache`, TESTWRIGHT_CACHE or --out to a folder that you can write to"),
         (true, true) => Finding::note(AREA, what, text)
-            .hint("make room: environments take some hundred MiB each"),
+            .hint("free some space: an environment takes a few hundred MiB"),
         (true, false) => Finding::ok(AREA, what, text),
     }
 }
 
-/// What the cache holds, its largest folders first. Blocking: walks through it.
+/// Measures the folders of the cache, largest first. Blocking, since it walks through the cache.
 pub fn contents(cache: &Path) -> Option<Finding> {
     let mut folders: Vec<(u64, String)> = std::fs::read_dir(cache)
         .ok()?
@@ -94,11 +94,11 @@ pub fn contents(cache: &Path) -> Option<Finding> {
         .iter()
         .map(|(bytes, name)| format!("{name} {}", Size::new(*bytes)))
         .collect();
-    let text = format!("{} in all: {}", Size::new(all), list.join(", "));
-    (all > 0).then(|| Finding::ok("disk", "kept", text))
+    let text = format!("{} in total: {}", Size::new(all), list.join(", "));
+    (all > 0).then(|| Finding::ok("disk", "cache contents", text))
 }
 
-/// How much of what environments may take is taken, by backend.
+/// Compares the size of cached environments with the limit, by backend.
 pub fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
     const AREA: &str = "disk";
     const WHAT: &str = "environments";
@@ -114,12 +114,12 @@ pub fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
         Finding::ok(AREA, WHAT, text)
     } else {
         Finding::note(AREA, WHAT, text).hint(
-            "what was used longest ago goes with the next build, unless it is in use; `build.cache-size` says how much may stay",
+            "the next build removes the least recently used ones that are not in use; raise `build.cache-size` to keep more",
         )
     })
 }
 
-/// Blocking: walks through the cache.
+/// Lists the cached environments, largest first. Blocking, since it walks through the cache.
 pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(cache.join("environments"))
@@ -134,7 +134,7 @@ pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
         let Ok(text) = plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) else {
             continue;
         };
-        // Other records are there too.
+        // The folder also holds records of other types.
         let Ok(environment) = serde_json::from_slice::<Environment>(&text) else {
             continue;
         };
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_two_names_counts_once() {
+    fn hard_links_count_once() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_told_by_folder_and_in_all() {
+    fn cache_contents_show_folders_and_total() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(contents(folder.path()), None);
         for (name, bytes) in [("runs", 1 << 20), ("local", 3 << 20)] {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_environments_take_is_told_beside_what_they_may() {
+    fn environments_show_size_and_limit() {
         let most = Size::new(50 << 30);
         assert_eq!(bound(&BTreeMap::new(), most), None);
         let local = ("local".to_owned(), 12 << 30);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_told_of_the_nearest_folder_that_is_there() {
+    fn missing_folder_reports_nearest_parent() {
         let folder = tempfile::tempdir().unwrap();
         let finding = room("cache", &folder.path().join("not/yet"));
         assert!(

@@ -1,4 +1,4 @@
-//! The checks: each finds out by trying.
+//! Checks of `testwright doctor`. Each one tries the thing it checks.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,15 +11,15 @@ use testwright_agent::approaches::model_selection;
 use testwright_agent::backends::{Connector, Examination, Holds};
 use testwright_config::settings::{Origin, Settings};
 
-/// How long a check may take.
+/// Timeout of one check.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The area of what is found about a kind of sandbox.
+/// Returns the area of findings on a kind of sandbox.
 pub fn area(connector: &dyn Connector) -> String {
     format!("sandbox {}", connector.name())
 }
 
-/// Which files and variables are in force.
+/// Lists the files and variables that set something.
 pub fn configuration(settings: &Settings) -> Vec<Finding> {
     const AREA: &str = "configuration";
     let mut files: Vec<String> = Vec::new();
@@ -56,7 +56,7 @@ pub async fn programs(settings: &Settings) -> Vec<Finding> {
     let git = match version("git").await {
         Some(text) => Finding::ok(AREA, "git", text),
         None => {
-            Finding::missing(AREA, "git", "it is not in PATH").hint("install git: apt install git")
+            Finding::missing(AREA, "git", "not found in PATH").hint("install git: apt install git")
         }
     };
     let cache = settings.cache.clone();
@@ -67,13 +67,13 @@ pub async fn programs(settings: &Settings) -> Vec<Finding> {
             Finding::ok(AREA, "uv", format!("{text} ({})", path.display()))
         }
         Ok(Err(error)) => Finding::note(AREA, "uv", error.message)
-            .hint("it is fetched from PyPI when an environment is built; or: pip install uv"),
+            .hint("install it with `pip install uv`, or let the first build fetch it from PyPI"),
         Err(error) => Finding::note(AREA, "uv", error.to_string()),
     };
     vec![git, uv]
 }
 
-/// The first line that `PROGRAM --version` prints.
+/// Returns the first line that `PROGRAM --version` prints.
 async fn version(program: &str) -> Option<String> {
     let output = tokio::process::Command::from(programs::outside(program))
         .arg("--version")
@@ -89,7 +89,7 @@ async fn version(program: &str) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// A backend, the Pythons that it has and its promises; cleans it up, if asked to, and says what went.
+/// Checks a backend, its Python versions and its guarantees. With `clean`, cleans it and returns the removed items.
 pub async fn backend(
     settings: &Settings,
     connector: &dyn Connector,
@@ -106,7 +106,7 @@ pub async fn backend(
             return (vec![missing(text).hint_if(error.hint)], Vec::new());
         }
         Err(_) => {
-            let text = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+            let text = format!("no response within {} s", REQUEST_TIMEOUT.as_secs());
             return (vec![missing(text)], Vec::new());
         }
     };
@@ -127,12 +127,12 @@ pub async fn backend(
                 Ok(()) => None,
                 Err(error) => error.hint,
             };
-            let none = "none that environments could be built from";
+            let none = "no version to build environments from";
             Finding::missing(area.clone(), "Python", none).hint_if(hint)
         }
         some => Finding::ok(area.clone(), "Python", some.join(", ")),
     });
-    let promised = format!("promises of {}", connector.name());
+    let promised = format!("guarantees of {}", connector.name());
     findings.extend(promises.iter().map(|promise| Finding {
         state: match promise.holds {
             Holds::Yes => State::Ok,
@@ -158,14 +158,14 @@ pub async fn backend(
     (findings, removed)
 }
 
-/// Which model a run would take, and whether its endpoint answers.
+/// Reports the model that a run would use and, with `online`, whether its endpoint responds.
 pub async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
     const AREA: &str = "model";
     let name = &settings.model.api_key_env;
     let key = match settings.model_key() {
         Some(_) => Finding::ok(AREA, "key", format!("{name} is set")),
         None => Finding::note(AREA, "key", format!("{name} is not set")).hint(format!(
-            "set {name}, or model.base-url for a server of your own; `snippet` needs neither"
+            "set {name}, or model.base-url for a local server; `snippet` needs neither"
         )),
     };
     let endpoint = settings
@@ -176,25 +176,27 @@ pub async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
     let chosen = match model_selection::select(settings) {
         Ok(selection) => Finding::ok(
             AREA,
-            "chosen",
-            format!("{} by the approach {}", selection.model, selection.approach),
+            "selected",
+            format!(
+                "{} with the approach {}",
+                selection.model, selection.approach
+            ),
         ),
-        Err(error) => {
-            Finding::note(AREA, "chosen", error.cause.unwrap_or(error.message)).hint_if(error.hint)
-        }
+        Err(error) => Finding::note(AREA, "selected", error.cause.unwrap_or(error.message))
+            .hint_if(error.hint),
     };
     let mut findings = vec![key, Finding::ok(AREA, "endpoint", &endpoint), chosen];
     if online {
         findings.push(match answers(settings).await {
-            Ok(status) => Finding::ok(AREA, "online", format!("it answers: {status}")),
+            Ok(status) => Finding::ok(AREA, "online", format!("the endpoint responds: {status}")),
             Err(cause) => Finding::missing(AREA, "online", cause)
-                .hint("look at model.base-url, the key, and the network"),
+                .hint("check model.base-url, the key, and the network"),
         });
     }
     findings
 }
 
-/// Asks for the list of models: free of charge, and understood by all such servers.
+/// Requests the list of models, which is free of charge and supported by all such servers.
 async fn answers(settings: &Settings) -> std::result::Result<String, String> {
     let base = settings
         .model
@@ -210,14 +212,14 @@ async fn answers(settings: &Settings) -> std::result::Result<String, String> {
     if let Some(key) = settings.model_key() {
         request = request.header("Authorization", format!("Bearer {}", key.reveal()));
     }
-    // Without the address: a password may be in it.
+    // The URL may contain a password, so the message omits it.
     let answer = request
         .send()
         .await
-        .map_err(|e| format!("it cannot be reached: {}", e.without_url()))?;
+        .map_err(|e| format!("the endpoint cannot be reached: {}", e.without_url()))?;
     match answer.status() {
         status if status.is_success() => Ok(status.to_string()),
-        status => Err(format!("it answers: {status}")),
+        status => Err(format!("the endpoint responds: {status}")),
     }
 }
 
@@ -227,11 +229,11 @@ pub fn github(settings: &Settings) -> Finding {
     match settings.github_token() {
         Some(_) => Finding::ok(AREA, "token", format!("{name} is set")),
         None => Finding::note(AREA, "token", format!("{name} is not set"))
-            .hint("needed for private repositories, and for more than 60 requests an hour"),
+            .hint("set it for private repositories, or for more than 60 requests per hour"),
     }
 }
 
-/// The nearest folder that is there.
+/// Returns the nearest existing folder at or above a path.
 pub fn existing(path: &Path) -> &Path {
     path.ancestors()
         .find(|p| p.is_dir())

@@ -1,4 +1,4 @@
-//! One line of what `doctor` has to say.
+//! One finding of `testwright doctor`.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::cli::output::single_line;
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Ok,
-    /// Not needed for everything, or not as it might be.
+    /// Optional, or not ideal.
     Note,
     Missing,
 }

@@ -12,7 +12,7 @@ fn findings() -> Vec<Finding> {
 }
 
 #[test]
-fn findings_are_grouped_and_come_with_hints() {
+fn findings_are_grouped_with_hints() {
     let report = Report {
         testwright: "0.0.0",
         findings: findings(),
@@ -53,16 +53,16 @@ fn findings_are_grouped_and_come_with_hints() {
     environments in the cache
               5 MiB  env-1 (detected from pyproject.toml, Python 3.11, 5 packages)
 
-    settings in force
+    active settings
       run.max-steps = 60  (default)
 
     removed
-      nothing: no killed run has left anything behind
+      nothing: no killed run left anything behind
     ");
 }
 
 #[test]
-fn a_run_needs_git_and_one_kind_of_sandbox() {
+fn run_needs_git_and_a_sandbox() {
     assert!(verdict(&findings()).is_ok());
     let without = |what: &str| {
         let left: Vec<Finding> = findings().into_iter().filter(|f| f.what != what).collect();
@@ -70,14 +70,14 @@ fn a_run_needs_git_and_one_kind_of_sandbox() {
     };
     assert_eq!(without("git").exit_code(), 3);
     insta::assert_snapshot!(without("engine").render(), @r"
-    error: failed to find all that a run needs
-      cause: neither `--sandbox local` nor `--sandbox docker` nor `--sandbox landlock` can be had here
-      hint: see the lines above
+    error: failed to find everything a run needs
+      cause: no sandbox is available (`--sandbox local`, `--sandbox docker`, `--sandbox landlock`)
+      hint: follow the hints above
     ");
 }
 
 #[tokio::test]
-async fn nothing_secret_is_shown() {
+async fn secrets_are_hidden() {
     let sources = Sources {
         variables: [
             ("OPENAI_API_KEY", "sk-pa55word"),

@@ -1,4 +1,4 @@
-//! Progress of an evaluation on stderr: a bar with rate and remaining time on a terminal, plain lines elsewhere.
+//! Progress of an evaluation on stderr: a bar with rate and remaining time on a terminal, otherwise plain lines.
 
 use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
@@ -14,7 +14,7 @@ pub struct GradingProgress {
 const STYLE: &str = "{bar:30} {pos}/{len}  {per_sec}, {eta} left  {msg}";
 
 impl GradingProgress {
-    /// `quiet` shows notes alone (for `--json`).
+    /// Creates the progress of `all` gradings; `quiet` shows only notes (for `--json`).
     pub fn new(all: usize, quiet: bool) -> GradingProgress {
         let live = Live::new(Some(all as u64), STYLE, quiet);
         GradingProgress { live, quiet }
@@ -24,7 +24,7 @@ impl GradingProgress {
         self.live.status(text);
     }
 
-    /// Takes the bar away, so that results can be printed.
+    /// Removes the bar, so that results can be printed.
     pub fn clear(&self) {
         self.live.clear();
     }

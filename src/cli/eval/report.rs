@@ -1,4 +1,4 @@
-//! `testwright eval report`: the reports again, from what is stored.
+//! `testwright eval report`: writes the reports again from the stored results.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<u8> {
     let mut seen = Vec::new();
     for folder in &args.folders {
-        // What cannot be found is reported below.
+        // Missing folders are reported below.
         let place = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         if seen.contains(&place) {
             return Err(Error::usage("compare folders")
-                .cause(format!("{} is named twice", folder.display()))
-                .hint("name each folder once"));
+                .cause(format!("{} is given twice", folder.display()))
+                .hint("pass each folder once"));
         }
         seen.push(place);
     }
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<u8> {
         if !folder.join(results_file::FILE).is_file() {
             return Err(Error::usage(format!("read {}", folder.display()))
                 .cause(format!("it has no {}", results_file::FILE))
-                .hint("name a folder that `testwright eval --out` wrote"));
+                .hint("pass a folder that `testwright eval --out` wrote"));
         }
         let run = RunMetadata::read(folder).map_err(reporting)?;
         let report = report::write(folder, &run).map_err(reporting)?;
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// The rates of a report, a line a prediction set.
+/// Formats the rates of a report, one line for each prediction set.
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
     let head = [
@@ -74,7 +74,7 @@ pub fn table(report: &Report) -> String {
         "tddScore",
         "ΔC",
     ];
-    // The names of prediction sets are foreign: they have one line, as wide as it is shown.
+    // Names of prediction sets are untrusted, so the width is that of the escaped name.
     let names = report.summary.keys().map(|name| single_line(name));
     let width = names.map(|name| name.chars().count()).max();
     let width = width.unwrap_or_default().max(10);
@@ -116,14 +116,14 @@ pub fn table(report: &Report) -> String {
     for (name, s) in report.summary.iter().filter(|(_, s)| s.not_graded > 0) {
         let _ = writeln!(
             text,
-            "{}: {} of {} instances are not graded yet, and are in no rate",
+            "{}: {} of {} instances are not graded yet and not counted in the rates",
             single_line(name),
             s.not_graded,
             s.instances
         );
     }
     if report.summary.values().any(|s| s.infrastructure > 0) {
-        text.push_str("(−n): n could not be graded, which is counted against nobody\n");
+        text.push_str("(−n): n instances could not be graded and are not counted\n");
     }
     text
 }

@@ -1,5 +1,5 @@
-//! `testwright eval verify`: the golden tests as predictions. Where one does not come out fail-to-pass, this set-up is
-//! not fit to judge that instance with.
+//! `testwright eval verify`: grades the golden tests as predictions. If one is not fail-to-pass, this setup
+//! cannot grade its instance correctly.
 
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::{Dataset, Instance, InstanceResult, verify};
@@ -18,10 +18,11 @@ pub struct Args {
     workers: WorkersArgs,
 }
 
-/// The name under which golden tests are graded.
+/// Model name of the predictions that hold the golden tests.
 const GOLDEN: &str = "golden";
 
-/// Exit code 0 where every golden test turned, 1 where one did not, 3 where something could not be graded.
+/// Grades the golden tests. The exit code is 0 if all are fail-to-pass, 1 if one is not, and 3 if something
+/// could not be graded.
 pub async fn run(args: &Args) -> Result<u8> {
     let settings = load(&args.grade.sandbox.sources(|_| {}))?;
     let grading = args.grade.grading_run(settings)?;
@@ -32,8 +33,11 @@ pub async fn run(args: &Args) -> Result<u8> {
         .all(|golden| golden.model_patch.is_none())
     {
         return Err(Error::usage("grade the golden tests")
-            .cause(format!("{} has none", grading.dataset.path.display()))
-            .hint("a dataset of SWE-bench has them in the field test_patch"));
+            .cause(format!(
+                "{} has no golden tests",
+                grading.dataset.path.display()
+            ))
+            .hint("use a dataset with the field test_patch, such as SWE-bench"));
     }
     let workers = args.workers.remote(&grading).await?;
     let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
@@ -58,7 +62,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     })
 }
 
-/// The golden tests of a dataset, as predictions.
+/// Returns the golden tests of a dataset as predictions.
 pub fn golden_tests(dataset: &Dataset) -> Predictions {
     let instances = dataset.instances.iter();
     Predictions {

@@ -1,4 +1,4 @@
-//! What is kept beside the dataset while it is made: with it, a command that was ended goes on and comes to the same file.
+//! The work folder beside the dataset. It lets an interrupted command resume and produce the same file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use testwright_sandboxes::private;
 
 use testwright_config::error::{Error, Result};
 
-/// What is mined. The newest commit is that of the first time: branches move.
+/// Parameters of a mining command. `head` is fixed at the first start, because branches move.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub repo: String,
@@ -20,7 +20,7 @@ pub struct Plan {
     pub max_changed_lines: Option<usize>,
 }
 
-/// The folder `NAME.work`.
+/// The work folder, `NAME.work`.
 pub struct Work {
     folder: PathBuf,
 }
@@ -29,57 +29,57 @@ impl Work {
     pub fn beside(out: &Path) -> Result<Work> {
         let folder = out.with_extension("work");
         if folder == out {
-            return Err(Error::usage("make a dataset")
-                .cause(format!("{} is the folder of what is kept", out.display()))
-                .hint("name a file such as instances.jsonl with --out"));
+            return Err(Error::usage("create the dataset")
+                .cause(format!("{} is the work folder", out.display()))
+                .hint("pass a file such as instances.jsonl with --out"));
         }
         let issues = folder.join("issues");
         private::create(&issues)
-            .map_err(|error| Error::io(format!("make {}", issues.display()), &error))?;
+            .map_err(|error| Error::io(format!("create {}", issues.display()), &error))?;
         Ok(Work { folder })
     }
 
-    /// Golden tests of the candidates, as they were graded.
+    /// Returns the folder with the graded golden tests of the candidates.
     pub fn grading(&self) -> PathBuf {
         self.folder.join("grading")
     }
 
-    /// The candidates, whether they turn or not.
+    /// Returns the path of the dataset of all candidates, fail-to-pass or not.
     pub fn dataset(&self) -> PathBuf {
         self.folder.join("candidates.jsonl")
     }
 
-    /// All that fell out.
+    /// Returns the path of the table of rejected candidates.
     pub fn table(&self) -> PathBuf {
         self.folder.join("table.json")
     }
 
-    /// What was begun here.
+    /// Reads the plan of the command that created this folder.
     pub fn plan(&self) -> Result<Option<Plan>> {
         let path = self.folder.join("plan.json");
         match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 Error::usage(format!("read {}", path.display()))
                     .cause(error)
-                    .hint("remove the folder, or name another file with --out")
+                    .hint("remove the folder, or pass another file with --out")
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(format!("read {}", path.display()), &error)),
         }
     }
 
-    /// Refuses to go on with another plan than what was begun.
+    /// Writes the plan, or checks that the earlier one is the same.
     pub fn keep(&self, plan: &Plan, earlier: Option<&Plan>) -> Result<()> {
         match earlier {
             Some(earlier) if earlier == plan => Ok(()),
-            Some(_) => Err(Error::usage(format!("go on in {}", self.folder.display()))
-                .cause("it was begun with another repository, other dates or another limit")
-                .hint("give the same, or another file with --out")),
+            Some(_) => Err(Error::usage(format!("resume in {}", self.folder.display()))
+                .cause("it was started with another repository, other dates or another limit")
+                .hint("pass the same options, or another file with --out")),
             None => self.write("plan.json", plan),
         }
     }
 
-    /// A text that was read before, as it was when the fix of this candidate came.
+    /// Returns a stored issue text, as it was at the time of this candidate's fix.
     pub fn issue(&self, candidate: &str, number: u64) -> Option<IssueText> {
         let path = self.folder.join(issue_name(candidate, number));
         let bytes = plain_file::read(&path, Links::Refuse, MAX_DOCUMENT).ok()?;

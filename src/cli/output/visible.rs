@@ -1,8 +1,8 @@
-//! Characters that steer a terminal, or that make text look like other text, as visible escapes (`\u{1b}`).
+//! Escapes characters that control a terminal or disguise text, for example as `\u{1b}`.
 
 use std::borrow::Cow;
 
-/// Text of any number of lines: line ends and tabs stay.
+/// Escapes text of any number of lines. Newlines and tabs are unchanged.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, &|c, before, after| {
         let line_end = c == '\n' || (c == '\r' && after == Some('\n'));
@@ -10,14 +10,14 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Text that has one line: a line end in it would begin a line that nobody said.
+/// Escapes text as one line. A newline is escaped too, because untrusted text could use it to forge a line.
 pub fn single_line(text: &str) -> Cow<'_, str> {
     escaped(text, &|c, before, after| {
         c != '\t' && is_hidden(c, before, after)
     })
 }
 
-/// JSON text: what is hidden stands in strings, where it has an escape of its own.
+/// Escapes JSON text. Hidden characters occur only in strings, where JSON has its own escapes.
 pub(super) fn in_json(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut before = None;
@@ -40,7 +40,7 @@ type Hides<'f> = &'f dyn Fn(char, Option<char>, Option<char>) -> bool;
 
 fn escaped<'t>(text: &'t str, hides: Hides<'_>) -> Cow<'t, str> {
     let mut result = String::new();
-    // Up to where the text was taken over.
+    // End of the part that is already copied, in bytes.
     let mut done = 0;
     let mut before = None;
     let mut rest = text.char_indices().peekable();
@@ -59,8 +59,10 @@ fn escaped<'t>(text: &'t str, hides: Hides<'_>) -> Cow<'t, str> {
     Cow::Owned(result)
 }
 
-/// Controls (C0, DEL, C1); marks that turn the direction of text around; characters without width or shape. The two
-/// joiners are part of words in some scripts, and of emoji: they stay where no ASCII is beside them.
+/// Returns whether a character is invisible or misleading: control characters (C0, DEL, C1), marks that change the text
+/// direction, and characters without width or shape.
+///
+/// The two joiners are part of words in some scripts and of emoji, so they are allowed between non-ASCII characters.
 fn is_hidden(c: char, before: Option<char>, after: Option<char>) -> bool {
     let is_foreign = |c: Option<char>| c.is_some_and(|c| !c.is_ascii());
     match c {
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_shows() {
+    fn terminal_controls_are_escaped() {
         for (text, shown) in [
             ("plain ä € 漢字 👍\n\tx\r\n", "plain ä € 漢字 👍\n\tx\r\n"),
             ("a\x1b[31mb\x07\x08\x7f", "a\\u{1b}[31mb\\u{7}\\u{8}\\u{7f}"),
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn every_control_character_is_hidden_but_line_ends_and_tabs() {
+    fn only_newlines_and_tabs_are_unchanged() {
         for c in (0..0x300)
             .filter_map(char::from_u32)
             .filter(|c| c.is_control())
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaping_preserves_json_value() {
         let value = serde_json::json!({"a\u{9b}": ["\x1b[2J\x7f", "x\u{202e}\u{e0041}", "ä\n\t"]});
         let text = in_json(&serde_json::to_string_pretty(&value).unwrap());
         assert!(

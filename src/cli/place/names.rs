@@ -1,4 +1,4 @@
-//! Flags whose values are the names in a list: help and completions follow from the list.
+//! Flags that take a name from a list. Help and completions are derived from the list.
 
 use std::ffi::OsStr;
 
@@ -7,25 +7,26 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use testwright_agent::approaches;
 use testwright_agent::backends;
 
-/// Names with a description each. As a parser it takes any text: the same name may come from a file or a variable, so
-/// it is checked where settings are.
+/// Names with their descriptions.
+///
+/// As a parser it accepts any text. Settings check the name, because it may also come from a file or a variable.
 #[derive(Debug, Clone)]
 pub struct Names(Vec<(&'static str, &'static str)>);
 
-/// Every approach.
+/// Returns all approaches.
 pub fn approaches() -> Names {
     let named = |approach: &&dyn approaches::Approach| (approach.name(), approach.description());
     Names(approaches::ALL.iter().map(named).collect())
 }
 
-/// Every kind of sandbox.
+/// Returns all kinds of sandboxes.
 pub fn sandboxes() -> Names {
     let named = |kind: &&dyn backends::Connector| (kind.name(), kind.description());
     Names(backends::ALL.iter().map(named).collect())
 }
 
 impl Names {
-    /// `a, b or c`
+    /// Formats the names as `a, b or c`.
     pub fn listed(&self) -> String {
         let names: Vec<&str> = self.0.iter().map(|(name, _)| *name).collect();
         match names.as_slice() {
@@ -36,7 +37,7 @@ impl Names {
         }
     }
 
-    /// A line each, with what it is.
+    /// Formats each name with its description on one line.
     pub fn described(&self) -> String {
         let width = self.0.iter().map(|(name, _)| name.len()).max();
         let width = width.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `file-formats.md`: the files that are written and read, described by the schemas of their types.
+//! Generates `file-formats.md`, which describes files by the schemas of their types.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -16,11 +16,11 @@ use testwright_evals::{Instance, InstanceResult};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::recipe::Recipe;
 
-/// One kind of file.
+/// A file format.
 struct Format {
     title: &'static str,
     what: &'static str,
-    /// The types that its content has.
+    /// Types of its content.
     types: &'static [fn(&mut SchemaGenerator)],
 }
 
@@ -31,12 +31,12 @@ fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
 const FORMATS: [Format; 11] = [
     Format {
         title: "evidence.json",
-        what: "What speaks for an accepted test. One JSON object, an `Evidence`.",
+        what: "Evidence for an accepted test. One JSON object, an `Evidence`.",
         types: &[add::<Evidence>],
     },
     Format {
         title: "trajectory.jsonl",
-        what: "Everything that happened in a run. One JSON object a line, an `Event`.",
+        what: "Everything that happened in a run. JSON lines; each line is an `Event`.",
         types: &[add::<Event>],
     },
     Format {
@@ -46,18 +46,18 @@ const FORMATS: [Format; 11] = [
     },
     Format {
         title: "datasets",
-        what: "What `testwright eval --dataset` reads: JSON lines, a JSON list, or Parquet, with SWE-bench's names. A row is an \
-               `Instance`; other fields are left alone.",
+        what: "Input of `testwright eval --dataset`: JSON lines, a JSON list, or Parquet, with the field names of SWE-bench. Each \
+               row is an `Instance`; other fields are ignored.",
         types: &[add::<Instance>],
     },
     Format {
         title: "predictions",
-        what: "What `testwright eval --predictions` reads: JSON lines or a JSON list. A row is a `Prediction`.",
+        what: "Input of `testwright eval --predictions`: JSON lines or a JSON list. Each row is a `Prediction`.",
         types: &[add::<Prediction>],
     },
     Format {
         title: "results.jsonl",
-        what: "Graded predictions. One JSON object a line, an `InstanceResult`.",
+        what: "Graded predictions. JSON lines; each line is an `InstanceResult`.",
         types: &[add::<InstanceResult>],
     },
     Format {
@@ -67,7 +67,7 @@ const FORMATS: [Format; 11] = [
     },
     Format {
         title: "comparison.json and runs.jsonl",
-        what: "What a comparison compares, a `Plan`; and what became of its runs, one JSON object a line, a `RunRecord`.",
+        what: "The plan of a comparison, a `Plan`; and the results of its runs, as JSON lines of type `RunRecord`.",
         types: &[add::<Plan>, add::<RunRecord>],
     },
     Format {
@@ -77,12 +77,12 @@ const FORMATS: [Format; 11] = [
     },
     Format {
         title: "selection.json",
-        what: "Code patches sorted by tests: `summaries`, of each set of tests, and `results`, of each patch.",
+        what: "Code patches selected by tests: `summaries` for each set of tests, and `results` for each patch.",
         types: &[add::<SelectionSummary>, add::<SelectionResult>],
     },
     Format {
         title: "testwright.toml [environment]",
-        what: "How an environment is built, in the repository's own `testwright.toml` or a file named with `--config`: a `Recipe`.",
+        what: "The build of an environment, a `Recipe`, in the repository's own `testwright.toml` or a file given with `--config`.",
         types: &[add::<Recipe>],
     },
 ];
@@ -108,7 +108,7 @@ pub fn page() -> String {
     super::page("File formats", "the types that are written", &body)
 }
 
-/// Returns the section on one type; fields that it shares with a described type are not listed again.
+/// Returns the section on one type. Fields that it shares with an already described type are not repeated.
 fn description(name: &str, schema: &Value, described: &[(String, Value)]) -> String {
     let mut text = format!("\n### `{name}`\n\n");
     if let Some(words) = schema["description"].as_str() {
@@ -224,7 +224,7 @@ fn named(name: &Value, schema: &Value) -> String {
     }
 }
 
-/// Replaces what only Rust's documentation has: links and `None`.
+/// Replaces Rust's link syntax and `None`, which mean nothing outside rustdoc.
 fn plain(text: &str) -> String {
     text.replace("[`", "`")
         .replace("`]", "`")
@@ -232,8 +232,8 @@ fn plain(text: &str) -> String {
 }
 
 #[test]
-fn types_are_described_by_their_schemas() {
-    /// What it is.
+fn schemas_describe_types() {
+    /// A sample type.
     #[derive(JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     #[allow(dead_code)]
@@ -247,7 +247,7 @@ fn types_are_described_by_their_schemas() {
     #[serde(tag = "event", rename_all = "snake_case")]
     #[allow(dead_code)]
     enum Two {
-        /// Over.
+        /// The time is up.
         OutOfTime {
             limit: (u8, String),
         },
@@ -263,7 +263,7 @@ fn types_are_described_by_their_schemas() {
     #[allow(dead_code)]
     enum Four {
         Yes,
-        /// Not yet.
+        /// The answer may change.
         No,
     }
     let mut generator = SchemaGenerator::default();

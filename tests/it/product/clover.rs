@@ -323,12 +323,12 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     // What is there is not made again, and nothing else is put beside it.
     let output = bench.build("again", &[]);
     assert_exit_code(&output, 0);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("shapes: there already"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("shapes: already built"));
     let output = bench.build("again", &["--max-tests", "2"]);
     assert_exit_code(&output, 2);
     let refused = String::from_utf8_lossy(&output.stderr);
     assert!(
-        refused.contains("its problems were made with other settings"),
+        refused.contains("its problems were built with other settings"),
         "{refused}"
     );
 

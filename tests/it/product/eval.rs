@@ -331,7 +331,7 @@ fn wrong_input_gets_one_line_with_a_hint() {
             .args(["eval", "report", "results", "./results/"])
             .current_dir(bench.place.folder.path()),
     );
-    assert!(twice.contains("./results/ is named twice"), "{twice}");
+    assert!(twice.contains("./results/ is given twice"), "{twice}");
     std::fs::write(bench.place.path("dataset.jsonl"), [0u8, 1, 2, 255]).unwrap();
     let binary = shown(&mut bench.command(&["verify"], "out"));
     assert!(

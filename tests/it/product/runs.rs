@@ -356,7 +356,7 @@ fn a_replay_says_where_a_tool_answers_otherwise() {
     };
     let same = replay(&place);
     assert_exit_code(&same, 0);
-    assert!(String::from_utf8_lossy(&same.stdout).contains("every answer is as recorded"));
+    assert!(String::from_utf8_lossy(&same.stdout).contains("all answers are as recorded"));
 
     let trajectory = place.path("out/trajectory.jsonl");
     let changed = std::fs::read_to_string(&trajectory)

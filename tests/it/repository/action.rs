@@ -118,7 +118,7 @@ fn an_issue_without_a_test_is_answered_too() {
     assert!(
         comments[0]
             .1
-            .starts_with("**testwright** has no test for this issue"),
+            .starts_with("**testwright** found no test for this issue"),
         "{}",
         comments[0].1
     );

@@ -186,7 +186,7 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
     let help = printed(&["run", "--help"], 0);
     for line in [
         ", snippet or sample\n",
-        "Where tools run: local, docker, landlock or sample\n",
+        "Sandbox for the tools: local, docker, landlock or sample\n",
         " counts lines and submits\n",
         "  sample    as local\n",
     ] {

@@ -51,7 +51,7 @@ fn the_command_line_lists_follows_and_exports_runs() {
         (&["retry", &id], "POST /v1/runs makes a new one"),
         (
             &["export", &id, "--out", &out.display().to_string()],
-            "it is there already",
+            "it already exists",
         ),
     ] {
         let (code, _, told) = runs(words);

@@ -215,7 +215,7 @@ fn no_token_takes_the_name_of_an_owner_that_is_none() {
         let told = String::from_utf8_lossy(&made.stderr);
         assert_eq!(made.status.code(), Some(2), "{words:?}: {told}");
         assert!(
-            told.contains("is the owner of what no token asks for"),
+            told.contains("is a reserved owner"),
             "{told}"
         );
     }
