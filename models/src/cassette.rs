@@ -1,8 +1,8 @@
-//! Record and replay of model traffic: one JSON line an exchange.
+//! Recording and replay of model traffic, with one JSON line per exchange.
 //!
-//! A request is stored as what it adds to the one before (conversations are append-only), with a digest of
-//! the whole. [`Recorder`] goes around everything else ([`super::retry`], prices), so that a replay waits
-//! for nothing and costs the same.
+//! A request is stored as the messages it adds to the previous one, because conversations are append-only,
+//! with a digest of the whole request. [`Recorder`] wraps everything else ([`super::retry`], prices), so that
+//! a replay never waits and reports the same cost.
 
 mod digest;
 mod player;
@@ -22,15 +22,15 @@ pub use recorder::Recorder;
 /// One line of a cassette.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Exchange {
-    /// The model's name.
+    /// Name of the model.
     model: String,
-    /// [`digest`] of the whole request.
+    /// [`digest`] of the complete request.
     digest: String,
-    /// How many messages the request begins with that the one on the line before has too.
+    /// Number of leading messages shared with the request on the line before.
     kept: usize,
-    /// The messages behind those.
+    /// Messages after those.
     messages: Vec<Message>,
-    /// Everything else of the request, where it differs from the line before.
+    /// All other fields of the request, if they differ from the line before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setting: Option<Setting>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

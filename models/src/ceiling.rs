@@ -1,6 +1,8 @@
-//! A ceiling in dollars over many runs that is never passed. Before a call, the most that it can cost is reserved, on disk;
-//! after it, what it did cost takes that place. A call that failed, or was cut short with the process, keeps its reservation
-//! where the provider may have worked on it.
+//! A spending limit in US dollars over many runs, which is never exceeded.
+//!
+//! Before a call, its maximum cost is reserved on disk; afterwards, the actual cost replaces the reservation.
+//! A call that failed, or was cut short with its process, keeps the reservation if the provider may have done
+//! the work.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,11 +21,11 @@ use super::{ModelError, ModelName};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 enum Entry {
-    /// The most that a call can cost.
+    /// Maximum cost of a call.
     Reserved { call: u64, dollars: f64 },
-    /// What it did cost.
+    /// Actual cost of a call.
     Spent { call: u64, dollars: f64 },
-    /// What calls of the workers of a database cost so far, all together.
+    /// Total cost so far of all calls by the workers of a database.
     Workers { dollars: f64 },
 }
 
@@ -32,19 +34,20 @@ struct Ledger {
     file: File,
     path: PathBuf,
     next: u64,
-    /// Reservations of calls in flight, and of calls that were cut short, included.
+    /// Dollars spent or reserved, including reservations for calls in flight and for calls that were cut
+    /// short.
     spent: f64,
-    /// The part of it that workers of a database spent.
+    /// Part of `spent` that workers of a database spent.
     workers: f64,
     is_reached: bool,
 }
 
-/// What a ledger says.
+/// Contents of a ledger.
 #[derive(Default)]
 struct Spending {
-    /// Dollars of each call.
+    /// Dollars by call.
     calls: BTreeMap<u64, f64>,
-    /// Those of the workers of a database.
+    /// Dollars spent by the workers of a database.
     workers: Option<f64>,
 }
 
@@ -54,8 +57,8 @@ impl Spending {
     }
 }
 
-/// What is in a ledger, and the length of the whole lines. Half a line at the end is of a reservation whose call was not made
-/// yet, or of a cost whose reservation stands.
+/// Parses a ledger, and returns the length of its complete lines. An incomplete last line is a reservation
+/// whose call was never made, or a cost whose reservation remains.
 fn read(text: &str) -> std::io::Result<(Spending, usize)> {
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let mut spending = Spending::default();
@@ -74,7 +77,12 @@ fn read(text: &str) -> std::io::Result<(Spending, usize)> {
     Ok((spending, whole))
 }
 
-/// What a ledger says was spent, reservations of calls that were cut short included; `None` where it holds no call.
+/// Returns the spending in a ledger, including reservations for calls that were cut short. Returns `None` if
+/// it has no call.
+///
+/// # Errors
+///
+/// Fails if the ledger cannot be read or has an invalid line.
 pub fn spent(path: &Path) -> std::io::Result<Option<f64>> {
     let text = match plain_file::read_text(path, Links::Refuse, MAX_DOCUMENT) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -85,7 +93,7 @@ pub fn spent(path: &Path) -> std::io::Result<Option<f64>> {
     Ok((!is_empty).then(|| spending.dollars()))
 }
 
-/// What may be spent, and what was. Only one process at a time has its file.
+/// A spending limit and the spending so far. Only one process at a time can open its file.
 #[derive(Debug)]
 pub struct Ceiling {
     most: Option<f64>,
@@ -93,14 +101,18 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// With what the file says was spent before; `None` counts and allows everything.
+    /// Opens a ledger with its earlier spending. If `most` is `None`, spending is counted but not limited.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the ledger cannot be opened, has an invalid line, or is in use by another process.
     pub fn open(path: &Path, most: Option<f64>) -> std::io::Result<Self> {
         let file = plain_file::open_to_append(path)?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::Error(source) => source,
             std::fs::TryLockError::WouldBlock => std::io::Error::new(
                 std::io::ErrorKind::ResourceBusy,
-                "another process spends from it",
+                "another process is using it",
             ),
         })?;
         let text = plain_file::read_text(path, Links::Refuse, MAX_DOCUMENT)?;
@@ -123,17 +135,21 @@ impl Ceiling {
         })
     }
 
-    /// A call was refused because of it.
+    /// Returns whether a call was refused because of the limit.
     pub fn is_reached(&self) -> bool {
         self.ledger().is_reached
     }
 
-    /// Dollars, with all that is reserved.
+    /// Returns the dollars spent, including all reservations.
     pub fn spent(&self) -> f64 {
         self.ledger().spent
     }
 
-    /// What workers of a database spent until now, in place of what was told before.
+    /// Sets the total that workers of a database have spent so far, replacing the earlier value.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the ledger cannot be written.
     pub fn count_workers(&self, dollars: f64) -> Result<(), ModelError> {
         let mut ledger = self.ledger();
         ledger.add(&Entry::Workers { dollars })?;
@@ -153,7 +169,7 @@ impl Ceiling {
         {
             ledger.is_reached = true;
             return Err(ModelError::CeilingReached(format!(
-                "${:.4} of ${most} are spent or reserved, and the next call could cost ${dollars:.4}",
+                "${:.4} of ${most} is spent or reserved, and the next call could cost ${dollars:.4}",
                 ledger.spent
             )));
         }
@@ -183,7 +199,7 @@ impl Ledger {
             });
         written.map_err(|error| ModelError::Fatal {
             message: format!("{} cannot be written: {error}", self.path.display()),
-            hint: Some("make room on the disk".to_owned()),
+            hint: Some("free disk space".to_owned()),
         })
     }
 }
@@ -214,7 +230,7 @@ mod tests {
     use crate::{Message, Model, Reply, Request, Usage};
     use testwright_config::settings::Price;
 
-    /// Bills each call, in tokens, and fails every third one on the way, billed or not.
+    /// A model that bills each call in tokens. Every third call fails on the way, billed or not.
     struct Provider {
         billed: Arc<AtomicU64>,
         calls: AtomicU64,
@@ -252,7 +268,7 @@ mod tests {
         }
     }
 
-    /// A dollar a token.
+    /// Returns a price of one dollar per token.
     fn price() -> Price {
         Price {
             prompt: 1e6,
@@ -275,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_is_never_passed_and_holds_over_restarts() {
+    async fn limit_holds_across_restarts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spending.jsonl");
         let billed = Arc::new(AtomicU64::new(0));
@@ -290,7 +306,7 @@ mod tests {
             let name = ModelName::parse("m").unwrap();
             let quota = ceiling.clone();
             let model = MeteredModel::new(Box::new(provider), name, Some(price()), quota, Some(50));
-            // As many as a killed process might have made.
+            // Leave as many reservations as a killed process might have.
             for _ in 0..4 {
                 match model.complete(&request()).await {
                     Err(ModelError::CeilingReached(_)) => {}
@@ -309,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_in_flight_when_the_process_was_killed_counts_in_full() {
+    fn killed_call_counts_in_full() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spending.jsonl");
         let ceiling = Ceiling::open(&path, None).unwrap();
@@ -325,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_spent_is_counted_once_however_often_it_is_told() {
+    fn worker_spending_is_counted_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spending.jsonl");
         assert_eq!(spent(&path).unwrap(), None);

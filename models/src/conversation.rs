@@ -1,28 +1,28 @@
-//! What a reply becomes in the conversation.
+//! Turns a reply into messages of the conversation.
 //!
-//! Providers refuse a history in which an assistant's tool call has no answer, or has arguments that
-//! are not JSON. So a call that could not be read is kept as a call with the raw text as its one
-//! argument, and answered by a tool message; one that was written as text is answered in words.
+//! Providers refuse a history in which a tool call of the assistant has no answer, or has arguments that are
+//! not JSON. So an unreadable call is stored as a call with the raw text as its only argument, and answered
+//! by a tool message. An unreadable call that was written as text is answered by a user message.
 
 use serde_json::json;
 
 use super::{MalformedCall, Message, Reply, ToolCall, ToolResult};
 
-/// The name of the one argument that holds what could not be read.
+/// Name of the only argument of an unreadable call.
 pub const UNREADABLE: &str = "unreadable";
 
-/// A reply, ready to be appended: first `assistant`, then the answers to all calls (those to the
-/// malformed ones are in `answers`), then `remark` as a user message.
+/// A reply, ready to be appended: first `assistant`, then the answers to all calls, then `remark` as a user
+/// message. `answers` has those to malformed calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     pub assistant: Message,
     pub answers: Vec<ToolResult>,
-    /// About calls that were written as text and could not be read.
+    /// Remark on calls that were written as text and could not be read.
     pub remark: Option<String>,
 }
 
 impl Reply {
-    /// This reply as messages.
+    /// Returns this reply as messages.
     pub fn turn(&self) -> Turn {
         let mut calls = self.calls.clone();
         let mut answers = Vec::new();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_could_not_be_read_is_kept_and_answered() {
+    fn unreadable_call_is_answered() {
         let reply = Reply {
             malformed: vec![bad(Some("a"), "cut"), bad(None, "no tool x")],
             ..Reply::default()
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_reply_is_just_itself() {
+    fn plain_reply_is_unchanged() {
         let reply = Reply {
             content: "hello".to_owned(),
             ..Reply::default()

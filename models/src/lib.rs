@@ -1,8 +1,9 @@
-//! Models: what the loop asks, and what answers it.
+//! Language models: requests, replies, and the clients that connect them.
 //!
-//! [`Model`] is the one boundary. Behind it: an OpenAI-compatible client (`openai`) and record/replay
-//! (`cassette`). Wrappers that are models themselves: `retry`. Text-form tool calls are read by `text_calls`.
-//! Dollars come from a table (`price`). The rule-based model, which needs no key, is `testwright_agent::rule_based`.
+//! [`Model`] is the only interface. Its implementations are an OpenAI-compatible client (`openai`), record
+//! and replay (`cassette`), and wrappers such as `retry`. `text_calls` parses tool calls written as text.
+//! Dollars come from a price table (`price`). The rule-based model, which needs no API key, is
+//! `testwright_agent::rule_based`.
 
 pub mod cassette;
 pub mod ceiling;
@@ -27,29 +28,29 @@ pub use conversation::Turn;
 pub use message::{Arguments, Message, ToolCall, ToolResult};
 pub use name::{ModelName, ModelSource};
 
-/// One question to a model. Messages are append-only between two requests of a run, so that a
-/// provider's prompt cache holds.
+/// One request to a model. Within a run, messages are only appended, so that the provider's prompt cache
+/// stays valid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     pub messages: Vec<Message>,
     pub tools: Vec<ToolSpec>,
-    /// More than one tool call in a reply is welcome.
+    /// Whether a reply may contain several tool calls.
     pub parallel_calls: bool,
     pub temperature: Option<f64>,
-    /// Most completion tokens.
+    /// Maximum number of completion tokens.
     pub max_tokens: Option<u64>,
 }
 
-/// What a model said.
+/// A model's reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
     pub content: String,
     pub calls: Vec<ToolCall>,
-    /// Tool calls that could not be read: what was wrong with each, fit to be sent back to the model.
+    /// Tool calls that could not be read, each with a problem to report to the model.
     pub malformed: Vec<MalformedCall>,
     pub usage: Usage,
     pub finish: Finish,
-    /// Calls that failed and were repeated before this reply came.
+    /// Number of calls that failed and were repeated before this reply.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_tries: u32,
 }
@@ -60,14 +61,14 @@ fn is_zero(n: &u32) -> bool {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MalformedCall {
-    /// The call's id, to be answered by a tool message; `None` where what the model wrote is part of
-    /// [`Reply::content`] and is answered in words. [`Reply::turn`] does either.
+    /// Id of the call, for a tool message as answer. `None` if the call is text in [`Reply::content`], which
+    /// a user message answers. [`Reply::turn`] handles both.
     pub id: Option<String>,
-    /// The tool's name as far as it could be read.
+    /// Name of the tool, if it could be read.
     pub name: Option<String>,
-    /// What the model wrote, cut.
+    /// Text that the model wrote, truncated.
     pub text: String,
-    /// What was wrong, for the model.
+    /// Problem with the call, to report to the model.
     pub problem: String,
 }
 
@@ -77,27 +78,27 @@ pub enum Finish {
     #[default]
     Stop,
     ToolCalls,
-    /// The completion reached its limit.
+    /// The completion reached its token limit.
     Length,
     ContentFilter,
 }
 
-/// Tokens of one or several calls.
+/// Tokens of one or more calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// All prompt tokens, cached ones included.
+    /// All prompt tokens, including cached ones.
     pub prompt_tokens: u64,
     pub cached_tokens: u64,
     pub completion_tokens: u64,
-    /// By the price table; `None` where the model has no price.
+    /// Cost from the price table; `None` if the model has no price.
     pub dollars: Option<f64>,
-    /// The provider sent no usage: the numbers are a guess at 4 characters a token.
+    /// Whether the provider sent no usage, so that the numbers are an estimate of 4 characters per token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 
 impl std::ops::AddAssign for Usage {
-    /// Dollars stay known only as long as every part has a price; one estimated part marks the sum.
+    /// Adds usage. The sum has a cost only if every part has one, and is estimated if any part is.
     fn add_assign(&mut self, other: Usage) {
         let empty = *self == Usage::default();
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
@@ -118,38 +119,38 @@ impl std::ops::AddAssign for Usage {
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "detail", rename_all = "snake_case")]
 pub enum ModelError {
-    /// The prompt does not fit: answered by compaction, not by retrying.
+    /// The prompt does not fit into the context. Compaction helps, a retry does not.
     #[error("the prompt does not fit into the model's context: {0}")]
     ContextFull(String),
-    /// Worth another try (429, 5xx, a broken connection).
+    /// The call failed, but a retry may succeed (429, 5xx, a broken connection).
     #[error("{message}")]
     Transient {
         message: String,
-        /// As in Retry-After, seconds.
+        /// Seconds to wait, from Retry-After.
         after: Option<f64>,
-        /// Refused before any work was done: nobody bills it.
+        /// Whether the request was refused before any work, so that it is not billed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unbilled: bool,
     },
-    /// Will not get better: a wrong key, an unknown model, a request that the provider refuses.
+    /// The call will keep failing: a wrong key, an unknown model, a request that the provider refuses.
     #[error("{message}")]
     Fatal {
         message: String,
         hint: Option<String>,
     },
-    /// A replayed run has no answer recorded for this request.
+    /// The recording has no answer to this request.
     #[error("{0}")]
     NotRecorded(String),
-    /// The call could cost more than is left of the dollars of a comparison or of a day: it was not made.
+    /// The call was not made, because it could exceed the dollars left for a comparison or a day.
     #[error("{0}")]
     CeilingReached(String),
-    /// The time of the recorded run was up: before the call was made, or while it went on.
+    /// The time of the recorded run was up, before the call or during it.
     #[error("the time of the recorded run was up")]
     TimeUp { begun: bool },
 }
 
 impl ModelError {
-    /// The provider may have worked on the request.
+    /// Returns whether the provider may have worked on the request.
     pub fn may_be_billed(&self) -> bool {
         match self {
             ModelError::Transient { unbilled, .. } => !unbilled,
@@ -191,7 +192,7 @@ impl From<ModelError> for Error {
 
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// As in records and in the price table, e.g. `gpt-5-mini`.
+    /// Returns the name used in records and in the price table, e.g. `gpt-5-mini`.
     fn name(&self) -> &str;
 
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError>;
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_error_keeps_its_hint() {
+    fn model_error_keeps_hint() {
         let error = Error::from(ModelError::Fatal {
             message: "401".to_owned(),
             hint: Some("check the key".to_owned()),

@@ -1,4 +1,5 @@
-//! Messages of a conversation, in a form of our own: trajectories hold them for years.
+//! Messages of a conversation, in a format independent of providers, because trajectories are stored for
+//! years.
 
 use std::fmt;
 
@@ -20,23 +21,23 @@ pub enum Message {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
     },
-    /// The answer to one call.
+    /// Result of one call.
     Tool(ToolResult),
 }
 
-/// A call that could be read.
+/// A tool call that could be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
-    /// Unique in a conversation.
+    /// Id, unique in a conversation.
     pub id: String,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub arguments: Arguments,
 }
 
-/// The arguments of a call: a JSON object, held as text. A long conversation has hundreds of them, and as a tree each
-/// takes several times its length.
+/// The arguments of a call: a JSON object, stored as text. A long conversation has hundreds of them, and a
+/// tree would take several times the memory.
 #[derive(Clone)]
 pub struct Arguments(Box<str>);
 
@@ -45,7 +46,7 @@ impl Arguments {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// Compact JSON.
+    /// Returns compact JSON.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -57,7 +58,7 @@ impl From<Value> for Arguments {
     }
 }
 
-/// The order of keys does not count.
+/// Compares arguments without regard to the order of keys.
 impl PartialEq for Arguments {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 || self.value() == other.value()
@@ -90,8 +91,8 @@ impl<'de> Deserialize<'de> for Arguments {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
-    /// [`ToolCall::id`] that this answers.
+    /// [`ToolCall::id`] of the call.
     pub id: String,
-    /// What the model reads.
+    /// Content that the model reads.
     pub content: String,
 }

@@ -1,4 +1,5 @@
-//! The name of a model, as flags, settings and clients give it. It is parsed once: every rule judges the parsed name.
+//! The name of a model, as given by flags, settings and clients. It is parsed once, and all rules apply to
+//! the parsed name.
 //!
 //! `snippet` · `replay:FILE` (`replay-by-order:FILE`) · `azure/DEPLOYMENT` · `openai/NAME` or plain `NAME`.
 
@@ -9,39 +10,42 @@ use testwright_config::error::{Error, Result};
 
 /// Maximum length in bytes, enough for the path of any recording.
 const MAX_LEN: usize = 4_096;
-/// Maximum characters of a refused name that an error repeats.
+/// Maximum characters of a rejected name that an error repeats.
 const MAX_SHOWN: usize = 80;
 const RULES: &str = "snippet";
 
-/// A model's name with a known source, without blanks around it and without control characters.
+/// A model's name with a known source, without surrounding blanks and without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ModelName(String);
 
-/// What answers under a name.
+/// The source of a model's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelSource<'n> {
     /// The rule-based model.
     Rules,
-    /// A file of this machine; a lenient one answers by order alone.
+    /// A recording on this machine; a lenient one answers in order without checking requests.
     Recording { file: &'n Path, lenient: bool },
     /// A deployment on Azure.
     Azure(&'n str),
-    /// A model of the service that the settings name.
+    /// A model of the configured service.
     Service(&'n str),
 }
 
 impl ModelName {
-    /// Parses a name as it was given. Nothing is trimmed: other readers of the same text would see another name.
+    /// Parses a name as given. Nothing is trimmed, because other code would read the same text as a different
+    /// name.
     ///
     /// # Errors
-    /// A usage error for a name that is empty, too long, or has blanks around it or control characters.
+    ///
+    /// Fails with a usage error if the name is empty, too long, surrounded by blanks, or has control
+    /// characters.
     pub fn parse(text: &str) -> Result<ModelName> {
         let refused = |cause: String| {
             let shown: String = text.chars().take(MAX_SHOWN).collect();
             Error::usage(format!("use the model {shown:?}")).cause(cause)
         };
         if text.len() > MAX_LEN {
-            return Err(refused(format!("its name has more than {MAX_LEN} bytes")));
+            return Err(refused(format!("its name is longer than {MAX_LEN} bytes")));
         }
         if text.contains(char::is_control) {
             return Err(refused("its name has a control character".to_owned()));
@@ -53,12 +57,14 @@ impl ModelName {
             ModelSource::Azure(part) | ModelSource::Service(part) => (part, false),
         };
         if text.trim() != text || part.trim() != part {
-            return Err(refused("its name begins or ends with a blank".to_owned()));
+            return Err(refused(
+                "its name starts or ends with white space".to_owned(),
+            ));
         }
         if part.is_empty() {
             let hint = match is_path {
-                true => "for example --model replay:FILE",
-                false => "for example --model gpt-5-mini",
+                true => "use for example --model replay:FILE",
+                false => "use for example --model gpt-5-mini",
             };
             return Err(refused("its name is empty".to_owned()).hint(hint));
         }
@@ -91,12 +97,12 @@ impl ModelName {
         }
     }
 
-    /// A recording is a file of the machine that plays it.
+    /// Returns whether the model is a recording, which is a file on the machine that plays it.
     pub fn is_recording(&self) -> bool {
         matches!(self.source(), ModelSource::Recording { .. })
     }
 
-    /// The name without its provider.
+    /// Returns the name without its provider.
     pub fn bare(&self) -> &str {
         match self.source() {
             ModelSource::Azure(name) | ModelSource::Service(name) => name,
@@ -111,13 +117,16 @@ impl fmt::Display for ModelName {
     }
 }
 
-/// The name of a deployment on Azure. It becomes one segment of an address.
+/// The name of an Azure deployment, which becomes one segment of a URL path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment(String);
 
 impl Deployment {
+    /// Parses a deployment name.
+    ///
     /// # Errors
-    /// A usage error for a name with other characters than letters, digits, `.`, `_` and `-`.
+    ///
+    /// Fails with a usage error if the name has characters other than letters, digits, `.`, `_` and `-`.
     pub fn parse(text: &str) -> Result<Deployment> {
         let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
         if !text.is_empty() && text.bytes().all(is_fit) && !matches!(text, "." | "..") {
@@ -126,7 +135,7 @@ impl Deployment {
         let shown: String = text.chars().take(MAX_SHOWN).collect();
         Err(
             Error::usage(format!("use the deployment {shown:?} on Azure"))
-                .cause("its name has other characters than letters, digits, `.`, `_` and `-`")
+                .cause("its name has characters other than letters, digits, `.`, `_` and `-`")
                 .hint(
                     "name the deployment with --model azure/DEPLOYMENT or model.azure-deployment",
                 ),
@@ -144,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_prefix_names_a_source() {
+    fn prefix_selects_source() {
         let recording = |file, lenient| ModelSource::Recording {
             file: Path::new(file),
             lenient,
@@ -169,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_two_readings_are_refused() {
+    fn ambiguous_names_are_refused() {
         for text in [
             "",
             " ",

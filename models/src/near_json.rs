@@ -1,43 +1,47 @@
-//! JSON as models write it.
+//! A tolerant reader of JSON as models write it.
 //!
-//! Strict JSON is read as such. What is nearly JSON (Python's quotes and constants, trailing
-//! commas, raw newlines in strings, keys without quotes, a missing last bracket) is read where there
-//! is one reading only; everything else is a [`Problem`] with its position, fit to be shown to a model.
-//! Not done here: guessing where a string with unescaped quotes ends.
+//! Strict JSON is parsed as such. Near-JSON (Python's quotes and constants, trailing commas, raw newlines in
+//! strings, keys without quotes, a missing last bracket) is accepted if it can be read in only one way.
+//! Everything else is a [`Problem`] with its position, which can be shown to a model. The reader does not
+//! guess where a string with unescaped quotes ends.
 
 use serde_json::{Map, Value};
 
 #[cfg(test)]
 mod tests;
 
-/// Deeper nesting than any argument needs; recursion stops here.
+/// Maximum nesting depth, more than any argument needs; it bounds the recursion.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct Problem {
-    /// Byte offset in the text that was read.
+    /// Byte offset in the text.
     pub at: usize,
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
     pub message: String,
-    /// The text ended before the value did.
+    /// Whether the text ended before the value did.
     pub cut: bool,
 }
 
-/// A value at the beginning of a text.
+/// A value at the start of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prefix {
     pub value: Value,
-    /// Byte offset behind the value.
+    /// Byte offset after the value.
     pub end: usize,
-    /// Brackets were missing at the end of the text.
+    /// Whether closing brackets were missing at the end of the text.
     pub unclosed: bool,
 }
 
-/// Reads a whole text as one value. `whole` is false where the text may have been cut short (the
-/// reply hit its limit): then missing brackets at the end are a problem.
+/// Parses a whole text as one value. Set `whole` to false if the text may have been cut short because the
+/// reply hit its limit. Missing brackets at the end are then a problem.
+///
+/// # Errors
+///
+/// Fails if the text is not one value, or could be read in several ways.
 pub fn read(text: &str, whole: bool) -> Result<Value, Problem> {
     let strict = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
@@ -57,7 +61,11 @@ pub fn read(text: &str, whole: bool) -> Result<Value, Problem> {
     Ok(prefix.value)
 }
 
-/// Reads the value that a text begins with (after white space).
+/// Parses the value at the start of a text, after white space.
+///
+/// # Errors
+///
+/// Fails if the text does not start with a value, or could be read in several ways.
 pub fn prefix(text: &str, whole: bool) -> Result<Prefix, Problem> {
     let mut reader = Reader {
         text,
@@ -87,7 +95,7 @@ fn problem(text: &str, at: usize, message: impl Into<String>) -> Problem {
     }
 }
 
-/// A word of the text as a message quotes it: its beginning.
+/// Returns the start of a word, as messages quote it.
 pub(crate) fn excerpt(word: &str) -> String {
     const MAX_EXCERPT_LEN: usize = 80;
     let mut short: String = word.chars().take(MAX_EXCERPT_LEN).collect();
@@ -220,7 +228,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The text has ended behind a complete value inside of a container.
+    /// Closes a container whose text ended after a complete value.
     fn close(&mut self, value: Value, bracket: char) -> Result<Value, Problem> {
         if !self.whole {
             return self.cut(format!("the text ends before the closing `{bracket}`"));
@@ -269,7 +277,10 @@ impl Reader<'_> {
             "null" | "None" => Ok(Value::Null),
             _ => self.fail_at(
                 start,
-                format!("`{}` is no JSON value; a text needs quotes", excerpt(&word)),
+                format!(
+                    "`{}` is not a JSON value; a text needs quotes",
+                    excerpt(&word)
+                ),
             ),
         }
     }
@@ -285,7 +296,7 @@ impl Reader<'_> {
                 self.at += end;
                 Ok(Value::Number(number))
             }
-            Err(_) => self.fail(format!("`{}` is no number", excerpt(word))),
+            Err(_) => self.fail(format!("`{}` is not a number", excerpt(word))),
         }
     }
 
@@ -354,7 +365,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads what follows a backslash; true where it was no escape, so that the backslash stays.
+    /// Reads the character after a backslash. Returns true if it was not an escape, so that the backslash
+    /// stays.
     fn escape(&mut self, at: usize, escapes: Escapes, out: &mut String) -> Result<bool, Problem> {
         let Some(c) = self.peek() else {
             return self.cut("the text ends after a backslash");
@@ -381,7 +393,7 @@ impl Reader<'_> {
                     None => return self.fail_at(at, "this \\u escape is half a character"),
                 }
             }
-            // Python joins a line that ends in a backslash with the next.
+            // In Python, a backslash at the end of a line joins it with the next.
             '\n' if matches!(escapes, Escapes::Python) => {}
             _ => {
                 out.push('\\');
@@ -412,6 +424,6 @@ impl Reader<'_> {
 enum Escapes {
     Json,
     Python,
-    /// Python's raw strings.
+    /// Python's raw strings, which have no escapes.
     None,
 }

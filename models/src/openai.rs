@@ -1,9 +1,8 @@
-//! Chat completions as OpenAI defined them and many servers speak them: OpenAI, Azure, vLLM,
-//! llama.cpp, Ollama, LiteLLM and others, by async-openai with its open-typed calls.
+//! A client for chat completions as defined by OpenAI and offered by many servers: OpenAI, Azure, vLLM,
+//! llama.cpp, Ollama, LiteLLM and others. It uses the open-typed calls of async-openai.
 //!
-//! What a server does not take (`max_tokens`, a temperature, `stream_options`, tools) is learned from
-//! its refusal and left out from then on. Nothing is retried here, async-openai's own retries
-//! included: that is [`super::retry`]'s part.
+//! If a server refuses a field (`max_tokens`, a temperature, `stream_options`, tools), the client omits it
+//! from then on. Nothing is retried here, and async-openai's own retries are off; [`super::retry`] does that.
 
 mod bounds;
 mod endpoint;
@@ -34,7 +33,7 @@ use server_capabilities::ServerCapabilities;
 pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
 use testwright_config::settings::Redactor;
 
-/// Most refusals that one call learns from.
+/// Maximum number of refused fields that one call adapts to.
 const LESSONS: usize = 6;
 
 pub struct OpenAi {
@@ -45,10 +44,11 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// Checks the settings and opens no connection yet.
+    /// Creates a client. It checks the settings, but opens no connection yet.
     ///
     /// # Errors
-    /// [`ModelError::Fatal`] for an address, key, header or CA bundle that cannot be used.
+    ///
+    /// Fails with [`ModelError::Fatal`] if an address, key, header or CA bundle is unusable.
     pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
         let endpoint = Endpoint::new(&settings)?;
         let service = Service::new(&settings, &endpoint)?;
@@ -79,7 +79,7 @@ impl OpenAi {
         let watch = Watch::default();
         let raw = self.exchange(body, &watch).await;
         let mut raw = raw.map_err(|error| watch.explain(error))?;
-        // Before parts of it are cut off, and after, for what was escaped in arguments.
+        // Redact before parts are cut off, and again afterwards for escaped text in arguments.
         let redactor = self.settings.redactor();
         raw.redact(&redactor);
         let mut reply = response::reply(raw, body, request);
@@ -88,14 +88,15 @@ impl OpenAi {
     }
 
     async fn exchange(&self, body: &Body<'_>, watch: &Watch) -> Result<Raw, OpenAIError> {
-        // Without an HTTP client of ours it makes one of its own, which reads the system's certificates once more.
+        // Without a given HTTP client, async-openai would create its own and read the system's certificates
+        // again.
         let client = Client::build(self.service.http(), self.endpoint.clone())
             .with_http_service(self.service.watched(watch));
         let chat = client.chat();
         if self.settings.stream {
             match chat.create_stream_byot::<_, Value>(body).await {
                 Ok(chunks) => stream::collect(chunks).await,
-                // A server that does not stream answers with the whole reply.
+                // A server that does not stream answers with the complete reply.
                 Err(error) => match endpoint::unstreamed(&error) {
                     Some(whole) => response::raw(&whole),
                     None => Err(error),
@@ -129,7 +130,7 @@ impl Model for OpenAi {
                 && let Some(better) = without_refused_field(capabilities, refusal, &body)
                 && !tried.contains(&better)
             {
-                tracing::info!(?better, "the server refused a field; asking without it");
+                tracing::info!(?better, "the server refused a field; retrying without it");
                 self.learn(better);
                 continue;
             }
@@ -138,7 +139,7 @@ impl Model for OpenAi {
     }
 }
 
-/// A server knows our key: what it sends is kept and shown without it.
+/// Removes the API key from a reply, because the server knows it and replies are stored and shown.
 fn redact(reply: &mut Reply, redactor: &Redactor) {
     redactor.clean(&mut reply.content);
     for call in &mut reply.calls {
@@ -155,7 +156,11 @@ fn redact(reply: &mut Reply, redactor: &Redactor) {
     }
 }
 
-/// Where a request goes, for tests and the fuzz targets.
+/// Returns the URL of a request, for tests and the fuzz targets.
+///
+/// # Errors
+///
+/// Fails if the settings give no valid URL.
 #[cfg(any(test, fuzzing))]
 pub fn address(settings: &OpenAiSettings) -> Result<reqwest::Url, ModelError> {
     use async_openai::config::Config as _;
@@ -166,7 +171,11 @@ pub fn address(settings: &OpenAiSettings) -> Result<reqwest::Url, ModelError> {
     Ok(url)
 }
 
-/// Reads a response as a model's reply, for the fuzz targets.
+/// Parses a response as a model's reply, for the fuzz targets.
+///
+/// # Errors
+///
+/// Fails as a call does: on a refusal, a broken connection, or a faulty or overlong reply.
 #[cfg(fuzzing)]
 pub async fn read_response(
     response: reqwest::Response,
@@ -187,7 +196,7 @@ pub async fn read_response(
     model.complete(request).await
 }
 
-/// A fault in a reply that the transport delivered well.
+/// Creates the error for a faulty reply that was delivered intact.
 fn fault(status: u16, fault: &'static str, body: String) -> OpenAIError {
     OpenAIError::Boxed(Box::new(Refusal {
         fault: Some(fault),

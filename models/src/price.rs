@@ -1,5 +1,5 @@
-//! Dollars for tokens, from the configuration alone: prices change, and a built-in number would be wrong
-//! sooner or later.
+//! Prices of tokens in US dollars. They come only from the configuration: prices change, and a built-in
+//! number would be wrong sooner or later.
 //!
 //! ```toml
 //! [prices."gpt-5-mini"]   # dollars per million tokens
@@ -17,7 +17,7 @@ use super::{Model, ModelError, ModelName, Reply, Request, Usage};
 use testwright_config::error::{self, Error};
 use testwright_config::settings::Price;
 
-/// Prices by the model's name.
+/// Prices by name of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(BTreeMap<String, Price>);
 
@@ -28,18 +28,22 @@ impl From<&BTreeMap<String, Price>> for Prices {
 }
 
 impl Prices {
-    /// A model's price: by its exact name, else without the provider before it (`openai/…`), else without
-    /// the date behind it (`…-2025-08-07`).
+    /// Returns a model's price: by its exact name, otherwise without the provider before it (`openai/…`),
+    /// otherwise without the date after it (`…-2025-08-07`).
     pub fn of(&self, model: &ModelName) -> Option<&Price> {
         let names = price_names(model);
         names.iter().find_map(|name| self.0.get(*name))
     }
 
-    /// A limit in dollars cannot be kept to where nothing is known of what a call costs.
+    /// Checks that the model has a price. Without one, a limit in dollars cannot be enforced.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error if the model has no price.
     pub fn check(&self, model: &ModelName) -> error::Result<()> {
         match self.of(model) {
             Some(_) => Ok(()),
-            None => Err(Error::usage("keep to the limit in dollars")
+            None => Err(Error::usage("enforce the limit in dollars")
                 .cause(format!("the model `{model}` has no price in the settings"))
                 .hint(format!(
                     "add [prices.\"{model}\"] with prompt and completion, dollars per million tokens"
@@ -48,7 +52,7 @@ impl Prices {
     }
 }
 
-/// The names under which a model may be in the settings, the best first.
+/// Returns the names under which a model may be in the settings, in order of preference.
 pub fn price_names(model: &ModelName) -> [&str; 6] {
     let (whole, bare) = (model.as_str(), model.bare());
     let last = bare.rsplit('/').next().unwrap_or(bare);
@@ -62,7 +66,7 @@ pub fn price_names(model: &ModelName) -> [&str; 6] {
     ]
 }
 
-/// In dollars.
+/// Computes the cost in US dollars.
 pub(super) fn cost(price: &Price, usage: &Usage) -> f64 {
     let cached = usage.cached_tokens.min(usage.prompt_tokens);
     let fresh = usage.prompt_tokens - cached;
@@ -85,7 +89,7 @@ fn undated(name: &str) -> &str {
     if is_date { &name[..at] } else { name }
 }
 
-/// Puts the dollars into each reply's usage.
+/// A model that adds the cost to each reply's usage.
 pub struct PricedModel {
     inner: Box<dyn Model>,
     price: Option<Price>,
@@ -143,14 +147,14 @@ mod tests {
     };
 
     #[test]
-    fn cached_tokens_have_their_own_price() {
+    fn cached_tokens_have_own_price() {
         let mini = dollars("gpt-5-mini", &USAGE).unwrap();
         assert!((mini - (0.6 * 0.25 + 0.4 * 0.025 + 0.1 * 2.0)).abs() < 1e-12);
         assert_eq!(dollars("qwen/coder", &USAGE), Some(1.0));
     }
 
     #[test]
-    fn names_are_found_with_provider_and_date() {
+    fn price_ignores_provider_and_date() {
         for name in [
             "openai/gpt-5-mini",
             "azure/gpt-5-mini",
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_has_a_price_only_if_all_of_it_has() {
+    fn sum_needs_all_prices() {
         let priced = Usage {
             dollars: Some(1.0),
             ..USAGE

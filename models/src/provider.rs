@@ -1,4 +1,4 @@
-//! From a model's name and the settings to a model that can be asked.
+//! Opens a model from its name and the settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,32 +27,33 @@ pub enum Provider {
     OpenAi(Box<OpenAiSettings>),
 }
 
-/// Where the value of an environment variable is looked up.
+/// Looks up the value of an environment variable.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Told of each wait.
+/// Callback before each wait.
 pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
 
-/// How calls of a model are retried, reported and recorded.
+/// Options for retries, progress reports and recordings of a model's calls.
 #[derive(Default)]
 pub struct ModelOptions {
     pub retry: RetrySettings,
-    /// Called before each wait for another try.
+    /// Callback before each retry delay.
     pub on_wait: Option<OnWait>,
-    /// Where all exchanges are recorded.
+    /// File in which to record all exchanges.
     pub record: Option<PathBuf>,
-    /// What calls count against.
+    /// Quota of the calls.
     pub quota: Option<Arc<dyn Quota>>,
 }
 
-/// Azure's version where none is given: the latest one that is not a preview.
+/// Default version of Azure's API: the latest one that is not a preview.
 const AZURE_VERSION: &str = "2024-10-21";
 
 impl Provider {
-    /// Which model `name` means.
+    /// Finds the model that `name` refers to.
     ///
     /// # Errors
-    /// A usage error where a key, an address or a file is missing, with what to set.
+    ///
+    /// Fails with a usage error if a key, an address or a file is missing; its hint says what to set.
     pub fn new(name: &ModelName, settings: &Settings, variable: Variable<'_>) -> Result<Provider> {
         let model = match name.source() {
             ModelSource::Rules => return Ok(Provider::Snippet),
@@ -108,13 +109,13 @@ impl Provider {
             openai.base_url = base_url.unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
             key
         };
-        // Servers of one's own often want no key; these two always do.
+        // Local servers often need no API key; these two always do.
         let needs_key = is_azure || openai.base_url.trim_end_matches('/') == OPENAI_BASE_URL;
         if key.is_none() && needs_key {
             return Err(Error::usage(format!("reach the model `{name}`"))
                 .cause(format!("{} is not set", openai.key_variable))
                 .hint(format!(
-                    "set {}; or name a server of your own (OPENAI_BASE_URL or model.base-url); or use --model snippet, which needs no key",
+                    "set {}; or set another server (OPENAI_BASE_URL or model.base-url); or use --model snippet, which needs no key",
                     openai.key_variable
                 )));
         }
@@ -122,7 +123,12 @@ impl Provider {
         Ok(Provider::OpenAi(Box::new(openai)))
     }
 
-    /// The model, with retries, prices and the record around it. `snippet` makes the rule-based one.
+    /// Opens the model and wraps it with retries, prices and the recording. `snippet` creates the rule-based
+    /// model.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client cannot be created or the recording cannot be opened.
     pub fn open(
         self,
         name: &ModelName,
@@ -140,7 +146,7 @@ impl Provider {
                     ..Error::from(e)
                 })?;
                 let price = prices.of(name).cloned();
-                // Each try by itself: a failed one may be billed too.
+                // Metering is inside of retries, because a failed try may be billed too.
                 let client: Box<dyn Model> = match options.quota {
                     Some(quota) => Box::new(MeteredModel::new(
                         Box::new(client),
@@ -169,7 +175,8 @@ impl Provider {
     }
 }
 
-/// The deployment on Azure that answers for a model; `None` if the model is not on Azure. It can have another name than the model.
+/// Returns the Azure deployment that serves a model; its name can differ from the model's. `None` if the
+/// model is not on Azure.
 pub fn azure_deployment(
     name: &ModelName,
     settings: &Settings,
@@ -194,7 +201,7 @@ pub fn azure_deployment(
     is_azure.then(|| set("AZURE_OPENAI_DEPLOYMENT").unwrap_or_else(|| model.to_owned()))
 }
 
-/// The value of a variable; an empty one counts as not set.
+/// Returns the value of a variable; an empty value counts as unset.
 fn set_variable(variable: Variable<'_>, name: &str) -> Option<String> {
     variable(name).filter(|value| !value.trim().is_empty())
 }
@@ -238,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_names_go_to_openai() {
+    fn plain_names_use_openai() {
         for name in ["gpt-5-mini", "openai/gpt-5-mini"] {
             let it = openai(name, &[("OPENAI_API_KEY", "sk-x")]);
             assert_eq!(
@@ -256,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_ones_own_needs_no_key_and_openai_does() {
+    fn only_openai_needs_key() {
         let it = openai("m", &[("OPENAI_BASE_URL", "http://127.0.0.1:8085/v1")]);
         assert!(it.api_key.is_none());
         let error = provider("gpt-5-mini", &[]).unwrap_err();
@@ -274,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn azure_by_its_variables_or_by_name() {
+    fn azure_is_selected_by_variables_or_name() {
         let variables = [
             ("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com"),
             ("AZURE_OPENAI_API_KEY", "k"),
@@ -303,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn deployment_of_calls_is_the_one_reported() {
+    fn reported_deployment_matches_calls() {
         let endpoint = ("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com");
         let (key, variable) = (
             ("AZURE_OPENAI_API_KEY", "k"),
@@ -321,9 +328,9 @@ mod tests {
         }
     }
 
-    /// Names put together from what has a meaning somewhere: in names, paths, addresses.
+    /// Names composed of parts with a meaning in names, paths or addresses.
     #[test]
-    fn no_name_leads_to_another_address_or_to_a_file_unnamed() {
+    fn hostile_names_reach_no_other_target() {
         let parts = [
             "replay:",
             "replay-by-order:",
@@ -399,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms() {
+    fn other_names_are_parsed() {
         assert!(matches!(provider("snippet", &[]), Ok(Provider::Snippet)));
         assert!(provider("openai/", &[]).is_err());
         let file = tempfile::NamedTempFile::new().unwrap();

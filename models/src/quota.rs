@@ -1,5 +1,5 @@
-//! What calls of a model may use: asked before each, told after it. Every try of a call counts by itself, for a failed one may
-//! be billed too.
+//! Quotas for calls of a model: asked before each call, updated after it. Every try counts separately,
+//! because a failed one may be billed too.
 
 use std::sync::Arc;
 
@@ -9,39 +9,39 @@ use super::price::cost;
 use super::{Model, ModelError, ModelName, Reply, Request};
 use testwright_config::settings::Price;
 
-/// Completion tokens of a call where no setting limits them: without a limit, nothing is known of what a call can cost.
+/// Maximum completion tokens of a call if no setting limits them. Without a limit, the possible cost of a
+/// call is unknown.
 pub const COMPLETION_TOKENS: u64 = 16_384;
 
-/// Tokens that a provider may put around a message or a tool, at most.
+/// Maximum overhead in tokens that a provider may add to a message or a tool.
 const FRAME: u64 = 64;
-/// Of English and of code, about.
+/// Approximate bytes per token of English text and code.
 const BYTES_A_TOKEN: u64 = 4;
 
-/// What a call uses.
+/// The cost of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CallCost {
-    /// 0 for a model without a price.
+    /// Cost in US dollars; 0 for a model without a price.
     pub dollars: f64,
     pub tokens: u64,
 }
 
-/// A call that may be made.
+/// A reservation for a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reservation {
     pub call: u64,
-    /// What was set aside for it.
+    /// Amount reserved for the call.
     pub most: CallCost,
-    /// What it counts against, where that is several things.
+    /// Quotas that the call counts against, if there are several.
     pub scopes: Vec<String>,
 }
 
 #[async_trait]
 pub trait Quota: Send + Sync {
-    /// Sets aside the most dollars that a call can cost, and the tokens that it may take; waits where that is a matter of
-    /// time.
+    /// Reserves the maximum cost of a call and its tokens. Waits if the quota will allow the call later.
     async fn reserve(&self, model: &ModelName, most: CallCost) -> Result<Reservation, ModelError>;
 
-    /// Puts what a call did use in the place of what was set aside. Without it, the reservation stands.
+    /// Replaces the reservation by the actual cost. If this is never called, the reservation remains.
     async fn settle(&self, reserved: &Reservation, used: CallCost) -> Result<(), ModelError>;
 }
 
@@ -51,7 +51,7 @@ pub struct MeteredModel {
     model: ModelName,
     price: Option<Price>,
     quota: Arc<dyn Quota>,
-    /// Where a request has no limit of its own.
+    /// Maximum completion tokens if a request has no limit of its own.
     completion_tokens: u64,
 }
 
@@ -72,7 +72,8 @@ impl MeteredModel {
         }
     }
 
-    /// The most dollars that a call can cost (a token is at least a byte long), and about the tokens that it takes.
+    /// Returns the maximum cost of a call (a token has at least one byte), and its approximate number of
+    /// tokens.
     fn most(&self, request: &Request) -> CallCost {
         let bytes = serde_json::to_vec(request).map_or(0, |text| text.len()) as u64;
         let pieces = (request.messages.len() + request.tools.len() + 1) as u64;
@@ -88,10 +89,11 @@ impl MeteredModel {
         }
     }
 
-    /// Where that fails, the reservation stands: an answer that is paid for is not thrown away.
+    /// Records the actual cost. If that fails, the reservation remains, so that an answer that was paid for
+    /// is not lost.
     async fn settle(&self, reserved: &Reservation, used: CallCost) {
         if let Err(error) = self.quota.settle(reserved, used).await {
-            tracing::warn!(%error, "what a call cost was not counted");
+            tracing::warn!(%error, "the cost of a call was not recorded");
         }
     }
 
@@ -112,7 +114,7 @@ impl Model for MeteredModel {
 
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
         let mut limited = request.clone();
-        // A model without a price is asked as it would be without a quota.
+        // Requests to a model without a price are not changed.
         if self.price.is_some() {
             limited.max_tokens = request.max_tokens.or(Some(self.completion_tokens));
         }
@@ -120,7 +122,7 @@ impl Model for MeteredModel {
         let reserved = self.quota.reserve(&self.model, most).await?;
         let answered = self.inner.complete(&limited).await;
         match &answered {
-            // What a provider did not count may have cost all that was reserved.
+            // If the provider reported no usage, the call may have cost all that was reserved.
             Ok(reply) if reply.usage.estimated => {}
             Ok(reply) => self.settle(&reserved, self.used(reply)).await,
             Err(error) if error.may_be_billed() => {}

@@ -1,4 +1,4 @@
-//! Waiting and asking again: the only place where a model call is repeated.
+//! Waits and retries; no other code repeats a model call.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,15 +15,15 @@ mod tests;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrySettings {
-    /// Most calls for one request, the first included.
+    /// Maximum calls for one request, including the first.
     pub tries: u32,
-    /// The first wait; each further one is twice as long.
+    /// First delay; each further one is twice as long.
     pub first: Duration,
-    /// The longest wait of our own choice (a server may ask for more).
+    /// Maximum delay, unless the server asks for more.
     pub longest: Duration,
-    /// All waits for one request together.
+    /// Maximum total delay for one request.
     pub total: Duration,
-    /// For the random part of the waits; `None`: a different one each time.
+    /// Seed of the random part of delays; `None` gives different delays each time.
     pub seed: Option<u64>,
 }
 
@@ -39,21 +39,21 @@ impl Default for RetrySettings {
     }
 }
 
-/// A wait that is about to begin.
+/// A delay that is about to start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
-    /// The call that failed, from 1.
+    /// Number of the failed call, counted from 1.
     pub attempt: u32,
     pub seconds: f64,
-    /// Why.
+    /// Reason for the delay.
     pub message: String,
 }
 
 type OnWait = Arc<dyn Fn(&Wait) + Send + Sync>;
 type Sleep = Box<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// Asks `inner` again after [`ModelError::Transient`]: exponential backoff with jitter, or what the
-/// server asks for.
+/// A model that retries after [`ModelError::Transient`], with exponential backoff and jitter, or after the
+/// delay that the server asks for.
 pub struct Retry {
     inner: Box<dyn Model>,
     settings: RetrySettings,
@@ -78,19 +78,19 @@ impl Retry {
         }
     }
 
-    /// Called before each wait, for progress.
+    /// Sets a callback before each delay, to report progress.
     pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> Self {
         self.on_wait = Some(Arc::new(tell));
         self
     }
 
-    /// Calls that failed, those that were repeated included.
+    /// Returns the number of failed calls, including those that were retried.
     pub fn failed_calls(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Between half and all of the doubled wait, so that many clients do not come back at once; never
-    /// less than what the server asked for.
+    /// Returns a delay between half and all of the doubled delay, so that many clients do not retry at once.
+    /// It is never shorter than the server asked for.
     fn wait(&self, attempt: u32, after: Option<f64>) -> Duration {
         let doubled = self
             .settings

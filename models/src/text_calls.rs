@@ -1,9 +1,9 @@
-//! Tool calls that a model writes as text.
+//! Parses tool calls that a model writes as text.
 //!
-//! Models without tool calls of their own, and servers that do not translate them, write JSON in a
-//! fence, in `<tool_call>` tags, bare, or `<function=name>` blocks. What can be read in one way
-//! becomes a call; what is meant as a call and cannot be read becomes [`MalformedCall`] with the reason;
-//! code and JSON that are merely shown stay text. What a model thinks (`<think>`) is never a call.
+//! Some models have no tool calls of their own, and some servers do not translate them. Such models write
+//! JSON in a fence, in `<tool_call>` tags, bare, or `<function=name>` blocks. Text with a single reading
+//! becomes a call. Text that is meant as a call but unreadable becomes a [`MalformedCall`] with the reason.
+//! Code and JSON that are merely shown stay text, and reasoning (`<think>`) is never a call.
 
 mod blocks;
 pub mod shape;
@@ -18,24 +18,24 @@ use super::{MalformedCall, near_json};
 use blocks::Block;
 use shape::Shape;
 
-/// Longest piece of a malformed call that is kept, in bytes.
+/// Maximum bytes of a malformed call to keep.
 const KEPT: usize = 4000;
 
-/// Most blocks that are looked into: a model that repeats itself for ever is not worth more.
+/// Maximum number of blocks to scan; a model that repeats itself forever is not worth more.
 const BLOCKS: usize = 500;
 
-/// What a reply's text held.
+/// The contents of a reply's text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextCalls {
-    /// The text without the calls that could be read; those that could not are still in it.
+    /// Text without the readable calls; unreadable ones are still in it.
     pub content: String,
-    /// Name and arguments, in the order written.
+    /// Names and arguments, in the order of the text.
     pub calls: Vec<(String, Map<String, Value>)>,
-    /// All without an id.
+    /// Malformed calls, all without an id.
     pub malformed: Vec<MalformedCall>,
 }
 
-/// Reads the calls in a text. `whole` is false where the reply hit its token limit.
+/// Reads the calls in a text. `whole` is false if the reply hit its token limit.
 pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut found = TextCalls::default();
     if tools.is_empty() {
@@ -92,7 +92,7 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     found
 }
 
-/// A text's beginning, at most [`KEPT`] bytes of it.
+/// Returns the start of a text, at most [`KEPT`] bytes.
 pub fn cut(text: &str) -> String {
     if text.len() <= KEPT {
         return text.to_owned();
@@ -121,7 +121,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// The calls of one block and the offset behind it.
+    /// Returns the calls of one block and the offset after it.
     fn block(&self, text: &str, start: usize, block: Block) -> (usize, Vec<Shape>) {
         match block {
             Block::Thought { end } => (end, Vec::new()),
@@ -168,7 +168,7 @@ impl Scan<'_> {
         if !lead.starts_with(['{', '[']) {
             return (end, Vec::new());
         }
-        // A string of the call may itself hold a fence, so the value decides where the block ends.
+        // A string in the call may itself contain a fence, so the value decides where the block ends.
         let tagged = info.starts_with("tool") || info == "function_call";
         let (values, value_end) =
             match values(&text[body..], self.whole, |rest| rest.starts_with("```")) {
@@ -236,7 +236,7 @@ impl Scan<'_> {
         (end, vec![self.named(inner)])
     }
 
-    /// `name` and then the arguments, as JSON or as pairs of `<arg_key>` and `<arg_value>`.
+    /// Reads a name followed by arguments, as JSON or as pairs of `<arg_key>` and `<arg_value>`.
     fn named(&self, inner: &str) -> Shape {
         let inner = inner.trim();
         let name_end = inner
@@ -268,7 +268,7 @@ impl Scan<'_> {
         }
     }
 
-    /// `[TOOL_CALLS]` and its like: JSON, or `name[ARGS]{…}`, up to where it ends.
+    /// Reads the call after a marker such as `[TOOL_CALLS]`: JSON, or `name[ARGS]{…}`.
     fn marker(&self, text: &str, body: usize) -> (usize, Vec<Shape>) {
         let rest = &text[body..];
         let lead = rest.trim_start();
@@ -343,7 +343,7 @@ impl Scan<'_> {
         (end, vec![shape::from_text(name, &parameters, self.tools)])
     }
 
-    /// JSON that begins a line and is neither in a fence nor in a tag.
+    /// Reads JSON that starts a line outside of fences and tags.
     fn bare(&self, text: &str, start: usize) -> (usize, Vec<Shape>) {
         match near_json::prefix(&text[start..], self.whole) {
             Ok(prefix) => {
@@ -370,7 +370,7 @@ impl Scan<'_> {
         for value in values {
             shape::collect(value, self.tools, tagged, self.whole, &mut shapes);
         }
-        // A list that holds calls and other things was not meant as calls, unless it is marked as such.
+        // A list of calls and other values was not meant as calls, unless it is marked as such.
         if !tagged && shapes.iter().any(|s| matches!(s, Shape::Other)) {
             return Vec::new();
         }
@@ -379,7 +379,7 @@ impl Scan<'_> {
     }
 }
 
-/// JSON values one after the other, until `done` says so of what is left; and how much was read.
+/// Reads consecutive JSON values until `done` accepts the rest; also returns the number of bytes read.
 fn values(
     text: &str,
     whole: bool,

@@ -1,4 +1,4 @@
-//! A request's digest, and where two requests begin to differ.
+//! Digests of requests, and the first difference between two requests.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 use super::Request;
 use testwright_config::hex::hex;
 
-/// SHA-256 over the request's canonical JSON (keys sorted, no white space), in hexadecimal.
+/// Returns the SHA-256 of the request's canonical JSON (keys sorted, no white space), in hexadecimal.
 pub fn digest(request: &Request) -> String {
-    // One message at a time: the conversation may be long, and this is asked at every step.
+    // Messages are hashed one at a time: the conversation may be long, and every step needs a digest.
     const NO_MESSAGES: &str = "\"messages\":[]";
     let mut hasher = Sha256::new();
     let around = canonical(&as_value(&Request {
@@ -32,7 +32,7 @@ pub fn digest(request: &Request) -> String {
 }
 
 pub(super) fn as_value(request: &Request) -> Value {
-    // Strings, numbers, lists and maps with keys of text: there is nothing that could fail.
+    // Requests consist of strings, numbers, lists and maps with string keys, so serialisation cannot fail.
     serde_json::to_value(request).unwrap_or(Value::Null)
 }
 
@@ -55,8 +55,8 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-/// The first place where two values differ, as a JSON pointer, and the line in a text. What is recorded there is not
-/// repeated: clients read it.
+/// Returns the first place where two values differ: a JSON pointer, and the line within a text. Recorded
+/// content is not quoted, because clients read the result.
 pub(super) fn difference(old: &Value, new: &Value, path: &str) -> Option<String> {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
@@ -66,7 +66,7 @@ pub(super) fn difference(old: &Value, new: &Value, path: &str) -> Option<String>
                 let at = format!("{path}/{key}");
                 match (a, b) {
                     (Some(a), Some(b)) => difference(a, b, &at),
-                    // A key that only the recording has is its content.
+                    // A key that only the recording has is recorded content.
                     (Some(_), None) => Some(path.to_owned()),
                     (None, _) => Some(at),
                 }
@@ -95,7 +95,7 @@ mod tests {
     use crate::Message;
 
     #[test]
-    fn the_digest_is_that_of_the_canonical_json() {
+    fn digest_hashes_canonical_json() {
         let mut request = Request {
             messages: Vec::new(),
             tools: Vec::new(),

@@ -1,4 +1,4 @@
-//! Answers from a record.
+//! Replays recorded answers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use super::digest::{as_value, difference};
 use super::{Exchange, Setting, digest};
 use crate::{Message, Model, ModelError, Reply, Request};
 
-/// Maximum bytes of a recording, and of one of its lines. A reply alone may have 16 MiB.
+/// Maximum size of a recording in bytes.
 const MAX_FILE: u64 = 512 << 20;
 const MAX_LINE: usize = 64 << 20;
 
-/// Plays a cassette: by order, each request checked against the recorded one.
+/// Replays a cassette in order, and checks each request against the recorded one.
 #[derive(Debug)]
 pub struct Replayer {
     name: String,
     path: PathBuf,
-    /// Answer whatever is asked, by order alone.
+    /// Whether to answer in order without checking requests.
     lenient: bool,
     tape: Vec<RecordedExchange>,
     used: Mutex<Vec<bool>>,
@@ -29,7 +29,7 @@ pub struct Replayer {
 #[derive(Debug)]
 struct RecordedExchange {
     digest: String,
-    /// How many messages the request has in common with the one before.
+    /// Number of messages shared with the previous request.
     kept: usize,
     messages: Vec<Message>,
     setting: Arc<Setting>,
@@ -37,18 +37,19 @@ struct RecordedExchange {
 }
 
 impl RecordedExchange {
-    /// Number of messages of the request.
+    /// Returns the number of messages of the request.
     fn len(&self) -> usize {
         self.kept + self.messages.len()
     }
 }
 
 impl Replayer {
-    /// Reads a cassette. Half a line at its end (the recording was killed) is left out.
+    /// Opens a cassette. An incomplete last line, left by a killed recording, is ignored.
     ///
     /// # Errors
-    /// Of the kind `InvalidData` for a file that is not a cassette. They name the line and never repeat its content, since
-    /// clients read them.
+    ///
+    /// Fails with `InvalidData` if the file is not a cassette. The error names the line and never quotes its
+    /// content, because clients read it.
     pub fn open(path: &Path, lenient: bool) -> io::Result<Self> {
         let mut lines = Lines::open(path, MAX_FILE)?.with_max_line(MAX_LINE);
         let mut name = String::new();
@@ -70,12 +71,12 @@ impl Replayer {
                 return Err(wrong("the beginning of the recording is missing"));
             };
             if exchange.kept > tape.last().map_or(0, RecordedExchange::len) {
-                return Err(wrong("it goes on from messages that are not recorded"));
+                return Err(wrong("it refers to messages that are not recorded"));
             }
             let outcome = match (exchange.reply, exchange.error) {
                 (Some(reply), None) => Ok(reply),
                 (None, Some(error)) => Err(error),
-                _ => return Err(wrong("it has not one of reply and error")),
+                _ => return Err(wrong("it must have either a reply or an error")),
             };
             name = exchange.model;
             tape.push(RecordedExchange {
@@ -95,7 +96,8 @@ impl Replayer {
         })
     }
 
-    /// The request of an exchange. Only the messages that each line adds are held: a small line may keep many.
+    /// Returns the request of an exchange. Only the messages that each line adds are in memory, because a
+    /// short line may keep many.
     fn request(&self, at: usize) -> Request {
         let mut parts: Vec<&[Message]> = Vec::new();
         let mut wanted = self.tape[at].len();
@@ -116,7 +118,7 @@ impl Replayer {
         }
     }
 
-    /// Exchanges that nobody has asked for yet.
+    /// Returns the number of exchanges that were not used yet.
     pub fn left(&self) -> usize {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.iter().filter(|used| !**used).count()
@@ -126,13 +128,13 @@ impl Replayer {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(next) = used.iter().position(|used| !used) else {
             return Err(ModelError::NotRecorded(format!(
-                "{} holds {} exchanges, and one more is asked for",
+                "{} holds {} exchanges, and the run needs one more",
                 self.path.display(),
                 self.tape.len()
             )));
         };
         let asked = digest(request);
-        // Requests that ran side by side may come in another order than they were written down.
+        // Concurrent requests may arrive in another order than they were recorded.
         let found = if self.lenient {
             Some(next)
         } else {

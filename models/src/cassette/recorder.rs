@@ -1,4 +1,4 @@
-//! Writes every exchange to disk before the reply is handed on.
+//! Writes every exchange to disk before returning the reply.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -19,12 +19,17 @@ pub struct Recorder {
 
 struct Tape {
     file: File,
-    /// The request on the last line that was written.
+    /// Request on the last line written.
     last: Option<(Vec<Message>, Setting)>,
 }
 
 impl Recorder {
-    /// Appends to `path`, which is made where it does not exist; half a line at its end is cut off.
+    /// Creates a recorder that appends to `path`, and creates the file if necessary. An incomplete last line
+    /// is cut off.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened, read or truncated.
     pub fn new(inner: Box<dyn Model>, path: &Path) -> std::io::Result<Self> {
         let mut file = File::options()
             .read(true)
@@ -45,7 +50,7 @@ impl Recorder {
     }
 }
 
-/// Length of a file up to the end of its last whole line.
+/// Returns the length of a file up to the end of its last complete line.
 fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     let mut end = file.seek(SeekFrom::End(0))?;
     let mut block = vec![0; 64 << 10];
@@ -90,7 +95,7 @@ impl Model for Recorder {
                 "the exchange could not be recorded in {}: {problem}",
                 self.path.display()
             ),
-            hint: Some("make room on the disk, or record elsewhere".to_owned()),
+            hint: Some("free disk space, or record to another disk".to_owned()),
         })
     }
 }
@@ -137,7 +142,7 @@ impl Tape {
             .write_all(&line)
             .and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // No half line stays behind for the next one to run into.
+            // Remove the incomplete line, so that the next one does not run into it.
             let _ = self.file.set_len(before);
             let _ = self.file.seek(SeekFrom::Start(before));
             return written;

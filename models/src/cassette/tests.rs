@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{Message, Model, ToolCall, ToolResult, Usage};
 
-/// Counts its calls; the third fails.
+/// A model that counts its calls; the third call fails.
 #[derive(Default)]
 struct Counter(Mutex<u64>);
 
@@ -59,7 +59,7 @@ fn request(messages: &[&str]) -> Request {
     }
 }
 
-/// Requests that grow, are compacted, repeat themselves and change their settings.
+/// Returns requests that grow, are compacted, repeat themselves and change their settings.
 fn requests() -> Vec<Request> {
     let mut other = request(&["x"]);
     other.tools.clear();
@@ -89,7 +89,7 @@ async fn record(path: &std::path::Path) -> Outcomes {
 }
 
 #[tokio::test]
-async fn a_replay_says_the_same_errors_included() {
+async fn replay_repeats_replies_and_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     let outcomes = record(&path).await;
@@ -104,7 +104,7 @@ async fn a_replay_says_the_same_errors_included() {
 }
 
 #[tokio::test]
-async fn a_line_holds_what_is_new() {
+async fn line_stores_new_messages_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     record(&path).await;
@@ -121,7 +121,7 @@ async fn a_line_holds_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_request_that_differs_says_where() {
+async fn different_request_names_the_difference() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     let outcomes = record(&path).await;
@@ -152,7 +152,7 @@ async fn a_request_that_differs_says_where() {
 }
 
 #[tokio::test]
-async fn requests_side_by_side_may_change_places() {
+async fn concurrent_requests_may_be_reordered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     let outcomes = record(&path).await;
@@ -162,7 +162,7 @@ async fn requests_side_by_side_may_change_places() {
 }
 
 #[tokio::test]
-async fn a_recording_that_was_killed_is_read_and_goes_on() {
+async fn killed_recording_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     record(&path).await;
@@ -176,7 +176,7 @@ async fn a_recording_that_was_killed_is_read_and_goes_on() {
 }
 
 #[tokio::test]
-async fn refused_recordings_are_not_quoted() {
+async fn invalid_recordings_are_not_quoted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     record(&path).await;
@@ -200,7 +200,7 @@ async fn refused_recordings_are_not_quoted() {
             );
         }
     }
-    // Nor is what a recording holds, where the request differs from it.
+    // The same holds for recorded content if the request differs.
     let planted = good
         .replace("\"a\"", "\"hunter2\"")
         .replace("\"object\"", "\"4711\"");
@@ -217,7 +217,7 @@ async fn refused_recordings_are_not_quoted() {
 }
 
 #[test]
-fn only_plain_files_of_bounded_size_are_read() {
+fn only_bounded_regular_files_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("plain"), "\n").unwrap();
@@ -252,9 +252,9 @@ fn only_plain_files_of_bounded_size_are_read() {
     }
 }
 
-/// A small line may keep all messages of the one before.
+/// A short line may keep all messages of the line before.
 #[tokio::test]
-async fn kept_messages_are_not_copied_for_each_line() {
+async fn shared_messages_are_not_copied() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     record(&path).await;
@@ -276,7 +276,7 @@ async fn kept_messages_are_not_copied_for_each_line() {
 }
 
 #[test]
-fn the_digest_does_not_depend_on_the_order_of_keys() {
+fn digest_ignores_key_order() {
     let mut a = request(&["a"]);
     let mut b = a.clone();
     a.tools[0].parameters = json!({"x": 1, "y": {"p": 1, "q": 2}});
@@ -286,10 +286,10 @@ fn the_digest_does_not_depend_on_the_order_of_keys() {
     assert_ne!(digest(&a), digest(&b));
 }
 
-/// A device that takes no byte stands for a full disk.
+/// /dev/full accepts no byte, like a full disk.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_reply_that_cannot_be_recorded_is_not_handed_on() {
+async fn unrecorded_reply_is_not_returned() {
     let full = std::path::Path::new("/dev/full");
     let recorder = Recorder::new(Box::new(Counter::default()), full).unwrap();
     let error = recorder.complete(&request(&["a"])).await.unwrap_err();

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn one_reading_is_read() {
+fn unambiguous_text_is_parsed() {
     let cases = [
         (r#"{"a": 1}"#, json!({"a": 1})),
         (r#"{"a": 1,}"#, json!({"a": 1})),
@@ -40,7 +40,7 @@ fn one_reading_is_read() {
 }
 
 #[test]
-fn two_readings_or_none_are_problems_with_a_position() {
+fn ambiguous_text_is_a_positioned_problem() {
     let cases = [
         (r#"{"a": "say "hi" now"}"#, 1, 13, "inside a string"),
         (r#"{"a": 1 "b": 2}"#, 1, 9, "`,` or `}`"),
@@ -67,7 +67,7 @@ fn two_readings_or_none_are_problems_with_a_position() {
 }
 
 #[test]
-fn a_text_that_was_cut_is_never_completed() {
+fn cut_text_is_never_completed() {
     for text in [r#"{"a": {"b": 1}"#, r#"{"a": ["x""#, r#"{"a": 1,"#] {
         assert!(read(text, true).is_ok(), "{text}");
         let problem = read(text, false).expect_err(text);
@@ -76,14 +76,14 @@ fn a_text_that_was_cut_is_never_completed() {
 }
 
 #[test]
-fn deep_nesting_ends_in_a_problem() {
+fn deep_nesting_is_a_problem() {
     let text = format!("{}'", "[".repeat(100_000));
     assert!(read(&text, true).unwrap_err().message.contains("deep"));
 }
 
-/// Whatever is done to a valid text, reading ends, and a value that strict JSON has is kept.
+/// Reading a mutated text always ends, and a value that strict JSON accepts is unchanged.
 #[test]
-fn mutilated_texts_neither_panic_nor_change_valid_values() {
+fn mutated_texts_never_panic() {
     let source = json!({
         "name": "insert_function",
         "arguments": {"file": "tests/test_a.py", "code": "def test_é():\n    assert \"x\" == 'y'\n", "n": [1, 2.5, true, null]}

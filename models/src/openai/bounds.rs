@@ -1,8 +1,8 @@
-//! How much of a reply is read: an endpoint that never stops must not fill the memory.
+//! Limits on the length of a reply, so that an endpoint that never stops cannot fill the memory.
 //!
-//! A stream is also handed on line by line, and without the fields that no reply needs: the reader of events looks
-//! at all that it holds for each piece that arrives, so a long line in many pieces, or many lines in one piece, would
-//! cost it the square of their length.
+//! A stream is also passed on line by line, without the fields that no reply needs. The reader of events
+//! rescans all that it holds whenever a piece arrives. A long line in many pieces, or many lines in one
+//! piece, would therefore take quadratic time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,15 +13,15 @@ use futures::stream;
 use reqwest::{Body, Response};
 
 const MIB: usize = 1 << 20;
-/// Bytes of a reply that comes whole. The longest completions are some 200,000 tokens, which is about a MiB; the rest
-/// is for servers that repeat the prompt.
+/// Maximum bytes of a reply that is not streamed. The longest completions have about 200,000 tokens, or about
+/// 1 MiB; the rest is for servers that repeat the prompt.
 const WHOLE: usize = 16 * MIB;
-/// Bytes of one event in a stream, since some servers send the whole reply as the last.
+/// Maximum bytes of one event in a stream; some servers send the complete reply as the last event.
 const EVENT: usize = WHOLE;
-/// Bytes of a whole stream: each token comes in a frame of some 200 bytes.
+/// Maximum bytes of a stream: each token comes in a frame of about 200 bytes.
 const STREAM: usize = 64 * MIB;
 
-/// More was sent than any reply needs.
+/// The server sent more than any reply needs.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub(super) enum Excess {
     #[error("a reply of more than {} MiB", WHOLE / MIB)]
@@ -32,12 +32,12 @@ pub(super) enum Excess {
     Stream,
 }
 
-/// Keeps what a reader was stopped for: async-openai hands on no more than the words of an error.
+/// Keeps the reason why a reader was stopped, because async-openai passes on only the text of an error.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watch(Arc<OnceLock<Excess>>);
 
 impl Watch {
-    /// The error, or what was behind it.
+    /// Returns the reason why the reader was stopped, or otherwise the given error.
     pub(super) fn explain(&self, error: OpenAIError) -> OpenAIError {
         match self.0.get() {
             Some(excess) => OpenAIError::Boxed(Box::new(*excess)),
@@ -53,7 +53,7 @@ pub(super) fn excess(error: &OpenAIError) -> Option<Excess> {
     }
 }
 
-/// The response, with a body that ends in an error where it exceeds its bounds.
+/// Wraps a response so that its body fails if it exceeds the limits.
 pub(super) fn bounded(response: Response, is_stream: bool, watch: Watch) -> Response {
     let (status, headers) = (response.status(), response.headers().clone());
     let reader = Reader {
@@ -74,11 +74,11 @@ pub(super) fn bounded(response: Response, is_stream: bool, watch: Watch) -> Resp
 }
 
 struct Reader {
-    /// `None` after its end.
+    /// Response that is being read; `None` after its end.
     response: Option<Response>,
     watch: Watch,
     total: usize,
-    /// `None` where the body is not a stream of events.
+    /// Line splitter; `None` if the body is not a stream of events.
     lines: Option<Lines>,
     ready: VecDeque<Vec<u8>>,
 }
@@ -92,7 +92,7 @@ impl Reader {
             match self.response.as_mut()?.chunk().await {
                 Ok(Some(piece)) => {
                     if let Err(excess) = self.take(&piece) {
-                        // Closes the connection: the rest is not wanted.
+                        // Dropping the response closes the connection, as the rest is not needed.
                         self.response = None;
                         let _ = self.watch.0.set(excess);
                         return Some(Err(io::Error::other(excess)));
@@ -125,18 +125,18 @@ impl Reader {
     }
 }
 
-/// Cuts a stream of events into lines.
+/// Splits a stream of events into lines.
 #[derive(Default)]
 struct Lines {
-    /// The beginning of a line.
+    /// Start of an incomplete line.
     pending: Vec<u8>,
-    /// Bytes of the event so far, without `pending`.
+    /// Bytes of the event so far, not counting `pending`.
     event: usize,
 }
 
 impl Lines {
     fn add(&mut self, mut piece: &[u8], ready: &mut VecDeque<Vec<u8>>) -> Result<(), Excess> {
-        // What follows decides whether a carriage return was a whole line end.
+        // Only the next byte shows whether a carriage return ends the line alone.
         if self.pending.ends_with(b"\r") {
             match piece.first() {
                 None => return Ok(()),
@@ -146,7 +146,7 @@ impl Lines {
         }
         while let Some(at) = piece.iter().position(|b| matches!(b, b'\n' | b'\r')) {
             let end = match piece[at..] {
-                // Of one line end, or of two: seen with the next piece.
+                // The next piece shows whether this is a complete line end.
                 [b'\r'] => break,
                 [b'\r', b'\n', ..] => at + 2,
                 _ => at + 1,
@@ -172,7 +172,7 @@ impl Lines {
         let is_blank = matches!(line[..], [b'\n' | b'\r', ..]);
         let is_first = self.event == 0;
         self.event = if is_blank { 0 } else { self.event + line.len() };
-        // Neither comments, nor an id, which the reader would copy for each event that follows.
+        // Comments and ids are dropped; the reader would copy an id for each later event.
         let is_wanted = match is_blank {
             true => !is_first,
             false => line.starts_with(b"data") || line.starts_with(b"event"),
@@ -183,7 +183,7 @@ impl Lines {
     }
 }
 
-/// Without the byte order mark that may begin a stream: the reader of events panics on one.
+/// Removes the byte order mark that may start a stream, because the reader of events panics on one.
 fn without_mark(mut line: Vec<u8>) -> Vec<u8> {
     let mark = "\u{feff}".as_bytes();
     while line.starts_with(mark) {
@@ -196,7 +196,7 @@ fn without_mark(mut line: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What is handed on of a stream that arrives in pieces of this many bytes.
+    /// Returns the lines passed on for a stream that arrives in pieces of `size` bytes.
     fn lines_of(text: &str, size: usize) -> Vec<String> {
         let (mut lines, mut ready) = (Lines::default(), VecDeque::new());
         for piece in text.as_bytes().chunks(size) {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_in_whatever_pieces_they_come() {
+    fn lines_do_not_depend_on_pieces() {
         let text = "\u{feff}data: ä\r\n: hello\r\n\r\nid: 7\revent: x\rdata: 1\r\r\n\n\ndata: [\ndata\ndata: ]\n\nretry: 3\ndata: 2";
         let expected = [
             "data: ä\r\n",

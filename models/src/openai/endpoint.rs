@@ -1,5 +1,5 @@
-//! Address, headers and transport: where requests go, and how a refusal comes back whole (status,
-//! Retry-After and body), which async-openai's own errors lose.
+//! Address, headers and transport. Refusals keep their status, Retry-After and body, which async-openai's own
+//! errors lose.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use super::OpenAiSettings;
 use super::bounds::{Watch, bounded};
 use crate::ModelError;
 
-/// Most bytes of a refusal's body that are read.
+/// Maximum bytes to read of a refusal's body.
 const BODY: usize = 64 * 1024;
 
 #[derive(Debug, Clone)]
@@ -96,7 +96,7 @@ fn headers(settings: &OpenAiSettings, key: &str) -> Result<HeaderMap, ModelError
         };
         let mut value = HeaderValue::from_str(&text).map_err(|_| {
             fatal(
-                "the key holds characters that cannot be sent",
+                "the API key has characters that cannot be sent",
                 &format!("check {}", settings.key_variable),
             )
         })?;
@@ -151,18 +151,19 @@ impl Config for Endpoint {
     }
 }
 
-/// What a server said instead of a reply.
+/// A refusal of the server.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("HTTP {status}")]
 pub(super) struct Refusal {
     pub(super) status: u16,
-    /// Seconds, as asked for by Retry-After.
+    /// Seconds to wait, from Retry-After.
     pub(super) after: Option<f64>,
-    /// The server that a redirect names.
+    /// Address that a redirect points to.
     pub(super) points_to: Option<String>,
-    /// What this client found wrong with the reply.
+    /// Fault that this client found in the reply.
     pub(super) fault: Option<&'static str>,
-    /// As it came. It may hold anything, and clients of the API read messages: only its error message is passed on.
+    /// Body as received. It may contain anything, and clients of the API read messages, so only its error
+    /// message is passed on.
     pub(super) body: String,
 }
 
@@ -178,7 +179,7 @@ impl Refusal {
     }
 }
 
-/// A whole reply where a stream was asked for.
+/// A complete reply instead of the requested stream.
 #[derive(Debug, thiserror::Error)]
 #[error("the server does not stream")]
 struct Unstreamed(Value);
@@ -197,7 +198,7 @@ pub(super) fn unstreamed(error: &OpenAIError) -> Option<Value> {
     }
 }
 
-/// reqwest, without async-openai's retries around it.
+/// The reqwest client, without async-openai's retries around it.
 #[derive(Clone)]
 pub(super) struct Service {
     transport: Transport,
@@ -208,7 +209,7 @@ pub(super) struct Service {
 #[derive(Clone)]
 enum Transport {
     Http(reqwest::Client),
-    /// One response whatever is asked, for the fuzz targets.
+    /// One fixed response to any request, for the fuzz targets.
     #[cfg(fuzzing)]
     Canned(std::sync::Arc<std::sync::Mutex<Option<Response>>>),
 }
@@ -220,7 +221,7 @@ impl Service {
             .connect_timeout(settings.timeout.min(Duration::from_secs(30)))
             .read_timeout(settings.timeout)
             .tcp_keepalive(Duration::from_secs(30))
-            // A key is for the address that it was given for.
+            // An API key is only for the address it was given for.
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never());
         if endpoint.is_loopback() {
@@ -230,14 +231,14 @@ impl Service {
             let unusable = |e: &dyn std::fmt::Display| {
                 fatal(
                     format!("the CA bundle {} cannot be used: {e}", path.display()),
-                    "it has to be a file of certificates in PEM form",
+                    "use a file with certificates in PEM format",
                 )
             };
             let pem =
                 plain_file::read(path, Links::Follow, MAX_DOCUMENT).map_err(|e| unusable(&e))?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
             if certificates.is_empty() {
-                return Err(unusable(&"it holds no certificate"));
+                return Err(unusable(&"it contains no certificate"));
             }
             builder = builder.tls_certs_merge(certificates);
         }
@@ -252,7 +253,7 @@ impl Service {
         })
     }
 
-    /// One that gives this response, for the fuzz targets.
+    /// Creates a service that returns this response, for the fuzz targets.
     #[cfg(fuzzing)]
     pub(super) fn canned(response: Response, stream: bool) -> Self {
         Service {
@@ -267,7 +268,7 @@ impl Service {
             Transport::Http(http) => http.clone(),
             #[cfg(fuzzing)]
             Transport::Canned(_) => {
-                // Asks nobody; to make one for each input takes longer than all that is tested.
+                // Never sends a request; creating a client for each input would take longer than the test.
                 static UNUSED: std::sync::LazyLock<reqwest::Client> =
                     std::sync::LazyLock::new(|| http_client::builder().build().unwrap_or_default());
                 UNUSED.clone()
@@ -275,7 +276,7 @@ impl Service {
         }
     }
 
-    /// For one call, which is told what a reply was broken off for.
+    /// Returns a service for one call, which records in `watch` why a reply was cut off.
     pub(super) fn watched(&self, watch: &Watch) -> Self {
         Service {
             watch: watch.clone(),
@@ -307,7 +308,8 @@ impl Service {
     }
 }
 
-/// The response of a server that did what was asked; else its refusal, or the whole reply where a stream was wanted.
+/// Returns the response of a successful request. Otherwise the error holds the refusal, or the complete reply
+/// if a stream was requested.
 async fn received(response: Response, stream: bool, watch: Watch) -> Result<Response, OpenAIError> {
     if !response.status().is_success() {
         return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
@@ -362,8 +364,8 @@ async fn read_refusal(mut response: Response) -> Refusal {
     }
 }
 
-/// Seconds that the server asks to wait: `retry-after-ms`, or Retry-After as seconds or as a date
-/// (against the server's own Date where it sends one).
+/// Returns the seconds that the server asks to wait: from `retry-after-ms`, or from Retry-After as seconds or
+/// as a date. A date is compared with the server's own Date, if it sends one.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
     let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
     let number = |text: String| {

@@ -1,4 +1,4 @@
-//! What went wrong, sorted by what to do about it: make the prompt shorter, wait, or give up with a hint.
+//! Classifies errors by what to do about them: shorten the prompt, wait, or give up with a hint.
 
 use std::error::Error;
 
@@ -11,7 +11,7 @@ use super::endpoint::{self, Refusal};
 use crate::ModelError;
 use testwright_config::settings::RedactedUrl;
 
-/// How providers say that a prompt is too long (in lower case).
+/// Phrases of providers for a prompt that is too long (in lower case).
 const TOO_LONG: [&str; 28] = [
     "context_length_exceeded",
     "exceed_context_size",
@@ -43,7 +43,7 @@ const TOO_LONG: [&str; 28] = [
     "string_above_max_length",
 ];
 
-/// Limits that waiting does not lift (in lower case).
+/// Phrases for limits that waiting does not lift (in lower case).
 const NO_MONEY: [&str; 6] = [
     "insufficient_quota",
     "billing_hard_limit",
@@ -53,7 +53,7 @@ const NO_MONEY: [&str; 6] = [
     "credit balance is too low",
 ];
 
-/// The address, without a password or a key that may be in it.
+/// Returns the address, without a password or a key that it may contain.
 fn place(settings: &OpenAiSettings) -> RedactedUrl {
     RedactedUrl::new(settings.base_url.clone())
 }
@@ -63,12 +63,12 @@ pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelEr
     if let Some(refusal) = endpoint::refusal(error) {
         return refused(refusal, settings);
     }
-    // Asked again, it would send as much again.
+    // A retry would send as much again.
     if let Some(excess) = bounds::excess(error) {
         return ModelError::Fatal {
             message: format!("{from} sent {excess}"),
             hint: Some(format!(
-                "no reply of a model is that long: check the base URL {from} and what answers there"
+                "check the base URL {from} and the server there: no model's reply is that long"
             )),
         };
     }
@@ -85,7 +85,9 @@ pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelEr
         }
         OpenAIError::StreamError(e) => {
             log(&clean(&e.to_string(), settings));
-            transient(format!("the connection to {from} broke in mid-reply"))
+            transient(format!(
+                "the connection to {from} broke in the middle of a reply"
+            ))
         }
         OpenAIError::ApiError(e) => {
             let body = json!({ "message": e.api_error.message });
@@ -117,7 +119,7 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
         return ModelError::Fatal {
             message: format!("no safe connection to {from}: {causes}"),
             hint: Some(
-                "set ca_bundle (or SSL_CERT_FILE) if the server's certificate is your organization's own, and check that the address begins with the right one of http and https"
+                "set ca_bundle (or SSL_CERT_FILE) if your organization issued the server's certificate, and check whether the address needs http or https"
                     .to_owned(),
             ),
         };
@@ -126,7 +128,10 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     let message = if unbilled {
         format!("no connection to {from}: {causes}")
     } else if error.is_timeout() {
-        format!("{from} was silent for {} s", settings.timeout.as_secs_f64())
+        format!(
+            "{from} sent nothing for {} s",
+            settings.timeout.as_secs_f64()
+        )
     } else {
         format!("the connection to {from} broke: {causes}")
     };
@@ -137,7 +142,7 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     }
 }
 
-/// An error's causes, the outermost left out where others say more.
+/// Lists an error's causes; the outermost is omitted if inner ones say more.
 fn causes(error: &reqwest::Error) -> String {
     let mut parts = Vec::new();
     let mut next = error.source();
@@ -156,7 +161,7 @@ fn causes(error: &reqwest::Error) -> String {
 
 fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let status = refusal.status;
-    // Before anything is cut off: a part of a key is not found.
+    // Redact before cutting: a partial key would not be found.
     let body = clean(&refusal.body, settings);
     let all = body.to_lowercase();
     let reported = message_in(&body);
@@ -183,16 +188,16 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     }
     if status == 402 || NO_MONEY.iter().any(|w| all.contains(w)) {
         return fatal(Some(
-            "the account has no quota or credit left; waiting does not help".to_owned(),
+            "add credit or raise the quota of the account; waiting does not help".to_owned(),
         ));
     }
     let variable = &settings.key_variable;
     match status {
         401 | 403 if settings.api_key.is_none() => {
-            fatal(Some(format!("set {variable}: no key was sent")))
+            fatal(Some(format!("set {variable}: no API key was sent")))
         }
         401 | 403 => fatal(Some(format!(
-            "check {variable}: the key is wrong, or may not use {}",
+            "check {variable}: the API key is wrong, or is not allowed to use {}",
             settings.model
         ))),
         404 if all.contains("model") || all.contains("deployment") => fatal(Some(format!(
@@ -200,7 +205,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
             settings.model
         ))),
         404 | 405 | 300..=399 => fatal(Some(format!(
-            "check the base URL {}: most servers want one that ends in /v1",
+            "check the base URL {}: on most servers it ends in /v1",
             place(settings)
         ))),
         400 if all.contains("content_filter") || all.contains("content management policy") => {
@@ -211,7 +216,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
         408 | 409 | 425 | 429 => ModelError::Transient {
             after: refusal.after.or_else(|| wait_in(reported.as_deref()?)),
             message,
-            // A time-out may come in the middle of the work.
+            // A timeout may come in the middle of the work.
             unbilled: status != 408,
         },
         500 | 502..=599 => ModelError::Transient {
@@ -223,7 +228,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     }
 }
 
-/// "Please try again in 1.3s": where the header is missing.
+/// Reads the wait from "Please try again in 1.3s", if the header is missing.
 fn wait_in(message: &str) -> Option<f64> {
     let (_, rest) = message.split_once("ry again in ")?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -239,7 +244,8 @@ fn wait_in(message: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// The service's own error message, in any of the forms that servers use. Nothing else of a body is passed on.
+/// Returns the service's own error message, in any of the formats that servers use. Nothing else of a body is
+/// passed on.
 fn message_in(body: &str) -> Option<String> {
     let value: Value = serde_json::from_str(body).ok()?;
     let paths = [
@@ -257,7 +263,7 @@ fn message_in(body: &str) -> Option<String> {
     Some(excerpt(text))
 }
 
-/// Keeps a body that clients are not told for whoever reads the log.
+/// Logs a body that clients must not see.
 fn log(body: &str) {
     tracing::warn!(
         body = excerpt(body),
@@ -274,7 +280,7 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-/// Without the key, should a server repeat it.
+/// Removes the API key, in case the server repeats it.
 fn clean(text: &str, settings: &OpenAiSettings) -> String {
     settings.redactor().text(text).into_owned()
 }

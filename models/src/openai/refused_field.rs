@@ -1,11 +1,11 @@
-//! Learns from a refusal which field of a request the server does not take.
+//! Learns from a refusal which field of a request the server does not accept.
 
 use super::endpoint::Refusal;
 use super::request::Body;
 use super::server_capabilities::ServerCapabilities;
 
-/// How servers say that the content of a message must be a text (llama-cpp-python, pydantic's two versions, Go's and Rust's
-/// readers of JSON).
+/// Phrases of servers that require text as a message's content (llama-cpp-python, both versions of pydantic,
+/// JSON parsers of Go and Rust).
 const NO_NULL: [&str; 6] = [
     "should be a valid string",
     "string_type",
@@ -15,7 +15,7 @@ const NO_NULL: [&str; 6] = [
     "expected a string",
 ];
 
-/// How servers say that they have no tool calls (Ollama, vLLM, llama.cpp, OpenRouter).
+/// Phrases of servers without tool calls (Ollama, vLLM, llama.cpp, OpenRouter).
 const NO_TOOLS: [&str; 10] = [
     "does not support tools",
     "not support tool",
@@ -29,7 +29,7 @@ const NO_TOOLS: [&str; 10] = [
     "tools are not supported",
 ];
 
-/// How to ask after `refusal` of `body`; `None` where it is not about a field.
+/// Returns the capabilities to use after `refusal` of `body`; `None` if it is not about a field.
 pub(super) fn without_refused_field(
     capabilities: ServerCapabilities,
     refusal: &Refusal,

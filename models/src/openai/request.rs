@@ -1,4 +1,4 @@
-//! Our requests in the provider's form.
+//! Requests in the provider's format.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,8 @@ use super::OpenAiSettings;
 use super::server_capabilities::ServerCapabilities;
 use crate::{Message, Request, ToolCall};
 
-/// A request in the provider's form. The conversation is written out message by message, not held a second time.
+/// A request in the provider's format. Messages are serialised one by one, to avoid a second copy of the
+/// conversation.
 pub(super) struct Body<'a> {
     fields: Map<String, Value>,
     messages: Messages<'a>,
@@ -25,12 +26,12 @@ enum Messages<'a> {
 }
 
 impl Body<'_> {
-    /// Was this field sent?
+    /// Returns whether this field was sent.
     pub(super) fn has(&self, field: &str) -> bool {
         self.fields.contains_key(field)
     }
 
-    /// Was there a message with calls and no words, its content sent as null?
+    /// Returns whether a message with calls but no text had its content sent as null.
     pub(super) fn has_null_content(&self) -> bool {
         let Messages::Native {
             messages,
@@ -44,7 +45,7 @@ impl Body<'_> {
         })
     }
 
-    /// Characters of messages and tools, for an estimate of tokens.
+    /// Returns the characters of messages and tools, to estimate tokens.
     pub(super) fn prompt_length(&self) -> usize {
         let length = |json: serde_json::Result<String>| json.map_or(0, |text| text.len());
         let tools = self.fields.get("tools").unwrap_or(&Value::Null);
@@ -99,7 +100,7 @@ pub(super) fn body<'a>(
     if !in_text && !request.tools.is_empty() {
         let tools = request.tools.iter().map(tool).collect();
         body.insert("tools".to_owned(), Value::Array(tools));
-        // Several calls in a reply are every server's default, and reasoning models refuse the field.
+        // By default, every server allows several calls in a reply, and reasoning models refuse the field.
         if !request.parallel_calls && capabilities.parallel_field {
             body.insert("parallel_tool_calls".to_owned(), json!(false));
         }
@@ -121,7 +122,7 @@ pub(super) fn body<'a>(
     for (field, value) in &settings.extra {
         body.insert(field.clone(), value.clone());
     }
-    // Ours alone to decide: the reply is read accordingly.
+    // Settings cannot override this field: the reply is read accordingly.
     body.insert("stream".to_owned(), json!(settings.stream));
     if settings.stream && capabilities.usage_in_stream {
         body.insert(
@@ -146,7 +147,8 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-/// The messages, those that a user says in a row joined, since some templates demand that roles alternate.
+/// Returns the messages, with consecutive user messages joined, because some chat templates require
+/// alternating roles.
 fn turns(messages: &[Message]) -> impl Iterator<Item = Cow<'_, Message>> {
     let is_user = |message: &Message| matches!(message, Message::User { .. });
     let turns = messages.chunk_by(move |a, b| is_user(a) && is_user(b));
@@ -191,7 +193,7 @@ fn message(message: &Message, null_content: bool) -> Value {
     }
 }
 
-/// Servers refuse an assistant message with nothing in it.
+/// Replaces empty text, because servers refuse an empty assistant message.
 fn non_empty(content: &str) -> &str {
     if content.trim().is_empty() {
         "(nothing)"
@@ -208,7 +210,7 @@ fn native_call(call: &ToolCall) -> Value {
     })
 }
 
-/// Letters, digits, `_` and `-`, at most 64 of them: all that a function's name may have.
+/// Returns a valid function name: at most 64 letters, digits, `_` and `-`.
 fn safe_name(name: &str) -> String {
     let safe: String = name
         .chars()
@@ -228,8 +230,9 @@ fn safe_name(name: &str) -> String {
     }
 }
 
-/// The conversation without any field for tools: they are described in the system message, calls and
-/// answers are text. Messages of the same role are joined, since some templates demand that roles alternate.
+/// Returns the conversation without tool fields: the system message describes the tools, and calls and
+/// results are text. Consecutive messages of the same role are joined, because some chat templates require
+/// alternating roles.
 fn text_messages(request: &Request) -> Vec<Value> {
     let mut messages: Vec<(&str, String)> = Vec::new();
     if !request.tools.is_empty() {
@@ -246,7 +249,7 @@ fn text_messages(request: &Request) -> Vec<Value> {
             ),
         };
         match messages.last_mut() {
-            // The task's own words come before the description of the tools.
+            // The task's own text comes before the description of the tools.
             Some((last, before))
                 if *last == role && role == "system" && messages_are_first(before) =>
             {

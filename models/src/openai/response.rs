@@ -1,4 +1,4 @@
-//! A provider's reply in our form.
+//! Conversion of a provider's reply.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::text_calls::{self, cut};
 use crate::{Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
 use testwright_config::settings::Redactor;
 
-/// A reply as it came, from a stream or whole.
+/// A reply as received, from a stream or as a whole.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Raw {
     pub(super) content: String,
@@ -39,14 +39,14 @@ impl Raw {
     }
 }
 
-/// Reads a whole reply.
+/// Reads a complete reply.
 pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
     error_in(body)?;
     let Some(choice) = body.pointer("/choices/0") else {
-        return Err(fault(502, "the reply holds no choice", body.to_string()));
+        return Err(fault(502, "the reply has no choice", body.to_string()));
     };
     let Some(message) = choice.get("message").filter(|m| m.is_object()) else {
-        return Err(fault(502, "the reply holds no message", body.to_string()));
+        return Err(fault(502, "the reply has no message", body.to_string()));
     };
     let mut raw = Raw {
         content: text_of(message),
@@ -58,7 +58,7 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
         Some(calls) if !calls.is_empty() => {
             raw.calls = calls.iter().map(call).collect();
         }
-        // The protocol before tools.
+        // The function-call protocol that preceded tools.
         _ => {
             if let Some(function) = message.get("function_call").filter(|f| f.is_object()) {
                 raw.calls.push(call(&json!({ "function": function })));
@@ -68,7 +68,7 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
     Ok(raw)
 }
 
-/// Some gateways report an error with status 200.
+/// Checks for an error in the body, because some gateways report errors with status 200.
 pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
     let Some(error) = body.get("error").filter(|e| !e.is_null()) else {
         return Ok(());
@@ -90,7 +90,7 @@ fn text(value: &Value, key: &str) -> Option<String> {
     Some(value.get(key)?.as_str()?.to_owned())
 }
 
-/// A message's or a delta's text: a string, or a list of parts.
+/// Returns the text of a message or delta: a string, or a list of parts.
 pub(super) fn text_of(message: &Value) -> String {
     let content = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -116,7 +116,7 @@ fn call(value: &Value) -> RawCall {
     }
 }
 
-/// Arguments are a text; some servers send the object itself.
+/// Returns the arguments as text; some servers send the object itself.
 pub(super) fn arguments(function: &Value) -> String {
     match function.get("arguments") {
         Some(Value::String(text)) => text.clone(),
@@ -125,7 +125,8 @@ pub(super) fn arguments(function: &Value) -> String {
     }
 }
 
-/// Usage as the servers put it: beside the choices, in a choice, or in an extension.
+/// Returns the usage from any place where servers put it: next to the choices, in a choice, or in an
+/// extension.
 pub(super) fn usage_in(body: &Value) -> Option<&Value> {
     ["/usage", "/choices/0/usage", "/x_groq/usage"]
         .iter()
@@ -133,7 +134,7 @@ pub(super) fn usage_in(body: &Value) -> Option<&Value> {
         .find(|usage| usage.is_object())
 }
 
-/// The reply in our form; `body` is what was sent, for an estimate where no usage came.
+/// Converts the reply. `body` is the request, which serves to estimate the usage if none was reported.
 pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
     let mut finish = match raw.finish.as_deref() {
         Some("length" | "max_tokens" | "MAX_TOKENS") => Finish::Length,
@@ -180,7 +181,7 @@ fn native(
     reply: &mut Reply,
 ) {
     if call.name.trim().is_empty() {
-        // No history can hold a call without a name: it becomes text.
+        // A history cannot contain a call without a name, so it becomes text.
         let text = format!("(a tool call without a name: {})", cut(&call.arguments));
         if !content.is_empty() {
             content.push('\n');
@@ -238,11 +239,11 @@ impl Ids {
         }
     }
 
-    /// `id` itself where it is usable, else one of ours: nine letters and digits, as Mistral demands.
+    /// Returns `id` if it is usable, or otherwise a new one: nine letters and digits, as Mistral requires.
     fn unique(&mut self, id: &str) -> String {
         let mut id = id.trim().to_owned();
         while id.is_empty() || !self.taken.insert(id.clone()) {
-            // More than a thousand calls make longer ones: no id comes a second time.
+            // After a thousand calls the id gets longer, so none is repeated.
             id = format!("tw{:04}{:03}", self.messages % 10_000, self.next);
             self.next += 1;
         }
@@ -288,7 +289,7 @@ fn reported(usage: &Value) -> Option<Usage> {
     ])
     .unwrap_or(0);
     let prompt = prompt.unwrap_or(0);
-    // Anthropic's own counting leaves cached tokens out of the prompt's.
+    // In Anthropic's own counts, prompt tokens do not include cached ones.
     let apart = usage.get("prompt_tokens_details").is_none()
         && usage.get("cache_read_input_tokens").is_some()
         && cached > prompt;

@@ -1,21 +1,21 @@
-//! What a server takes, as far as it is known; `refused_field` learns more.
+//! The known capabilities of a server; `refused_field` learns more.
 
 use super::OpenAiSettings;
 use super::endpoint::Endpoint;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ServerCapabilities {
-    /// `max_completion_tokens` instead of `max_tokens`.
+    /// Expects `max_completion_tokens` instead of `max_tokens`.
     pub(super) completion_limit: bool,
-    /// Reasoning models take no temperature.
+    /// Accepts a temperature; reasoning models do not.
     pub(super) temperature: bool,
-    /// `stream_options: {include_usage: true}`.
+    /// Accepts `stream_options: {include_usage: true}`.
     pub(super) usage_in_stream: bool,
-    /// `parallel_tool_calls: false` where one call at a time is wanted.
+    /// Accepts `parallel_tool_calls: false`, to allow only one call at a time.
     pub(super) parallel_field: bool,
-    /// The `tools` field, and messages with calls.
+    /// Accepts the `tools` field and messages with calls.
     pub(super) tools_field: bool,
-    /// `content: null` beside tool calls, as OpenAI has it; else an empty text.
+    /// Accepts `content: null` next to tool calls, as OpenAI does; otherwise an empty text is sent.
     pub(super) null_content: bool,
 }
 

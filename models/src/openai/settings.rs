@@ -1,4 +1,4 @@
-//! What a client needs to know of its server.
+//! Settings of a client for one server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,34 +14,34 @@ pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
 #[derive(Debug, Clone)]
 pub struct OpenAiSettings {
-    /// As the server names it; also the name in records and in the price table.
+    /// Name of the model on the server; also its name in records and in the price table.
     pub model: String,
-    /// Up to but without `/chat/completions`; for Azure the resource's address.
+    /// Address without `/chat/completions`; for Azure, the resource's address.
     pub base_url: String,
     pub api_key: Option<SecretString>,
-    /// The environment variable that the key came from or should come from, for hints.
+    /// Environment variable that holds or should hold the API key, for hints.
     pub key_variable: String,
     pub azure: Option<Azure>,
     pub stream: bool,
-    /// Used where a request has none.
+    /// Temperature if a request has none.
     pub temperature: Option<f64>,
-    /// Used where a request has none.
+    /// Maximum completion tokens if a request has no limit.
     pub max_tokens: Option<u64>,
-    /// More headers for each request.
+    /// Additional headers of each request.
     pub headers: BTreeMap<String, String>,
-    /// More fields for each request's body; they win over ours.
+    /// Additional fields in each request's body; they override the client's own.
     pub extra: Map<String, Value>,
-    /// The longest silence: until the reply begins, and between two pieces of it.
+    /// Maximum time without data: until the reply starts, and between two pieces of it.
     pub timeout: Duration,
-    /// Certificates (PEM) trusted beside the system's.
+    /// File with trusted certificates (PEM), in addition to the system's.
     pub ca_bundle: Option<PathBuf>,
-    /// Describe tools in the system message and read calls from the reply's text, from the beginning
-    /// (without it, that is done once a server has refused the `tools` field).
+    /// Whether to describe tools in the system message and read calls from the text from the start. Otherwise
+    /// this happens once a server has refused the `tools` field.
     pub tools_in_text: bool,
 }
 
-/// Azure's own way of addressing: a deployment, a version, the key in an `api-key` header. (Its newer
-/// `/openai/v1` address needs none of this.)
+/// Addressing of Azure: a deployment, a version, and the key in an `api-key` header. Azure's newer
+/// `/openai/v1` address needs none of this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Azure {
     pub deployment: Deployment,
@@ -49,7 +49,7 @@ pub struct Azure {
 }
 
 impl OpenAiSettings {
-    /// Knows the key, and what else of the address and the headers is not to be shown.
+    /// Returns a redactor for the key, and for secrets in the address and the headers.
     pub fn redactor(&self) -> Redactor {
         let address = RedactedUrl::new(self.base_url.clone());
         let key = self.api_key.as_ref().map(ExposeSecret::expose_secret);
@@ -57,7 +57,7 @@ impl OpenAiSettings {
         Redactor::new(key.into_iter().chain(address.secrets()).chain(headers))
     }
 
-    /// `model` at OpenAI's own address, without a key.
+    /// Creates settings for `model` at OpenAI's own address, without a key.
     pub fn new(model: impl Into<String>) -> Self {
         OpenAiSettings {
             model: model.into(),

@@ -1,4 +1,4 @@
-//! A reply put together from the pieces of a stream.
+//! Assembles a reply from the pieces of a stream.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(super) async fn collect(
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
             raw.finish = Some(finish.to_owned());
         }
-        // Some servers send the whole message at last, or instead.
+        // Some servers send the complete message at the end, or instead of deltas.
         let Some(delta) = choice.get("delta").or(choice.get("message")) else {
             continue;
         };
@@ -49,11 +49,11 @@ pub(super) async fn collect(
     Ok(raw)
 }
 
-/// Calls that come in pieces: the first has id and name, the others add to the arguments.
+/// Calls that arrive in pieces: the first has id and name, the others add to the arguments.
 #[derive(Default)]
 struct Calls {
     calls: Vec<(Option<u64>, RawCall)>,
-    /// Where the last call of an index is.
+    /// Position of the last call by index.
     last: HashMap<u64, usize>,
 }
 
@@ -79,7 +79,7 @@ impl Calls {
         call.arguments.push_str(&response::arguments(function));
     }
 
-    /// The call that a piece belongs to; `None` for a new one.
+    /// Returns the call that a piece belongs to; `None` for a new one.
     fn place(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let last = match index {
             Some(index) => *self.last.get(&index)?,
@@ -87,7 +87,7 @@ impl Calls {
         };
         let call = &self.calls[last].1;
         let other_id = !id.is_empty() && id != call.id;
-        // Servers without indices, or with the same index for all, begin a call by its id or name.
+        // Servers without indices, or with the same index for all, start a call with its id or name.
         let begins = !name.is_empty() && (other_id || (index.is_none() && id.is_empty()));
         if begins && !call.name.is_empty() {
             return None;

@@ -102,7 +102,7 @@ fn names(reply: &Reply) -> Vec<(&str, &str, String)> {
         .collect()
 }
 
-/// One answer of a server that does not stream.
+/// Returns one answer of a server that does not stream.
 async fn answer_to(act: Act) -> Result<Reply, ModelError> {
     let server = Server::new(vec![act]).await;
     client(&server, false).complete(&request()).await

@@ -2,7 +2,7 @@
 use super::*;
 use crate::Request;
 
-/// Fails as told, then answers.
+/// A model that fails with the given errors, then answers.
 struct Shaky(Mutex<std::vec::IntoIter<ModelError>>);
 
 #[async_trait]
@@ -37,7 +37,7 @@ fn request() -> Request {
     }
 }
 
-/// The result and the waits, none of them waited for.
+/// Returns the result and the delays, without waiting.
 async fn run(
     errors: Vec<ModelError>,
     settings: RetrySettings,
@@ -63,7 +63,7 @@ fn seeded(seed: u64) -> RetrySettings {
 }
 
 #[tokio::test]
-async fn waits_grow_up_to_a_limit_and_depend_on_the_seed_alone() {
+async fn delays_grow_up_to_limit() {
     let errors = || vec![transient(None); 7];
     let (result, waits) = run(errors(), seeded(1)).await;
     assert_eq!(result.map(|r| r.failed_tries), Ok(7));
@@ -77,13 +77,13 @@ async fn waits_grow_up_to_a_limit_and_depend_on_the_seed_alone() {
 }
 
 #[tokio::test]
-async fn what_a_server_asks_for_is_never_cut_short() {
+async fn server_delay_is_never_shortened() {
     let (_, waits) = run(vec![transient(Some(90.0))], seeded(1)).await;
     assert!(waits[0] >= 90.0 && waits[0] < 91.0, "{waits:?}");
 }
 
 #[tokio::test]
-async fn tries_and_total_wait_are_bounded() {
+async fn tries_and_delays_are_bounded() {
     let (result, waits) = run(vec![transient(None); 50], seeded(1)).await;
     assert_eq!(waits.len(), 7);
     assert!(result.unwrap_err().to_string().contains("after 8 calls"));
@@ -95,7 +95,7 @@ async fn tries_and_total_wait_are_bounded() {
 }
 
 #[tokio::test]
-async fn only_transient_errors_are_repeated() {
+async fn only_transient_errors_are_retried() {
     for error in [
         ModelError::ContextFull("full".to_owned()),
         ModelError::Fatal {

@@ -1,13 +1,13 @@
-//! Where in a text a call may stand, and where each such block ends.
+//! Finds blocks of a text that may contain a call, and their ends.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The beginning of something that may hold calls.
+/// The start of a block that may contain calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Block {
-    /// From ``` to ```; `body` is where the first line after the opening one begins.
+    /// A fence from ``` to ```; `body` is the start of the line after the opening one.
     Fence {
         info: String,
         body: usize,
@@ -16,21 +16,21 @@ pub(super) enum Block {
         name: String,
         body: usize,
     },
-    /// `<function=name>` and its like.
+    /// A tag such as `<function=name>`.
     Function {
         name: String,
         body: usize,
     },
-    /// `[TOOL_CALLS]` and its like, which have no end of their own.
+    /// A marker such as `[TOOL_CALLS]`, which has no closing marker.
     Marker {
         body: usize,
     },
-    /// `{` or `[` at the beginning of a line.
+    /// A `{` or `[` at the start of a line.
     Bracket,
     Thought {
         end: usize,
     },
-    /// A tool's answer that the model made up itself.
+    /// A tool result that the model invented.
     InventedAnswer,
 }
 
@@ -60,13 +60,13 @@ static ARG_PAIR: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern of argument pairs")
 });
 
-/// The first opener at or behind `at`.
+/// Returns the first opener at or after `at`.
 pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
     let mut from = at;
     loop {
         let found = OPENER.captures_at(text, from)?;
         let all = found.get(0)?;
-        // `<tool_call>` in code quotes is a word about calls.
+        // A `<tool_call>` in backquotes only mentions calls.
         let quoted = text[..all.start()].ends_with('`') && !all.as_str().contains("```");
         if quoted {
             from = all.end();
@@ -109,7 +109,7 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
     }
 }
 
-/// Where the fence's body ends, and where the line with its closing marks ends.
+/// Returns the end of the fence's body, and the end of its closing line.
 pub(super) fn fence_end(text: &str, body: usize) -> (usize, usize) {
     let mut at = body;
     for line in text[body..].split_inclusive('\n') {
@@ -123,7 +123,7 @@ pub(super) fn fence_end(text: &str, body: usize) -> (usize, usize) {
     (text.len(), text.len())
 }
 
-/// Where a tag's body ends, where the tag ends, and whether it was closed.
+/// Returns the end of a tag's body, the end of the tag, and whether it was closed.
 pub(super) fn tag_end(text: &str, tag: &str, body: usize) -> (usize, usize, bool) {
     let rest = &text[body..];
     let close = format!("</{tag}>");
@@ -137,7 +137,7 @@ pub(super) fn tag_end(text: &str, tag: &str, body: usize) -> (usize, usize, bool
     }
 }
 
-/// The same for `<function=…>`.
+/// Returns the end of the body of `<function=…>`, the end of the tag, and whether it was closed.
 pub(super) fn function_end(text: &str, body: usize) -> (usize, usize, bool) {
     let rest = &text[body..];
     let closes = ["</function>", "</invoke>", "</tool_call>"];
@@ -156,7 +156,7 @@ pub(super) fn function_end(text: &str, body: usize) -> (usize, usize, bool) {
     }
 }
 
-/// Names and texts of `<parameter=name>text</parameter>`.
+/// Returns the names and texts of `<parameter=name>text</parameter>`.
 pub(super) fn parameters(inner: &str) -> Vec<(String, String)> {
     let openers: Vec<_> = PARAMETER.captures_iter(inner).collect();
     let mut found = Vec::new();
@@ -185,7 +185,7 @@ pub(super) fn arg_pairs(inner: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Without the line ends that only separate a value from its tags.
+/// Removes the newlines that only separate a value from its tags.
 fn unwrap_lines(value: &str) -> String {
     let value = value
         .strip_prefix("\r\n")

@@ -1,5 +1,5 @@
-//! Whether a value is a tool call, and what is wrong with it if it nearly is. Calls that came by the
-//! provider's own protocol are checked here too, so that a model hears the same words in both cases.
+//! Decides whether a value is a tool call, and what is wrong with one that nearly is. Calls by the provider's
+//! own protocol are checked here too, so that a model gets the same messages in both cases.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use testwright_tools::tool::ToolSpec;
 
 use crate::near_json::{self, Problem};
 
-/// How a call is written, for models that got it wrong.
+/// Instructions on how to write a call, for models that got it wrong.
 pub const FORM: &str = "Write a call as {\"name\": \"…\", \"arguments\": {…}}";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -18,12 +18,12 @@ pub enum Shape {
         name: String,
         arguments: Map<String, Value>,
     },
-    /// Meant as a call, but not usable.
+    /// A call that is not usable.
     Bad {
         name: Option<String>,
         problem: String,
     },
-    /// No call at all.
+    /// A value that is not a call.
     Other,
 }
 
@@ -37,8 +37,8 @@ const ARGUMENT_KEYS: [&str; 6] = [
     "params",
 ];
 
-/// A call by name and arguments: a known tool, and arguments that are an object (or a text that
-/// holds one).
+/// Checks a call with a name and arguments. The tool must be known, and the arguments must be an object or a
+/// text that contains one.
 pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Shape {
     let name = match tool_name(name, tools) {
         Ok(name) => name,
@@ -58,7 +58,7 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Sh
     }
 }
 
-/// A call whose arguments came as texts: each is read as its schema says.
+/// Checks a call whose arguments are texts; each is parsed according to its schema.
 pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpec]) -> Shape {
     let name = match tool_name(name, tools) {
         Ok(name) => name,
@@ -116,7 +116,11 @@ fn types_of<'a>(schema: &'a Value, types: &mut Vec<&'a str>) {
     }
 }
 
-/// The tool's exact name, or what is wrong.
+/// Returns the tool's exact name, or the problem with it.
+///
+/// # Errors
+///
+/// Fails with a message for the model if no tool matches.
 pub fn tool_name(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
     let name = name.trim();
     let bare = ["functions.", "function.", "tools.", "tool."]
@@ -155,7 +159,11 @@ fn fold(name: &str) -> String {
     name.to_lowercase().replace(['-', ' ', '.'], "_")
 }
 
-/// Arguments as an object; a text that holds one is read.
+/// Returns the arguments as an object; a text that contains one is parsed.
+///
+/// # Errors
+///
+/// Fails with a message for the model if the arguments cannot be read, or are not an object.
 pub fn object(arguments: Value, whole: bool) -> Result<Map<String, Value>, String> {
     match arguments {
         Value::Object(map) => Ok(map),
@@ -187,8 +195,8 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// What a value that stood in a text is: one call, several, or something else. `tagged`: it stood
-/// where only calls stand, so that a fault is reported instead of being taken for other JSON.
+/// Classifies a value found in a text as one call, several, or something else. `tagged` means that only calls
+/// are expected there, so that a mistake is reported instead of being taken for other JSON.
 pub(super) fn collect(
     value: &Value,
     tools: &[ToolSpec],
@@ -210,7 +218,7 @@ pub(super) fn collect(
                     return collect(inner, tools, tagged, whole, into);
                 }
             }
-            // {"type": "function", "function": {"name": …, "arguments": …}}
+            // The form `{"type": "function", "function": {"name": …, "arguments": …}}`.
             if let Some(inner @ Value::Object(_)) = map.get("function") {
                 return collect(inner, tools, tagged, whole, into);
             }
@@ -248,7 +256,7 @@ fn of(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -
     match arguments {
         Some((_, value)) if is_known || tagged => call(name, value.clone(), tools, whole),
         Some((key @ ("arguments" | "parameters"), value)) => {
-            // Not marked as a call, and no tool of ours: only what can be nothing else.
+            // Without a mark and a known tool, accept only what cannot be anything else.
             let plain = map
                 .keys()
                 .all(|k| k == name_key || k == key || k == "id" || k == "type");
@@ -265,7 +273,7 @@ fn of(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -
     }
 }
 
-/// `{"name": "search", "pattern": "x"}`: a known tool with its parameters beside the name.
+/// Reads `{"name": "search", "pattern": "x"}`: a known tool with its parameters next to the name.
 fn flat(
     map: &Map<String, Value>,
     name_key: &str,
@@ -312,7 +320,7 @@ fn flat(
     }
 }
 
-/// `{"search": {"pattern": "x"}}`, where only calls stand.
+/// Reads `{"search": {"pattern": "x"}}`, if only calls are expected.
 fn nameless(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -> Shape {
     if !tagged {
         return Shape::Other;
@@ -354,7 +362,7 @@ fn beginning(text: &str, most: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// What is said of a text that is no JSON; `None` where it does not look like a call.
+/// Describes the problem with a text that is not JSON; `None` if it does not look like a call.
 pub(super) fn unreadable(
     text: &str,
     problem: &Problem,

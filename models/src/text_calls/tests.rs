@@ -47,9 +47,9 @@ fn problem(text: &str) -> String {
     found.malformed[0].problem.clone()
 }
 
-/// Every way of writing one and the same call that models were seen to use.
+/// Lists all forms of one call that models were seen to use.
 #[test]
-fn one_call_in_many_dresses() {
+fn every_call_form_is_parsed() {
     let wanted = call("search", json!({"pattern": "x"}));
     let object = r#"{"name": "search", "arguments": {"pattern": "x"}}"#;
     let dresses = [
@@ -106,7 +106,7 @@ fn one_call_in_many_dresses() {
 }
 
 #[test]
-fn several_calls_keep_their_order_and_the_words_between() {
+fn several_calls_keep_order_and_text() {
     let text = "First this:\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"b\"}}\n</tool_call>\nand then\n```json\n[{\"name\": \"show_patch\", \"arguments\": {}}]\n```\ndone.";
     let names: Vec<String> = calls(text)
         .into_iter()
@@ -127,7 +127,7 @@ fn several_calls_keep_their_order_and_the_words_between() {
 }
 
 #[test]
-fn code_arrives_as_written() {
+fn code_is_unchanged() {
     let code = "def test_a():\n    \"\"\"Like `x`.\n\n    ```\n    </tool_call>\n    ```\n    \"\"\"\n    assert f({'a': 1}) == \"\\d\"\n";
     let wanted = call(
         "insert_function",
@@ -142,7 +142,7 @@ fn code_arrives_as_written() {
     ] {
         assert_eq!(calls(&text), wanted, "{text}");
     }
-    // Raw line ends in a string, Python's triple quotes, and a parameter block.
+    // Raw newlines in a string, Python's triple quotes, and a parameter block.
     let plain = "def test_b():\n    assert g('x') == [1]";
     let wanted = call("insert_function", json!({"file": "t.py", "code": plain}));
     for text in [
@@ -161,7 +161,7 @@ fn code_arrives_as_written() {
 }
 
 #[test]
-fn parameters_as_text_are_read_as_their_schema_says() {
+fn text_parameters_follow_schema() {
     let text = "<function=search>\n<parameter=pattern>\n42\n</parameter>\n<parameter=limit>\n5\n</parameter>\n</function>";
     assert_eq!(
         calls(text),
@@ -180,7 +180,7 @@ fn parameters_as_text_are_read_as_their_schema_says() {
 }
 
 #[test]
-fn what_is_merely_shown_is_no_call() {
+fn shown_json_is_not_a_call() {
     let shown = [
         "```python\nsearch(pattern='x')\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n```",
         "```json\n{\"name\": \"requests\", \"version\": \"2.0\"}\n```",
@@ -209,7 +209,7 @@ fn what_is_merely_shown_is_no_call() {
 }
 
 #[test]
-fn what_was_meant_as_a_call_is_told_what_is_wrong() {
+fn malformed_calls_report_problem() {
     let cases = [
         (
             "<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"say \"hi\"\"}}\n</tool_call>",
@@ -280,7 +280,7 @@ fn what_was_meant_as_a_call_is_told_what_is_wrong() {
 }
 
 #[test]
-fn a_reply_that_hit_its_limit_is_not_completed() {
+fn cut_reply_is_not_completed() {
     for text in [
         "<tool_call>{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"",
         "<function=insert_function><parameter=file>t.py</parameter><parameter=code>def te",
@@ -293,22 +293,22 @@ fn a_reply_that_hit_its_limit_is_not_completed() {
 }
 
 #[test]
-fn answers_that_the_model_makes_up_end_its_calls() {
+fn invented_results_end_calls() {
     let text = "<tool_call>{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}</tool_call>\n<tool_response>\nfound\n</tool_response>\n<tool_call>{\"name\": \"show_patch\", \"arguments\": {}}</tool_call>";
     assert_eq!(calls(text), call("search", json!({"pattern": "x"})));
 }
 
 #[test]
-fn without_tools_nothing_is_a_call() {
+fn no_tools_means_no_calls() {
     let text = "{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}";
     let found = read(text, &[], true);
     assert!(found.calls.is_empty());
     assert_eq!(found.content, text);
 }
 
-/// Whatever comes, reading ends, and no text is lost that was not part of a call.
+/// Reading any text ends, and loses no text outside of calls.
 #[test]
-fn mutilated_replies_neither_panic_nor_lose_words() {
+fn mutated_replies_never_panic() {
     let sources = [
         "Words é before.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>\nWords after.",
         "Words.\n```json\n{\"name\": \"insert_function\", \"arguments\": {\"file\": \"t.py\", \"code\": \"def t():\\n    pass\"}}\n```\nMore.",
@@ -358,9 +358,9 @@ fn mutilated_replies_neither_panic_nor_lose_words() {
     }
 }
 
-/// Quadratic behaviour would make this last for minutes.
+/// Quadratic time would make this take minutes.
 #[test]
-fn long_replies_are_read_to_their_end() {
+fn long_replies_are_read_quickly() {
     let pieces = [
         "{\n",
         "<tool_call>\n",

@@ -1,9 +1,9 @@
-//! What goes wrong on a server's side, and when to ask again.
+//! Server failures, and when to retry.
 
 use super::*;
 
 #[tokio::test]
-async fn full_contexts_are_told_apart() {
+async fn full_context_is_recognized() {
     let texts = [
         (
             400,
@@ -53,7 +53,7 @@ async fn full_contexts_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_will_not_get_better_is_fatal_and_has_a_hint() {
+async fn fatal_errors_have_a_hint() {
     let cases = [
         (
             401,
@@ -99,13 +99,13 @@ async fn what_will_not_get_better_is_fatal_and_has_a_hint() {
     }
     let error = answer_to(Act::refuse(401, "no key")).await.unwrap_err();
     assert!(
-        matches!(&error, ModelError::Fatal { hint: Some(h), .. } if h.contains("no key was sent")),
+        matches!(&error, ModelError::Fatal { hint: Some(h), .. } if h.contains("no API key was sent")),
         "{error:?}"
     );
 }
 
 #[tokio::test]
-async fn only_the_services_own_message_is_passed_on() {
+async fn only_service_message_is_passed_on() {
     let html = |status, body: &str| Act::Answer(status, vec![], body.to_owned());
     let planted = "hunter2";
     for act in [
@@ -142,7 +142,7 @@ async fn only_the_services_own_message_is_passed_on() {
 }
 
 #[tokio::test]
-async fn what_may_get_better_is_transient() {
+async fn temporary_failures_are_transient() {
     let html = || {
         Act::Answer(
             200,
@@ -191,7 +191,7 @@ async fn what_may_get_better_is_transient() {
 }
 
 #[tokio::test]
-async fn waiting_as_the_server_asks_and_only_once_for_each_failure() {
+async fn retry_waits_as_server_asks() {
     let limited = |headers: &[(&str, &str)]| {
         let headers = headers
             .iter()
@@ -226,7 +226,7 @@ async fn waiting_as_the_server_asks_and_only_once_for_each_failure() {
     .on_wait(move |wait| log.lock().unwrap().push(wait.clone()));
     let reply = retry.complete(&request()).await.unwrap();
     assert_eq!(reply.content, "at last");
-    assert_eq!(server.requests().len(), 5, "nobody else may repeat calls");
+    assert_eq!(server.requests().len(), 5, "only Retry may repeat calls");
     assert_eq!(retry.failed_calls(), 4);
     let waits = waits.lock().unwrap();
     assert!(
@@ -237,7 +237,7 @@ async fn waiting_as_the_server_asks_and_only_once_for_each_failure() {
 }
 
 #[test]
-fn retry_after_is_read_in_all_its_forms() {
+fn retry_after_forms_are_parsed() {
     let headers = |pairs: &[(&'static str, &str)]| {
         pairs
             .iter()

@@ -1,8 +1,8 @@
 use super::*;
 
 #[tokio::test]
-async fn a_hostile_number_of_calls_without_ids_gets_ids_of_its_own() {
-    // Never ended where there were no more than a thousand ids.
+async fn many_hostile_calls_get_unique_ids() {
+    // This never ended when there were only a thousand ids.
     let call = json!({"function": {"name": "search", "arguments": "{}"}});
     let message = json!({"role": "assistant", "content": null, "tool_calls": vec![call; 2_500]});
     let reply = answer_to(Act::json(200, &whole(message, "tool_calls"))).await;
@@ -12,7 +12,7 @@ async fn a_hostile_number_of_calls_without_ids_gets_ids_of_its_own() {
 }
 
 #[tokio::test]
-async fn hostile_counts_of_tokens_do_not_start_again_from_nothing() {
+async fn hostile_token_counts_do_not_overflow() {
     let mut body = whole(json!({"role": "assistant", "content": "x"}), "stop");
     body["usage"] = json!({"prompt_tokens": 1e19, "completion_tokens": 1e30, "cache_read_input_tokens": 1.2e19});
     let usage = answer_to(Act::json(200, &body)).await.unwrap().usage;
@@ -25,7 +25,7 @@ async fn hostile_counts_of_tokens_do_not_start_again_from_nothing() {
 }
 
 #[tokio::test]
-async fn a_byte_order_mark_before_a_hostile_stream_is_no_part_of_it() {
+async fn hostile_byte_order_mark_is_removed() {
     let chunk = json!({"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [
         {"index": 0, "delta": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]});
     let body = format!("\u{feff}data: {chunk}\n\ndata: [DONE]\n\n");
@@ -35,7 +35,8 @@ async fn a_byte_order_mark_before_a_hostile_stream_is_no_part_of_it() {
     assert_eq!(reply.unwrap().content, "x");
 }
 
-/// A reply without end, to one who would ask eight times: what the error says, and how many MiB were sent.
+/// Returns the error for an endless reply, for a client that would try eight times, and the MiB that were
+/// sent.
 async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError, usize) {
     const MAX_MEMORY: usize = 160 << 20;
     let floods = (0..8).map(|_| Act::Flood(kind, piece.to_vec(), MAX_MEMORY));
@@ -51,7 +52,7 @@ async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError,
 }
 
 #[tokio::test]
-async fn a_hostile_reply_without_end_is_broken_off_and_not_asked_for_again() {
+async fn endless_hostile_reply_is_not_retried() {
     let json = "application/json";
     let events = "text/event-stream";
     let padding = "x".repeat(4_000);

@@ -1,9 +1,9 @@
-//! Replies that come as a whole, with calls or text.
+//! Complete replies, with calls or text.
 
 use super::*;
 
 #[tokio::test]
-async fn a_plain_reply_with_cached_tokens() {
+async fn plain_reply_counts_cached_tokens() {
     let server = Server::new(vec![Act::json(
         200,
         &whole(json!({"role": "assistant", "content": "hello"}), "stop"),
@@ -41,7 +41,7 @@ async fn a_plain_reply_with_cached_tokens() {
 }
 
 #[tokio::test]
-async fn without_tools_none_are_sent_and_text_is_left_alone() {
+async fn request_without_tools_keeps_text() {
     let text = "<tool_call>{\"name\": \"search\", \"arguments\": {}}</tool_call>";
     let server = Server::new(vec![Act::json(
         200,
@@ -57,7 +57,7 @@ async fn without_tools_none_are_sent_and_text_is_left_alone() {
 }
 
 #[tokio::test]
-async fn tool_calls_good_and_bad() {
+async fn good_and_bad_tool_calls() {
     let call = |id: &str, name: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     let message = json!({"role": "assistant", "content": null, "tool_calls": [
         call("a", "search", json!("{\"pattern\": \"x\"}")),
@@ -93,7 +93,7 @@ async fn tool_calls_good_and_bad() {
 }
 
 #[tokio::test]
-async fn a_reply_cut_at_its_limit_says_so() {
+async fn cut_reply_reports_length() {
     let message = json!({"tool_calls": [{"id": "a", "function": {"name": "search", "arguments": "{\"pattern\": \"abc\""}}]});
     let reply = answer_to(Act::json(200, &whole(message, "length")))
         .await
@@ -108,7 +108,7 @@ async fn a_reply_cut_at_its_limit_says_so() {
 }
 
 #[tokio::test]
-async fn calls_written_as_text_are_calls() {
+async fn text_calls_are_parsed() {
     let message = json!({"content": "Looking.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>"});
     let reply = answer_to(Act::json(200, &whole(message, "stop")))
         .await

@@ -1,10 +1,10 @@
-//! What is sent: the conversation, fields that a server refuses, addresses.
+//! Requests: the conversation, fields that a server refuses, addresses.
 
 use super::*;
 use crate::name::Deployment;
 
 #[tokio::test]
-async fn history_goes_out_as_the_protocol_wants_it() {
+async fn history_follows_protocol() {
     let server = Server::new(vec![
         Act::json(200, &whole(json!({"content": "ok"}), "stop")),
         Act::refuse(400, "registry/m does not support tools"),
@@ -53,7 +53,7 @@ async fn history_goes_out_as_the_protocol_wants_it() {
     }
     assert_eq!(sent["messages"][4]["tool_call_id"], "b");
 
-    // Refused tools move into the text, in this request and the next.
+    // After a refusal, tools go into the text, in this request and the next.
     model.complete(&request).await.unwrap();
     let sent = &server.requests()[2].body;
     assert!(sent.get("tools").is_none() && sent.get("parallel_tool_calls").is_none());
@@ -76,7 +76,7 @@ async fn history_goes_out_as_the_protocol_wants_it() {
 }
 
 #[tokio::test]
-async fn what_a_user_says_in_a_row_is_one_message() {
+async fn consecutive_user_messages_are_joined() {
     let ok = Act::json(200, &whole(json!({"content": "ok"}), "stop"));
     let server = Server::new(vec![ok]).await;
     let user = |content: &str| Message::User {
@@ -106,8 +106,8 @@ async fn what_a_user_says_in_a_row_is_one_message() {
 }
 
 #[tokio::test]
-async fn servers_that_want_words_beside_calls_get_an_empty_text() {
-    // As llama-cpp-python's server says it.
+async fn null_content_falls_back_to_text() {
+    // The wording of llama-cpp-python's server.
     let refused = "7 validation errors: {'type': 'string_type', 'loc': ('body', 'messages', 2, 'content'), \
                    'msg': 'Input should be a valid string', 'input': None}";
     let ok = || Act::json(200, &whole(json!({"content": "ok"}), "stop"));
@@ -134,7 +134,7 @@ async fn servers_that_want_words_beside_calls_get_an_empty_text() {
 }
 
 #[tokio::test]
-async fn fields_that_are_refused_are_left_out_once_and_for_all() {
+async fn refused_fields_stay_omitted() {
     let ok = || Act::json(200, &whole(json!({"content": "ok"}), "stop"));
     let server = Server::new(vec![
         Act::refuse(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
@@ -158,13 +158,13 @@ async fn fields_that_are_refused_are_left_out_once_and_for_all() {
         assert!(seen.body.get("max_tokens").is_none());
         assert!(seen.body.get("temperature").is_none());
     }
-    // What has been left out cannot be to blame.
+    // An omitted field cannot be the cause.
     let error = model.complete(&request).await.unwrap_err();
     assert!(matches!(error, ModelError::Fatal { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_changes_its_mind_does_not_keep_us_for_ever() {
+async fn contradictory_refusals_end() {
     let script = (0..40)
         .map(|_| Act::refuse(400, "max_completion_tokens: who knows"))
         .collect();
@@ -180,7 +180,7 @@ async fn a_server_that_changes_its_mind_does_not_keep_us_for_ever() {
 }
 
 #[tokio::test]
-async fn azure_is_addressed_in_its_own_way() {
+async fn azure_uses_deployment_address() {
     let server = Server::new(vec![Act::json(
         200,
         &whole(json!({"content": "ok"}), "stop"),

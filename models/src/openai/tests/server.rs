@@ -1,4 +1,4 @@
-//! A server on loopback that gives scripted answers, byte by byte where that matters.
+//! A loopback server with scripted answers, down to single bytes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 pub enum Act {
-    /// Status, headers, body.
+    /// An answer with status, headers and body.
     Answer(u16, Vec<(String, String)>, String),
-    /// The events of a stream; `cut` breaks the connection off behind them.
+    /// The events of a stream; `cut` breaks the connection after them.
     Stream { events: Vec<String>, cut: bool },
-    /// A body that goes on and on, of this type: the piece again and again, for this many bytes.
+    /// A very long body of this type: the piece, repeated up to this number of bytes.
     Flood(&'static str, Vec<u8>, usize),
-    /// Takes the request and says nothing.
+    /// Accepts the request and sends nothing.
     Silence,
-    /// Closes the connection without a word.
+    /// Closes the connection without an answer.
     HangUp,
 }
 
@@ -46,7 +46,7 @@ impl Act {
     }
 }
 
-/// What a client sent.
+/// A request that the server received.
 #[derive(Debug, Clone)]
 pub struct ReceivedRequest {
     pub path: String,
@@ -61,7 +61,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers one request after the other as `script` says, then refuses.
+    /// Starts a server that answers requests in the order of `script`, then refuses further ones.
     pub async fn new(script: Vec<Act>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -89,7 +89,7 @@ impl Server {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Bytes of floods that were sent.
+    /// Returns the bytes sent in floods.
     pub fn flooded(&self) -> usize {
         self.flooded.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn settings_that_cannot_work_are_refused_at_once() {
+fn unusable_settings_are_refused() {
     let with = |change: &dyn Fn(&mut OpenAiSettings)| {
         let mut settings = OpenAiSettings::new("m");
         change(&mut settings);
@@ -14,9 +14,10 @@ fn settings_that_cannot_work_are_refused_at_once() {
     assert!(with(&|s| s.headers.extend([header.clone()])).contains("bad header"));
 }
 
-/// No client is made beside ours: it would read the system's certificates alone, and panic where there are none.
+/// Checks that async-openai creates no client of its own: it would read only the system's certificates, and
+/// panic without any.
 #[test]
-fn a_ca_bundle_is_enough_where_the_system_has_no_certificates() {
+fn ca_bundle_works_without_system_certificates() {
     const BUNDLE: &str = "TESTWRIGHT_TEST_CA_BUNDLE";
     if let Some(bundle) = std::env::var_os(BUNDLE) {
         let mut settings = OpenAiSettings::new("m");
@@ -27,9 +28,8 @@ fn a_ca_bundle_is_enough_where_the_system_has_no_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("ca.pem");
     std::fs::write(&bundle, CERTIFICATE).unwrap();
-    // Once more, in a process that finds none.
-    let name =
-        "openai::tests::settings::a_ca_bundle_is_enough_where_the_system_has_no_certificates";
+    // Run this test again in a process that finds no certificates.
+    let name = "openai::tests::settings::ca_bundle_works_without_system_certificates";
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name])
         .env(BUNDLE, &bundle)
@@ -42,7 +42,7 @@ fn a_ca_bundle_is_enough_where_the_system_has_no_certificates() {
     assert!(printed.contains("1 passed"), "{printed}");
 }
 
-/// Of an authority that signed nothing else.
+/// Certificate of an authority that signed nothing else.
 const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBejCCASGgAwIBAgIUF0GdoZp5buj+Q/VaBnKLQhlJuf0wCgYIKoZIzj0EAwIw

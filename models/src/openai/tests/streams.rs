@@ -1,9 +1,9 @@
-//! Replies that come in pieces, and streams that break.
+//! Streamed replies, and streams that break.
 
 use super::*;
 
 #[tokio::test]
-async fn fragments_of_parallel_calls_are_joined() {
+async fn parallel_call_fragments_are_joined() {
     let reply = streamed(&[
         delta(json!({"role": "assistant", "content": ""})),
         delta(json!({"content": "On "})),
@@ -33,8 +33,8 @@ async fn fragments_of_parallel_calls_are_joined() {
 }
 
 #[tokio::test]
-async fn servers_without_good_indices_are_understood() {
-    // All with index 0, each whole (Ollama); then without any index (gateways).
+async fn missing_indices_are_tolerated() {
+    // First complete calls that all have index 0 (Ollama), then calls without an index (gateways).
     for index in [Some(0), None] {
         let reply = streamed(&[
             fragment(index, Some("a"), Some("search"), "{\"pattern\": \"x\"}"),
@@ -52,7 +52,7 @@ async fn servers_without_good_indices_are_understood() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_is_read_all_the_same() {
+async fn unstreamed_reply_is_read() {
     let server = Server::new(vec![Act::json(
         200,
         &whole(json!({"content": "hello"}), "stop"),
@@ -67,7 +67,7 @@ async fn a_server_that_does_not_stream_is_read_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_no_reply() {
+async fn broken_stream_is_an_error() {
     let half = delta(json!({"content": "half a rep"}));
     let broken: Vec<(&str, Act)> = vec![
         (
@@ -122,7 +122,7 @@ async fn a_stream_that_breaks_is_no_reply() {
 }
 
 #[tokio::test]
-async fn silence_ends() {
+async fn silence_times_out() {
     let acts = [
         Act::Silence,
         Act::Stream {
