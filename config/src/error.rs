@@ -1,7 +1,8 @@
-//! The one error of the command line: what failed, why, and what to do about it.
+//! The error type of the command line: what failed, why, and what to do about it.
 //!
-//! Libraries below have error types of their own; they become this one where a command ends. How a run
-//! ended (accepted, out of budget, …) is data in its record and becomes an exit code by [`Kind`] as well.
+//! Lower-level libraries have their own error types, which are converted when a command ends. The outcome of
+//! a run (accepted, out of budget, …) is data in its record, and becomes an exit code through [`Kind`] as
+//! well.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,20 +12,22 @@ use testwright_sandboxes::{SandboxError, Shortage};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Decides the exit code. 0, not here, means that a test was accepted (or that the command did its work).
+/// The kind of an error, which decides the exit code. Exit code 0 means that a test was accepted, or that the
+/// command succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Exit code 1: no test within the budget, or the approach had nothing.
+    /// Exit code 1: no test within the budget, or no result from the approach.
     Nothing,
     /// Exit code 2: bad input or usage; the same command will fail again.
     Usage,
-    /// Exit code 2: a server takes no request with this token; nothing else that is asked of it will succeed either.
+    /// Exit code 2: a server rejects this token, so all further requests to it will fail as well.
     Unauthorized,
-    /// Exit code 3: an engine, a network, a disk, a limit of the machine. Says nothing about model or approach.
+    /// Exit code 3: a failure of an engine, a network or a disk, or a limit of the machine. It says nothing
+    /// about the model or approach.
     Infrastructure,
-    /// Exit code 3: a service does not answer now, and may later.
+    /// Exit code 3: a service is not available now, but may be later.
     Unavailable,
-    /// Exit code 3: the machine ran out of something, such as room on a disk.
+    /// Exit code 3: the machine ran out of a resource, such as disk space.
     Exhausted(Shortage),
     /// Exit code 130: Ctrl-C.
     Interrupted,
@@ -40,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// Says nothing about model or approach.
+    /// Returns whether the failure says nothing about the model or approach.
     pub fn is_infrastructure(self) -> bool {
         matches!(
             self,
@@ -48,7 +51,8 @@ impl Kind {
         )
     }
 
-    /// What the machine lacks, if that is the cause: the same may succeed later, or elsewhere.
+    /// Returns the resource that the machine lacked, if that is the cause. A retry may succeed later or on
+    /// another machine.
     pub fn shortage(self) -> Option<Shortage> {
         match self {
             Kind::Exhausted(shortage) => Some(shortage),
@@ -58,14 +62,14 @@ impl Kind {
     }
 }
 
-/// `message` is lower-case and follows "failed to …".
+/// The error of a command. `message` is lower-case and follows "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     pub kind: Kind,
     pub message: String,
     pub cause: Option<String>,
     pub hint: Option<String>,
-    /// Where more can be read, such as the log of a build.
+    /// File with more details, such as the log of a build.
     pub log: Option<PathBuf>,
 }
 
@@ -104,7 +108,7 @@ impl Error {
         Error::new(Kind::Interrupted, message)
     }
 
-    /// An operation on a file that the machine refused.
+    /// Creates the error for a file operation that the system refused.
     pub fn io(message: impl Into<String>, error: &std::io::Error) -> Self {
         if let Some(shortage) = Shortage::reported_by(error) {
             return Error::exhausted(shortage, message).cause(error);
@@ -112,7 +116,7 @@ impl Error {
         let it = Error::infrastructure(message).cause(error);
         match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
-                it.hint("look at the permissions, or choose another folder")
+                it.hint("check the permissions, or choose another folder")
             }
             _ => it,
         }
@@ -128,7 +132,7 @@ impl Error {
         self
     }
 
-    /// Says what was being done; what it said until now becomes the cause.
+    /// Says what was being done; the previous message becomes part of the cause.
     pub fn while_doing(self, message: impl Into<String>) -> Self {
         let cause = match self.cause {
             Some(cause) => format!("{}: {cause}", self.message),
@@ -143,7 +147,7 @@ impl Error {
         }
     }
 
-    /// Says what was being done in place of what it said until now.
+    /// Replaces the message with what was being done.
     pub fn doing(self, message: impl Into<String>) -> Self {
         Error {
             message: message.into(),
@@ -155,7 +159,7 @@ impl Error {
         self.kind.exit_code()
     }
 
-    /// With its cause, and without its hint.
+    /// Returns the message with its cause, without the hint.
     pub fn with_cause(&self) -> String {
         match &self.cause {
             Some(cause) => format!("{self}: {cause}"),
@@ -163,13 +167,13 @@ impl Error {
         }
     }
 
-    /// As it goes to stderr: two or three lines, without a line end at the end.
+    /// Formats the error for stderr: two or three lines, without a trailing newline.
     pub fn render(&self) -> String {
-        // A line end in a name must not begin a line of its own.
+        // A newline in a name must not start a line of its own.
         let mut text = format!("error: {self}").replace('\n', "\n       ");
         for (label, part) in [("cause", &self.cause), ("hint", &self.hint)] {
             if let Some(part) = part {
-                // What comes from engines and servers may have several lines.
+                // Messages from engines and servers may have several lines.
                 let part = part.trim_end().replace('\n', "\n         ");
                 text.push_str(&format!("\n  {label}: {part}"));
             }
@@ -201,9 +205,9 @@ impl From<SandboxError> for Error {
         let message = match e.kind {
             ErrorKind::Input => "prepare the sandbox as asked",
             ErrorKind::Unavailable => "reach the sandbox's engine",
-            ErrorKind::NotFound => "find what the sandbox starts from",
+            ErrorKind::NotFound => "find the code or image of the sandbox",
             ErrorKind::Build => "build the environment",
-            ErrorKind::Dead => "go on in the sandbox",
+            ErrorKind::Dead => "continue in the sandbox",
             ErrorKind::NotStarted => "start the sandbox",
             ErrorKind::System | ErrorKind::Exhausted(_) => "run the sandbox",
         };
@@ -222,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_failed_why_and_what_to_do() {
+    fn render_shows_message_cause_and_hint() {
         let error = Error::usage("read the issue")
             .cause("no such file: isue.md")
             .hint("did you mean `issue.md`?");
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_doing_goes_before_the_cause() {
+    fn while_doing_extends_cause() {
         let error = Error::infrastructure("open the file")
             .cause("it is gone")
             .while_doing("write the record");
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_bad_input_is_the_users_fault() {
+    fn sandbox_errors_map_to_exit_codes() {
         let kinds = [
             (ErrorKind::Input, 2),
             (ErrorKind::Unavailable, 3),
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_comes_with_a_hint() {
+    fn full_disk_has_hint() {
         let error = Error::io(
             "write the record",
             &std::io::Error::from(std::io::ErrorKind::StorageFull),

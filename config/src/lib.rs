@@ -1,8 +1,8 @@
 //! Settings and errors, shared by all crates above the sandboxes.
 //!
-//! - [`settings`]: every setting, where it may be set, and what it was set to.
+//! - [`settings`]: every setting, its sources and its value.
 //! - [`error`]: the error of the command line and its exit codes.
-//! - [`stop_signal`]: a flag that tells long work to stop.
+//! - [`stop_signal`]: a shutdown signal for long-running tasks.
 
 pub mod settings;
 

@@ -1,11 +1,11 @@
-//! Tells what goes on that it is to end.
+//! A shutdown signal for running tasks.
 
 use tokio::sync::watch;
 
-/// Says `true` once it is.
+/// A receiver whose value becomes `true` when the task should stop.
 pub type StopSignal = watch::Receiver<bool>;
 
-/// Says `true` from the end of `stop` on.
+/// Returns a signal that becomes `true` when `stop` completes.
 pub fn stop_signal(stop: impl Future<Output = ()> + Send + 'static) -> StopSignal {
     let (stopping, stopped) = watch::channel(false);
     tokio::spawn(async move {
@@ -16,7 +16,7 @@ pub fn stop_signal(stop: impl Future<Output = ()> + Send + 'static) -> StopSigna
     stopped
 }
 
-/// Ends once the signal says so, and never where nobody can give it any more.
+/// Completes when the signal is given; never completes if the sender was dropped without giving it.
 pub async fn stopped(mut signal: StopSignal) {
     if signal.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;

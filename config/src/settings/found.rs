@@ -1,7 +1,7 @@
-//! What a `testwright.toml` that was found in a folder may say. The folder may be somebody else's code, whether it is
-//! the repository under test or merely the current folder, so such a file is never taken for the user's own.
+//! Restricts a `testwright.toml` that was found in a folder. The folder may hold untrusted code, whether it
+//! is the repository under test or just the current folder. So such a file never counts as the user's own.
 //!
-//! This is a list of what is allowed: a key that is not on it is left out, a new one too.
+//! The keys here are an allowlist: any other key is ignored, including keys added later.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ use super::layer::Layer;
 use super::{FILE, Origin, Settings};
 use crate::error::Result;
 
-/// Says how the repository is built and tested; all of it happens in the sandbox.
+/// Section on how the repository is built and tested; all of that happens in the sandbox.
 pub(super) const RECIPE: &str = "environment";
 
 type Limit = fn(&Settings) -> Option<f64>;
 
-/// What such a recipe may not say: see there.
+/// Keys that a recipe in a found file must not have; see [`IMAGE_KEYS`].
 pub(super) const NOT_IN_RECIPE: [&str; 2] = IMAGE_KEYS;
 
-/// Limits, which a found file may lower. `None`: there is no limit.
+/// Limits, which a found file may lower. `None` means that there is no limit.
 pub(super) const LIMITS: [(&str, Limit); 11] = [
     ("run.max-steps", |s| Some(s.run.max_steps as f64)),
     ("run.max-dollars", |s| s.run.max_dollars),
@@ -39,11 +39,11 @@ pub(super) const LIMITS: [(&str, Limit); 11] = [
     }),
 ];
 
-/// Keys that a note names; of more it gives the number.
+/// Maximum number of keys named in a note; it only counts the rest.
 const NAMED: usize = 8;
 
-/// What may be kept of a found file. `below` is what the layers below it say; `recipe` whether the folder is the
-/// repository under test, so that its recipe counts.
+/// Returns the allowed part of a found file. `below` holds the values of the lower layers. `recipe` says
+/// whether the folder is the repository under test, so that its recipe counts.
 pub(super) fn restrict(
     layer: Layer,
     below: &Table,
@@ -64,7 +64,7 @@ pub(super) fn restrict(
                 let named: Vec<String> = named.map(|key| format!("`{RECIPE}.{key}`")).collect();
                 recipe.retain(|key, _| !NOT_IN_RECIPE.contains(&key));
                 if !named.is_empty() {
-                    image = Some(format!("{origin}: left out {}", named.join(" and ")));
+                    image = Some(format!("{origin}: ignored {}", named.join(" and ")));
                 }
             }
             kept.values.push((keys, value, origin));
@@ -92,14 +92,14 @@ pub(super) fn restrict(
                 kept.values.push((keys, value, origin));
             } else if after != before {
                 kept.notes.push(format!(
-                    "{origin}: `{key}` = {value} is left out: a file found in a folder may lower a limit, not raise it"
+                    "{origin}: `{key}` = {value} is ignored: a file found in a folder may lower a limit, but not raise it"
                 ));
             }
         }
     }
     if let Some(left_out) = image {
         kept.notes.push(format!(
-            "{left_out}: a file found in a folder may not name an image; name it with --image or with run.image in {}, or trust the whole file with --config {}",
+            "{left_out}: a file found in a folder must not set an image; set it with --image or with run.image in {}, or trust the whole file with --config {}",
             own(user_file),
             file.display()
         ));
@@ -130,7 +130,7 @@ fn note(refused: &[(String, Origin)], file: &Path, user_file: Option<&Path>) -> 
     };
     let own = own(user_file);
     format!(
-        "{place}: left out {}{more}: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into {own}, or trust the whole file with --config {}",
+        "{place}: ignored {}{more}: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into {own}, or trust the whole file with --config {}",
         named.join(", "),
         file.display()
     )

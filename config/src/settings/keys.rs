@@ -1,4 +1,4 @@
-//! The settings that a variable can hold, read from their definition.
+//! The settings that an environment variable can hold, read from their definition.
 
 use std::sync::LazyLock;
 
@@ -7,34 +7,35 @@ use toml::Value;
 
 use super::Settings;
 
-/// How the names of our variables begin.
+/// Prefix of the environment variables of testwright.
 pub(super) const PREFIX: &str = "TESTWRIGHT_";
 
-/// A setting that a variable can hold.
+/// A setting that an environment variable can hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
     pub section: Option<String>,
     pub key: String,
-    /// What it means, in a sentence.
+    /// Meaning of the setting, in one sentence.
     pub help: String,
-    /// JSON types; several where a value may be left out.
+    /// JSON types; several if the value is optional.
     pub types: Vec<String>,
 }
 
 impl Key {
-    /// The name of the variable.
+    /// Returns the name of the environment variable.
     pub fn variable(&self) -> String {
         let section = self.section.as_deref().filter(|s| *s != "run");
         let path = section.map_or_else(|| self.key.clone(), |s| format!("{s}_{}", self.key));
         format!("{PREFIX}{}", path.replace('-', "_").to_uppercase())
     }
 
-    /// Its section and its name.
+    /// Returns the path of the key: the section, if there is one, and the key.
     pub(super) fn path(&self) -> Vec<String> {
         self.section.iter().chain([&self.key]).cloned().collect()
     }
 
-    /// The text as the type asks; text that does not fit stays text, and is refused with the reason later.
+    /// Converts text to the type of the key. Text that does not fit stays text, and is rejected later with
+    /// the reason.
     pub(super) fn value(&self, text: &str) -> Value {
         let has = |name: &str| self.types.iter().any(|t| t == name);
         if has("array") {
@@ -61,7 +62,7 @@ impl Key {
 
 static KEYS: LazyLock<Vec<Key>> = LazyLock::new(read_keys);
 
-/// All settings that a variable can hold, in the order of their definition.
+/// Returns all settings that an environment variable can hold, in the order of their definition.
 pub fn keys() -> &'static [Key] {
     &KEYS
 }

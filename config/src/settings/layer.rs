@@ -10,23 +10,23 @@ use toml::{Table, Value};
 use super::{FILE, Origin, READING, Settings, keys};
 use crate::error::{Error, Result};
 
-/// Values by key path, with where each came from.
+/// Values by key path, each with its origin.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
     pub values: Vec<(Vec<String>, Value, Origin)>,
     pub notes: Vec<String>,
 }
 
-/// Whose file it is.
+/// Trust in a settings file, by who chose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// The user's own, for all repositories.
+    /// The user's own file, for all repositories.
     User,
-    /// The user named it.
+    /// A file named by the user.
     Named,
-    /// Found in the current folder.
+    /// A file found in the current folder.
     Folder,
-    /// Found in the repository under test.
+    /// A file found in the repository under test.
     Repository,
 }
 
@@ -36,7 +36,7 @@ impl Trust {
     }
 }
 
-/// Paths; in a file they are relative to its folder.
+/// Keys whose values are paths; in a file they are relative to its folder.
 const PATHS: [&str; 6] = [
     "cache",
     "run.out",
@@ -46,13 +46,17 @@ const PATHS: [&str; 6] = [
     "github.app-key-file",
 ];
 
-/// A longer file is not a configuration.
+/// Maximum length of a settings file in bytes.
 const MAX_FILE_LEN: u64 = 1 << 20;
 
 impl Layer {
-    /// `None` where there is no such file.
+    /// Reads a settings file; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, is not valid TOML, or has a value that its key does not allow.
     pub fn file(path: &Path, trust: Trust) -> Result<Option<Layer>> {
-        // A file of the current folder is called by its name alone, as the user would.
+        // Errors show only the name of a file in the current folder, as the user would write it.
         let shown = match trust {
             Trust::Folder => PathBuf::from(FILE),
             Trust::User | Trust::Named | Trust::Repository => path.to_owned(),
@@ -113,7 +117,11 @@ impl Layer {
         Ok(Some(layer))
     }
 
-    /// Adds one value that stands by itself; one that does not fit its key is refused in the name of `at`.
+    /// Adds a single value. A value that does not fit its key is rejected with an error that names `at`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key is unknown or the value does not fit it.
     pub fn push(
         &mut self,
         at: &str,
@@ -137,7 +145,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Does it have a value for this key of the top level?
+    /// Returns whether the layer has a value for this top-level key.
     pub fn sets(&self, key: &str) -> bool {
         self.values.iter().any(|(keys, ..)| *keys == [key])
     }
@@ -163,14 +171,14 @@ impl Layer {
     }
 }
 
-/// The whole file. What was found in a folder is a plain file there: a link could lead to any file of the user's, whose
-/// content the messages about it would quote.
+/// Reads the whole file. A found file must be a regular file: a link could lead to any of the user's files,
+/// and messages would quote its content.
 fn read(path: &Path, found: bool) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     let refused = std::io::Error::other;
     let links = if found { libc::O_NOFOLLOW } else { 0 };
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     let file = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(links | libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -186,12 +194,12 @@ fn read(path: &Path, found: bool) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     file.take(MAX_FILE_LEN + 1).read_to_end(&mut text)?;
     if text.len() as u64 > MAX_FILE_LEN {
-        return Err(refused("has more than 1 MiB"));
+        return Err(refused("is larger than 1 MiB"));
     }
     Ok(text)
 }
 
-/// Calls `each` with every value that is set as a whole: keys of sections, a model's price, the environment.
+/// Calls `each` with every value that is set as one unit: keys of sections, a model's price, the environment.
 pub(super) fn leaves(table: &Table, prefix: &str, each: &mut impl FnMut(&str, &Value)) {
     for (key, value) in table {
         let path = format!("{prefix}{key}");
@@ -206,7 +214,7 @@ pub(super) fn leaves(table: &Table, prefix: &str, each: &mut impl FnMut(&str, &V
     }
 }
 
-/// A key path as written by [`leaves`], in parts. Names of models may have dots themselves.
+/// Splits a key path written by [`leaves`] into its parts. Names of models may contain dots themselves.
 fn split(key: &str, table: &Table) -> Vec<String> {
     match key.split_once('.') {
         Some((section, rest)) if table.get(section).is_some_and(Value::is_table) => {
@@ -216,7 +224,7 @@ fn split(key: &str, table: &Table) -> Vec<String> {
     }
 }
 
-/// The section of a key, for messages.
+/// Returns the section of a key, for messages.
 fn place_of(key: &[String]) -> String {
     match key {
         [] | [_] => "at the top level".to_owned(),
@@ -224,7 +232,7 @@ fn place_of(key: &[String]) -> String {
     }
 }
 
-/// The error for a value that is none of the names that its key may have.
+/// Creates the error for a value that is not one of the names allowed for its key.
 pub(super) fn unknown_name(at: &str, key: &[String], value: &str, known: &[&str]) -> Error {
     let name = key.last().map(String::as_str).unwrap_or_default();
     let error = Error::usage(READING).cause(format!(
@@ -238,8 +246,8 @@ pub(super) fn unknown_name(at: &str, key: &[String], value: &str, known: &[&str]
     }
 }
 
-/// Turns what the deserializer says about one value into what a user can act on. `at` is a file and line or a
-/// variable.
+/// Turns the deserializer's message about a value into one that a user can act on. `at` is a file and line,
+/// or a variable.
 pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
     let place = place_of(key);
     let message = message.lines().next().unwrap_or(message);
@@ -289,7 +297,7 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, k)| k)
 }
 
-/// Line and column, from 1.
+/// Returns the line and column, counted from 1.
 fn position(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
     let end = span.map_or(0, |s| s.start).min(text.len());
     let before = text.get(..end).unwrap_or(text);
@@ -304,7 +312,7 @@ fn position(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
     (line, column)
 }
 
-/// The path of the key that a span is in.
+/// Returns the path of the key that contains a span.
 fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Vec<String> {
     for (key, value) in table {
         let (k, v) = (key.span(), value.span());

@@ -1,9 +1,10 @@
-//! Settings: flags over environment over `--config FILE` over the user's `testwright.toml` over defaults. A
-//! `testwright.toml` found in a folder says how that folder's code is built, and may lower limits ([`found`]).
+//! Settings: flags override environment variables, which override `--config FILE`, the user's
+//! `testwright.toml` and the defaults, in this order. A `testwright.toml` found in a folder says how that
+//! folder's code is built, and may lower limits ([`found`]).
 //!
-//! [`sections`] is the one definition: keys, types, defaults and their meaning; names of environment variables
-//! come from it. Every value remembers where it came from ([`Origin`]). Keys of models and tokens are never
-//! settings: a setting holds the *name* of the variable that has them, see [`secret`].
+//! [`sections`] is the only definition of keys, types, defaults and meanings; the names of environment
+//! variables are derived from it. Every value remembers its origin ([`Origin`]). API keys and tokens are
+//! never settings: a setting holds the *name* of the variable that contains them, see [`secret`].
 
 mod found;
 pub mod keys;
@@ -39,40 +40,41 @@ pub use sections::{
 pub use size::Size;
 pub use sources::{Flags, Sources};
 
-/// All settings, as in force for one command. Serialised, it is fit for a record: addresses lose their
-/// user names and passwords.
+/// All settings in force for a command. The serialised form is safe to record: addresses lose their user
+/// names and passwords.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Where environments, clones and downloads are kept. Default: `$XDG_CACHE_HOME/testwright`.
+    /// Folder for environments, clones and downloads. Default: `$XDG_CACHE_HOME/testwright`.
     pub cache: PathBuf,
-    /// Where what comes of runs is kept as files, and environments are shared by machines: `s3://BUCKET/PREFIX` or
-    /// `file:///FOLDER`. S3 takes its account, region and address from the usual variables (`AWS_ACCESS_KEY_ID`,
-    /// `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`). Default: `serve` keeps files in its data folder, and
-    /// environments are not shared.
+    /// Store for the files of runs and for environments shared by several machines: `s3://BUCKET/PREFIX` or
+    /// `file:///FOLDER`. S3 takes its account, region and address from the usual variables
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`). Default: `serve`
+    /// keeps files in its data folder, and environments are not shared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<RedactedUrl>,
     pub run: Run,
     pub model: Model,
-    /// Dollars for models, by name.
+    /// Prices of models in US dollars, by name.
     pub prices: BTreeMap<String, Price>,
-    /// What all workers of a daemon together may ask of models, by name.
+    /// Quotas of models for all workers of a server together, by name.
     pub model_limits: BTreeMap<String, ModelLimits>,
     pub docker: Docker,
     pub local: Local,
     pub limits: Limits,
     pub build: Build,
     pub github: GitHub,
-    /// How the repository's environment is built: from the repository's own file, or a file named with `--config`.
+    /// Recipe for the repository's environment: from the repository's own file, or a file named with
+    /// `--config`.
     #[schemars(with = "Option<serde_json::Value>")]
     pub environment: Option<Recipe>,
-    /// Where each value that is not a default came from, by key (`run.max-steps`).
+    /// Origin of each value that is not a default, by key (`run.max-steps`).
     #[serde(skip)]
     pub origins: BTreeMap<String, Origin>,
-    /// What the user should know, one line each.
+    /// Notes for the user, one line each.
     #[serde(skip)]
     pub notes: Vec<String>,
-    /// The folder whose file `environment` was found in; `None` where the user named the file.
+    /// Folder of the file that has `environment`; `None` if the user named the file.
     #[serde(skip)]
     environment_folder: Option<PathBuf>,
     #[serde(skip)]
@@ -80,7 +82,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads every layer. The first thing that is wrong in any of them is the error (exit code 2).
+    /// Reads every layer. The error is the first mistake in any of them (exit code 2).
+    ///
+    /// # Errors
+    ///
+    /// Fails if a source cannot be read, or has an unknown key or a value that is invalid or out of range.
     pub fn load(sources: &Sources) -> Result<Settings> {
         let mut notes = Vec::new();
         let mut table = Table::new();
@@ -108,7 +114,7 @@ impl Settings {
             let Some(layer) = Layer::file(&path, trust)? else {
                 continue;
             };
-            // Of the current folder alone nobody knows yet whether it is the repository.
+            // Without a repository, the current folder may turn out to be the one under test.
             let recipe = trust == layer::Trust::Repository || sources.repository.is_none();
             let layer = found::restrict(layer, &table, recipe, &path, user_file)?;
             if layer.sets(found::RECIPE) {
@@ -140,39 +146,39 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Where the value of `key` (`run.max-steps`) came from.
+    /// Returns the origin of the value of `key` (`run.max-steps`).
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.get(key).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Takes this approach, as a flag would have it.
+    /// Sets the approach, as a flag would.
     pub fn set_approach(&mut self, approach: &str) {
         self.run.approach = approach.to_owned();
         let flag = Origin::Flag("request".to_owned());
         self.origins.insert("run.approach".to_owned(), flag);
     }
 
-    /// The value of the variable that `model.api-key-env` names.
+    /// Returns the value of the variable that `model.api-key-env` names.
     pub fn model_key(&self) -> Option<Secret> {
         self.variables.get(&self.model.api_key_env)
     }
 
-    /// The value of the variable that `github.token-env` names.
+    /// Returns the value of the variable that `github.token-env` names.
     pub fn github_token(&self) -> Option<Secret> {
         self.variables.get(&self.github.token_env)
     }
 
-    /// The value of the variable that `github.webhook-secret-env` names.
+    /// Returns the value of the variable that `github.webhook-secret-env` names.
     pub fn github_webhook_secret(&self) -> Option<Secret> {
         self.variables.get(&self.github.webhook_secret_env)
     }
 
-    /// The value of the variable that `github.app-key-env` names.
+    /// Returns the value of the variable that `github.app-key-env` names.
     pub fn github_app_key(&self) -> Option<Secret> {
         self.variables.get(&self.github.app_key_env)
     }
 
-    /// Knows every secret of these settings: keys, tokens, passwords in addresses.
+    /// Returns a redactor for every secret of these settings: keys, tokens, and passwords in addresses.
     pub fn redactor(&self) -> Redactor {
         let build = &self.build;
         let addresses = [
@@ -201,8 +207,8 @@ impl Settings {
         Redactor::new(keys.iter().map(Secret::reveal).chain(passwords))
     }
 
-    /// `[environment]` for the repository at `location` (a folder or a URL): one that was found in a folder is for the
-    /// code in that folder alone.
+    /// Returns `[environment]` for the repository at `location` (a folder or a URL). A recipe that was found
+    /// in a folder applies only to the code in that folder.
     pub fn environment_of(&self, location: &str) -> Option<&Recipe> {
         let found_elsewhere = self
             .environment_folder
@@ -211,13 +217,14 @@ impl Settings {
         self.environment.as_ref().filter(|_| !found_elsewhere)
     }
 
-    /// `[environment]` for whatever repository: one that no folder holds for its own code.
+    /// Returns `[environment]` if it applies to any repository, i.e. was not found in a folder.
     pub fn named_environment(&self) -> Option<&Recipe> {
         let of_folder = self.environment_folder.is_some();
         self.environment.as_ref().filter(|_| !of_folder)
     }
 
-    /// For the record of a run: the settings without secrets, and where each that is not a default came from.
+    /// Returns the settings for the record of a run: without secrets, and with the origin of each value that
+    /// is not a default.
     pub fn record(&self) -> serde_json::Value {
         let mut record = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = record.as_object_mut() {
@@ -227,7 +234,8 @@ impl Settings {
         record
     }
 
-    /// Every value in force with its origin, for people: `(key, value, origin)`. Unset ones are left out.
+    /// Lists every value in force with its origin, for people: `(key, value, origin)`. Unset values are
+    /// omitted.
     pub fn describe(&self) -> Vec<(String, String, Origin)> {
         let mut rows = Vec::new();
         if let Ok(table) = Table::try_from(self) {
@@ -238,7 +246,7 @@ impl Settings {
         rows
     }
 
-    /// Ranges that types do not tell.
+    /// Checks ranges that the types do not express.
     fn check(&self) -> Result<()> {
         let positive = [
             ("run.max-steps", self.run.max_steps as f64),
@@ -321,7 +329,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The error for a value of `section.key` that is none of the names that exist.
+    /// Creates the error for a value of `section.key` that is not one of the known names.
     pub fn unknown_name(&self, key: &str, value: &str, known: &[&str]) -> Error {
         let at = self.origin(key).to_string();
         let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
@@ -341,6 +349,6 @@ fn from_table(table: Table) -> Result<Settings> {
 }
 
 const FILE: &str = "testwright.toml";
-/// Azure's own name for the variable that holds the key.
+/// Azure's name for the variable that holds the API key.
 pub const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
 const READING: &str = "read the settings";

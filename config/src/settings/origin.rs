@@ -1,4 +1,4 @@
-//! Where a value came from.
+//! The origin of a value.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Default,
-    /// The path as the user would write it, and the line.
+    /// A settings file: its path as the user would write it, and the line.
     File(PathBuf, usize),
     /// An environment variable.
     Variable(String),

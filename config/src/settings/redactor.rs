@@ -1,6 +1,6 @@
-//! Takes secrets out of text that others sent, in the forms in which a server may send them back.
+//! Removes secrets from text of others, in the forms in which a server may send them back.
 //!
-//! What it cannot find: a secret that comes in pieces, or changed in a way of the sender's own.
+//! It cannot find a secret that is split into pieces, or changed in a way that is not listed here.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::hex::hex;
 
-/// What stands in a secret's place.
+/// Replacement for a secret.
 pub const MASK: &str = "***";
 
-/// Shorter ones would be found in ordinary words.
+/// Minimum length of a secret; shorter ones would match ordinary words.
 const MIN_SECRET_LEN: usize = 6;
 
-/// Shorter pieces of Base64 say too little of what they stand for.
+/// Minimum length of a Base64 form; shorter ones would match ordinary text.
 const MIN_BASE64_LEN: usize = 12;
 
-/// Knows secrets by the forms in which they appear.
+/// The secrets to hide, in the forms in which they appear.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Redactor {
-    /// The longest first.
+    /// Forms of the secrets, the longest first.
     forms: Vec<String>,
 }
 
@@ -49,14 +49,14 @@ impl Redactor {
         text
     }
 
-    /// Changes the text in place.
+    /// Redacts the text in place.
     pub fn clean(&self, text: &mut String) {
         if let Cow::Owned(cleaned) = self.text(text) {
             *text = cleaned;
         }
     }
 
-    /// Cleans every text in it, names of fields too.
+    /// Redacts every string in a JSON value, including field names.
     pub fn json(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.clean(text),
@@ -107,7 +107,8 @@ fn forms(secret: &str) -> Vec<String> {
         hex.to_uppercase(),
         hex,
     ];
-    // At each of the three places that it can have in a group of bytes; what depends on its neighbours left out.
+    // Base64 depends on the position in a group of three bytes, so take each; characters that depend on
+    // neighbours are cut.
     for before in 0..3 {
         let bytes = [&[0; 2][..before], secret.as_bytes()].concat();
         let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
@@ -129,7 +130,7 @@ mod tests {
     const KEY: &str = "sk-pa55/word+\"x\"%";
 
     #[test]
-    fn a_secret_is_found_in_every_form() {
+    fn secret_is_redacted_in_every_form() {
         let redactor = Redactor::new([KEY, "", "short"]);
         let basic = STANDARD.encode(format!("user:{KEY}"));
         let shifted = URL_SAFE.encode(format!("Bearer {KEY} and more"));
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_cleaned_in_values_and_names() {
+    fn json_values_and_names_are_redacted() {
         let redactor = Redactor::new([KEY]);
         let mut value = serde_json::json!({"a": [KEY, 1], KEY: {"b": format!("x {KEY}")}});
         redactor.json(&mut value);

@@ -1,6 +1,6 @@
-//! What must not show: keys, tokens, and the passwords in addresses.
+//! Secrets: API keys, tokens, and the passwords in addresses.
 //!
-//! `Debug`, `Display` and serialisation hide them; the few places that need them ask by name.
+//! `Debug`, `Display` and serialisation hide them; the few places that need them call [`Secret::reveal`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Secret(String);
 
 impl Secret {
-    /// `None` for an empty one: a variable that is set to nothing counts as not set.
+    /// Creates a secret. Returns `None` for an empty value: a variable that is set to nothing counts as
+    /// unset.
     pub fn new(value: &str) -> Option<Self> {
         let value = value.trim();
         (!value.is_empty()).then(|| Secret(value.to_owned()))
@@ -31,7 +32,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// False for what looks like a key instead.
+/// Returns whether this may be the name of a variable; false for text that looks like a key.
 pub(super) fn is_variable_name(name: &str) -> bool {
     const KEYS: [&str; 8] = [
         "ghp_",
@@ -51,7 +52,7 @@ pub(super) fn is_variable_name(name: &str) -> bool {
         && !KEYS.iter().any(|start| name.starts_with(start))
 }
 
-/// An address that may have a user name and password in it (`https://user:password@index.example.org/simple`).
+/// An address that may contain a user name and password (`https://user:password@index.example.org/simple`).
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct RedactedUrl(String);
@@ -61,7 +62,7 @@ impl RedactedUrl {
         RedactedUrl(address.into())
     }
 
-    /// The whole of it.
+    /// Returns the complete address.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -75,7 +76,8 @@ impl RedactedUrl {
         })
     }
 
-    /// The parts that do not show: user name and password as written, the password alone, and values of the query.
+    /// Returns the hidden parts: user name and password as written, the password alone, and the values of the
+    /// query.
     pub fn secrets(&self) -> Vec<&str> {
         let rest = self
             .0
@@ -143,7 +145,7 @@ impl JsonSchema for RedactedUrl {
     }
 }
 
-/// The environment at load time. Values are only given out as [`Secret`].
+/// The environment at load time. Values are only returned as [`Secret`].
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Variables(BTreeMap<String, String>);
 
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lose_what_is_secret() {
+    fn addresses_hide_secrets() {
         for (address, shown) in [
             (
                 "https://index.example.org/simple",
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secrets_of_an_address_are_known() {
+    fn address_secrets_are_listed() {
         let secrets = |address| RedactedUrl::new(address).secrets().join(" ");
         assert_eq!(secrets("https://u:p@h/a?k=v&x=y#z"), "u:p p v y");
         assert_eq!(secrets("u:p@proxy:3128"), "u:p p");
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_key_is_no_key() {
+    fn empty_key_is_none() {
         assert_eq!(Secret::new(" \n"), None);
         assert_eq!(format!("{:?}", Secret::new("sk-abc")), "Some(Secret(…))");
     }

@@ -300,13 +300,13 @@ pub struct GitHub {
     pub label: String,
     /// First word of a comment that starts a run for an issue; followed by `pr`, also for a draft pull request.
     pub command: String,
-    /// Whose comments can start a run: associations with the repository, as named by GitHub.
+    /// Associations with the repository, as named by GitHub, of users whose comments can start a run.
     pub command_associations: Vec<String>,
-    /// Whose pull requests are tested: associations with the repository, as named by GitHub.
+    /// Associations with the repository, as named by GitHub, of users whose pull requests are tested.
     pub confirm_associations: Vec<String>,
     /// Log what would be posted, and post nothing.
     pub dry_run: bool,
-    /// Where the server clones from: a URL or a folder, with `{owner}` and `{name}` substituted. Default: the server of `base-url`.
+    /// Source that the server clones from: a URL or a folder, with `{owner}` and `{name}` substituted. Default: the server of `base-url`.
     pub clone_url: Option<String>,
 }
 

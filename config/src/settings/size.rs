@@ -1,4 +1,4 @@
-//! Bytes, as people write them: `4 GiB`, `512M`, `1073741824`.
+//! Sizes in bytes, as people write them: `4 GiB`, `512M`, `1073741824`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +21,7 @@ impl Size {
         self.0
     }
 
-    /// Units are powers of 1024, with or without `i` and `B`.
+    /// Parses a size. Units are powers of 1024, with or without `i` and `B`.
     fn parse(text: &str) -> Option<Size> {
         let text = text.trim();
         let end = text
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_and_shown() {
+    fn sizes_parse_and_format() {
         for (text, bytes, shown) in [
             ("4 GiB", Some(4 << 30), "4 GiB"),
             ("512M", Some(512 << 20), "512 MiB"),

@@ -1,4 +1,4 @@
-//! What settings are read from. Tests give their own; a command takes the process's.
+//! The sources of settings. Tests pass their own; a command uses those of its process.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,27 @@ use super::layer::{Layer, Trust};
 use super::{FILE, Origin, READING};
 use crate::error::{Error, Result};
 
-/// Names a settings file of the user's, beside `~/.config/testwright/testwright.toml`.
+/// Variable that names a settings file, in addition to `~/.config/testwright/testwright.toml`.
 pub(super) const CONFIG: &str = "TESTWRIGHT_CONFIG";
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// `$XDG_CONFIG_HOME/testwright/testwright.toml`.
+    /// The user's own file, `$XDG_CONFIG_HOME/testwright/testwright.toml`.
     pub user_file: Option<PathBuf>,
-    /// A file that the user named (`--config`); else the variable `TESTWRIGHT_CONFIG` names one.
+    /// A file named by the user (`--config`); otherwise the variable `TESTWRIGHT_CONFIG` may name one.
     pub config: Option<PathBuf>,
-    /// The current folder. Its `testwright.toml` is not the user's own: anybody's code may be there.
+    /// The current folder. Its `testwright.toml` is untrusted: the folder may hold any code.
     pub folder: Option<PathBuf>,
-    /// The repository under test, where it is a folder. Its `testwright.toml` is the repository's.
+    /// The repository under test, if it is a folder. Its `testwright.toml` belongs to the repository.
     pub repository: Option<PathBuf>,
     pub variables: BTreeMap<String, String>,
     pub flags: Flags,
 }
 
 impl Sources {
-    /// Those of this process.
+    /// Returns the sources of this process.
     pub fn of_process(flags: Flags) -> Sources {
-        // Variables that are not UTF-8 cannot be ours.
+        // No variable of testwright can be other than UTF-8.
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
             .collect();
@@ -46,7 +46,7 @@ impl Sources {
         sources
     }
 
-    /// With a settings file that the user named.
+    /// Adds a settings file that the user named.
     pub fn config(mut self, file: Option<PathBuf>) -> Self {
         self.config = file;
         self
@@ -57,16 +57,16 @@ impl Sources {
         self
     }
 
-    /// The file that the user named; it is there.
+    /// Returns the file that the user named, which must exist.
     pub(super) fn named_file(&self) -> Result<Option<PathBuf>> {
         let variable = self.variables.get(CONFIG).filter(|v| !v.is_empty());
         let path = match (&self.config, variable) {
             (Some(path), _) => path.clone(),
-            // It holds wherever one stands: a relative one would name a file of whatever folder that is.
+            // The variable applies in any folder, where a relative path would name different files.
             (None, Some(path)) if Path::new(path).is_relative() => {
                 return Err(Error::usage(READING)
                     .cause(format!("{CONFIG} is `{path}`, which is a relative path"))
-                    .hint("write the whole path of the file, or use --config"));
+                    .hint("use an absolute path, or --config"));
             }
             (None, Some(path)) => PathBuf::from(path),
             (None, None) => return Ok(None),
@@ -77,12 +77,12 @@ impl Sources {
         Ok(Some(path))
     }
 
-    /// Folders in which a file is looked for.
+    /// Returns the folders in which to look for a settings file.
     pub(super) fn searched(&self) -> Vec<(&Path, Trust)> {
         let repository = self.repository.as_deref();
         let folder = self.folder.as_deref();
         let folder = folder.filter(|folder| !same(folder, repository));
-        // The repository's own comes last: it is nearer to the code.
+        // The repository's file comes last because it is closer to the code.
         let folder = folder.map(|path| (path, Trust::Folder));
         folder
             .into_iter()
@@ -90,7 +90,7 @@ impl Sources {
             .collect()
     }
 
-    /// The layer below all others.
+    /// Returns the lowest layer.
     pub(super) fn defaults(&self) -> Layer {
         let cache = Value::String(self.cache_folder().to_string_lossy().into_owned());
         Layer {
@@ -112,7 +112,7 @@ impl Sources {
                 .filter(|v| !v.is_empty())
                 .map(PathBuf::from)
         };
-        // Relative paths in XDG variables are to be ignored, says their specification.
+        // The XDG specification says to ignore relative paths in these variables.
         set(variable)
             .filter(|path| path.is_absolute())
             .or_else(|| set("HOME").map(|home| home.join(below_home)))
@@ -124,8 +124,8 @@ impl Sources {
 pub struct Flags(Vec<(String, Value, String)>);
 
 impl Flags {
-    /// `None` means that the flag was not given. `key` is as in `run.max-steps`; the flag is called after its
-    /// last part.
+    /// Records a flag; `None` means that it was not given. `key` looks like `run.max-steps`; the flag is
+    /// named after its last part.
     pub fn set<T: Serialize>(&mut self, key: &str, value: Option<T>) {
         let Some(Ok(value)) = value.map(Value::try_from) else {
             return;
@@ -144,7 +144,7 @@ impl Flags {
     }
 }
 
-/// Do both name the same folder or file?
+/// Returns whether both paths name the same folder or file.
 pub(super) fn same(a: &Path, b: Option<&Path>) -> bool {
     let Some(b) = b else { return false };
     let resolved = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_owned());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// Four places that settings come from, in a folder of their own.
+/// Four sources of settings, in a folder of their own.
 struct Place {
     folder: tempfile::TempDir,
     sources: Sources,
@@ -34,7 +34,7 @@ impl Place {
         self
     }
 
-    /// A file that is named with `--config`.
+    /// Adds a file that is named with `--config`.
     fn config(mut self, text: &str) -> Self {
         let path = self.folder.path().join("named.toml");
         std::fs::write(&path, text).unwrap();
@@ -58,7 +58,7 @@ impl Place {
         Settings::load(&self.sources).unwrap()
     }
 
-    /// The rendered error, with the folder's name taken out.
+    /// Returns the rendered error, without the folder's name.
     fn refused(&self) -> String {
         let error = Settings::load(&self.sources).unwrap_err();
         assert_eq!(error.exit_code(), 2);
@@ -71,7 +71,7 @@ impl Place {
 }
 
 #[test]
-fn without_anything_there_are_defaults() {
+fn empty_sources_give_defaults() {
     let settings = Place::new().load();
     assert_eq!(settings.run, Run::default());
     assert_eq!(
@@ -92,7 +92,7 @@ fn without_anything_there_are_defaults() {
 }
 
 #[test]
-fn nearer_layers_win_and_each_value_knows_its_origin() {
+fn nearer_layers_win() {
     let mut place = Place::new();
     let steps = |place: &Place| {
         let settings = place.load();
@@ -117,12 +117,12 @@ fn nearer_layers_win_and_each_value_knows_its_origin() {
     assert_eq!(steps(&place), (80, "TESTWRIGHT_MAX_STEPS".to_owned()));
     place = place.flag("run.max-steps", 90);
     assert_eq!(steps(&place), (90, "--max-steps".to_owned()));
-    // What only a lower layer says still counts.
+    // Values that only a lower layer sets still count.
     assert_eq!(place.load().run.max_dollars, Some(2.0));
 }
 
 #[test]
-fn every_section_can_be_written() {
+fn every_section_is_read() {
     let text = r#"
 cache = "kept"
 [run]
@@ -179,7 +179,7 @@ requirements = ["pytest<7"]
         (&record["run"]["sandbox"], &record["origins"]["run.sandbox"]),
         (&"docker".into(), &format!("{}:5", file.display()).into())
     );
-    // What is serialised can be read again.
+    // Serialised settings can be read again.
     let again: Settings = serde_json::from_str(&serde_json::to_string(&settings).unwrap()).unwrap();
     assert_eq!(
         (again.run, again.limits, again.prices),
@@ -188,7 +188,7 @@ requirements = ["pytest<7"]
 }
 
 #[test]
-fn mistakes_in_files_are_told_with_their_place() {
+fn file_errors_name_line_and_key() {
     let refused = |text: &str| Place::new().file("here", text).refused();
     insta::assert_snapshot!(refused("\n[run]\nmax-step = 5\n"), @r"
     error: failed to read the settings
@@ -268,7 +268,7 @@ fn mistakes_in_files_are_told_with_their_place() {
 }
 
 #[test]
-fn a_user_file_holds_for_all_repositories() {
+fn user_file_applies_to_all_repositories() {
     let place = Place::new().file("home", "[environment]\npython = \"3.9\"\n");
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
@@ -278,7 +278,7 @@ fn a_user_file_holds_for_all_repositories() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_an_error() {
+fn unreadable_file_is_an_error() {
     let place = Place::new();
     std::fs::create_dir(place.folder.path().join("home").join(FILE)).unwrap();
     insta::assert_snapshot!(place.refused(), @r"
@@ -296,7 +296,7 @@ fn a_file_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn variables_are_read_as_their_key_asks() {
+fn variables_are_parsed_by_type() {
     let settings = Place::new()
         .variable("TESTWRIGHT_MODEL", "5")
         .variable("TESTWRIGHT_MAX_DOLLARS", "1")
@@ -327,11 +327,11 @@ fn variables_are_read_as_their_key_asks() {
         .variable("TESTWRIGHT_MAX_STEP", "5")
         .load()
         .notes;
-    insta::assert_snapshot!(notes.join("\n"), @"the environment variable TESTWRIGHT_MAX_STEP means nothing here; did you mean TESTWRIGHT_MAX_STEPS?");
+    insta::assert_snapshot!(notes.join("\n"), @"unknown environment variable TESTWRIGHT_MAX_STEP; did you mean TESTWRIGHT_MAX_STEPS?");
 }
 
 #[test]
-fn variables_of_other_tools_give_way_to_ours() {
+fn testwright_variables_override_shared_ones() {
     let place = Place::new()
         .file("home", "[run]\nmodel = \"from-file\"\n")
         .variable("OPENAI_MODEL", "shared")
@@ -348,7 +348,7 @@ fn variables_of_other_tools_give_way_to_ours() {
 }
 
 #[test]
-fn secrets_do_not_show() {
+fn secrets_are_not_shown() {
     let place = Place::new()
         .file(
             "home",
@@ -368,7 +368,7 @@ fn secrets_do_not_show() {
     assert!(shown.contains("index.example.org") && shown.contains("proxy:3128"));
     assert!(!shown.contains("pa55word"), "{shown}");
 
-    // A key where the name of its variable belongs, or under a name that does not exist.
+    // A key in place of the variable's name, or under an unknown name.
     for line in [
         "api-key-env = \"sk-pa55-word\"",
         "api-key-env = \"ghp_pa55word\"",
@@ -383,7 +383,7 @@ fn secrets_do_not_show() {
 }
 
 #[test]
-fn every_key_has_a_variable_of_its_own() {
+fn every_key_has_own_variable() {
     let mut names: Vec<String> = keys::keys().iter().map(keys::Key::variable).collect();
     assert!(names.len() > 35, "{names:?}");
     assert!(names.contains(&"TESTWRIGHT_GITHUB_BASE_URL".to_owned()));

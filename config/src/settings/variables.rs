@@ -1,4 +1,5 @@
-//! The environment as a layer: our own variables, one for each key, over those that other tools share.
+//! Environment variables as a layer: one variable for each key, which override variables shared with other
+//! tools.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +8,17 @@ use super::layer::{Layer, nearest};
 use super::{Origin, sources};
 use crate::error::Result;
 
-/// Variables with our prefix that are not settings: they steer builds and tests of testwright itself, name the program
-/// `uv` or a settings file, or set the log.
+/// Variables with the prefix of testwright that are not settings. They control builds and tests of testwright
+/// itself, name the program `uv` or a settings file, or configure the log.
 pub const OTHERS: [(&str, &str); 7] = [
     (sources::CONFIG, "A settings file, as with `--config`."),
     (
         "TESTWRIGHT_REQUIRE_DOCKER",
-        "`1`: testwright's own tests fail where Docker is missing, instead of being skipped.",
+        "`1`: testwright's own tests fail if Docker is missing, instead of being skipped.",
     ),
     (
         "TESTWRIGHT_UV",
-        "The program `uv`, in place of the one on `PATH`.",
+        "The program `uv` to use instead of the one on `PATH`.",
     ),
     (
         "TESTWRIGHT_LOG",
@@ -25,19 +26,19 @@ pub const OTHERS: [(&str, &str); 7] = [
     ),
     (
         "TESTWRIGHT_DATABASE",
-        "The database of `serve` and `worker`, as with `--database`, where no other user of the machine can read it.",
+        "The database of `serve` and `worker`, as with `--database`, but hidden from other users of the machine.",
     ),
     (
         "TESTWRIGHT_SERVER",
-        "The address of the daemon for `runs`, as with `--server`.",
+        "The address of the server for `runs`, as with `--server`.",
     ),
     (
         "TESTWRIGHT_LOG_FORMAT",
-        "`json`: diagnostics as objects, one a line, with the time; else they are text.",
+        "`json`: diagnostics as one JSON object per line, with the time; otherwise text.",
     ),
 ];
 
-/// Variables that other tools share, and the key of each; the first that is set counts.
+/// Variables shared with other tools, with the key of each; the first that is set counts.
 pub const SHARED: [(&str, &str, &str); 14] = [
     ("OPENAI_MODEL", "run", "model"),
     ("OPENAI_BASE_URL", "model", "base-url"),
@@ -82,7 +83,7 @@ pub(super) fn layer(
         .keys()
         .filter(|n| n.starts_with(PREFIX) && !names.contains(n))
     {
-        // In upper case on both sides: `nearest` compares in lower case.
+        // Compare in lower case and show upper case: `nearest` expects lower case.
         let lower: Vec<String> = names
             .iter()
             .map(|n| n.to_lowercase().replace('_', "-"))
@@ -90,9 +91,7 @@ pub(super) fn layer(
         let known: Vec<&str> = lower.iter().map(String::as_str).collect();
         let hint = nearest(name, &known).map(|n| n.to_uppercase().replace('-', "_"));
         let hint = hint.map_or_else(String::new, |n| format!("; did you mean {n}?"));
-        notes.push(format!(
-            "the environment variable {name} means nothing here{hint}"
-        ));
+        notes.push(format!("unknown environment variable {name}{hint}"));
     }
     Ok(layer)
 }

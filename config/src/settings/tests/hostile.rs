@@ -1,8 +1,8 @@
-//! Files that were found in a folder, written by somebody who wants something.
+//! Found settings files with malicious content.
 
 use super::*;
 
-/// A value that fits, as it is written in a file, for every key that there is.
+/// Returns every key, with a valid value as written in a file.
 fn every_key() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = keys::keys()
         .iter()
@@ -49,7 +49,7 @@ fn every_key() -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_found_file_sets_nothing_that_is_not_on_the_list() {
+fn found_file_sets_only_listed_keys() {
     let keys = every_key();
     assert!(keys.len() > 35, "{keys:?}");
     for folder in ["here", "repository"] {
@@ -82,7 +82,7 @@ fn a_found_file_sets_nothing_that_is_not_on_the_list() {
 }
 
 #[test]
-fn the_list_names_keys_that_there_are() {
+fn listed_keys_exist() {
     let known: Vec<String> = every_key().into_iter().map(|(key, _)| key).collect();
     for (key, _) in found::LIMITS {
         assert!(known.iter().any(|k| k == key), "{key}");
@@ -90,16 +90,16 @@ fn the_list_names_keys_that_there_are() {
 }
 
 #[test]
-fn what_is_left_out_is_told_once_with_where_it_belongs() {
+fn ignored_keys_are_noted_once() {
     let text = "[run]\nmodel = \"m\"\n[model]\nbase-url = \"http://evil.example.org/v1\"\napi-key-env = \"HOME\"\n\
                 [local]\nno-isolation = true\n[docker]\nhost = \"tcp://evil.example.org\"\n[build]\noffline = true\ncache-size = 1\n";
     let place = Place::new().file("here", text);
     let notes = place.load().notes;
-    insta::assert_snapshot!(place.without_folder(&notes.join("\n")), @"testwright.toml: left out `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
+    insta::assert_snapshot!(place.without_folder(&notes.join("\n")), @"testwright.toml: ignored `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
 }
 
 #[test]
-fn a_found_file_lowers_limits_and_never_raises_one() {
+fn found_file_only_lowers_limits() {
     let raised = "[run]\nmax-steps = 100000\nmax-dollars = 3\nmax-minutes = 1e9\nmax-tokens = 9\n\
                   [limits]\nmemory = \"900 GiB\"\nprocesses = 99999999\ncpus = inf\nfile-size = \"900 GiB\"\ndisk = \"900 GiB\"\nfiles = 99999999\ntest-seconds = 99999\n";
     for folder in ["here", "repository"] {
@@ -133,7 +133,7 @@ fn a_found_file_lowers_limits_and_never_raises_one() {
         assert_eq!((sandbox.disk, sandbox.files), (2 << 20, 9));
         assert!(settings.notes.is_empty(), "{:?}", settings.notes);
     }
-    // What is not a number is not below anything.
+    // NaN is not less than anything.
     for value in ["nan", "-nan", "inf"] {
         let place = Place::new().file(
             "here",
@@ -146,7 +146,7 @@ fn a_found_file_lowers_limits_and_never_raises_one() {
             "{value}"
         );
     }
-    // The user's flag is the user's, whatever a file says.
+    // A flag of the user overrides any file.
     let place = Place::new()
         .file("here", "run.max-steps = 5\n")
         .flag("run.max-steps", 200);
@@ -154,7 +154,7 @@ fn a_found_file_lowers_limits_and_never_raises_one() {
 }
 
 #[test]
-fn a_recipe_is_for_the_code_beside_it() {
+fn recipe_applies_to_own_folder() {
     let python = |place: &Place, location: &str| {
         let settings = place.load();
         settings
@@ -169,7 +169,7 @@ fn a_recipe_is_for_the_code_beside_it() {
         .to_str()
         .unwrap()
         .to_owned();
-    // Another repository was named.
+    // The user named another repository.
     assert_eq!(python(&place, &here), None);
     place.sources.repository = None;
     assert_eq!(python(&place, &here).as_deref(), Some("3.8"));
@@ -183,7 +183,7 @@ fn a_recipe_is_for_the_code_beside_it() {
 }
 
 #[test]
-fn a_found_recipe_names_no_image() {
+fn found_recipe_cannot_set_image() {
     let text =
         "[environment]\nimage = \"127.0.0.1:1/evil:x\"\ninterpreter = \"/x\"\npython = \"3.9\"\n";
     for folder in ["here", "repository"] {
@@ -202,7 +202,7 @@ fn a_found_recipe_names_no_image() {
         assert_eq!(
             place.without_folder(&settings.notes.join("\n")),
             format!(
-                "{file}: left out `environment.image` and `environment.interpreter`: a file found in a folder may not name an image; name it with --image or with run.image in DIR/home/testwright.toml, or trust the whole file with --config DIR/{folder}/testwright.toml"
+                "{file}: ignored `environment.image` and `environment.interpreter`: a file found in a folder must not set an image; set it with --image or with run.image in DIR/home/testwright.toml, or trust the whole file with --config DIR/{folder}/testwright.toml"
             ),
         );
     }
@@ -213,11 +213,11 @@ fn a_found_recipe_names_no_image() {
 }
 
 #[test]
-fn a_file_that_the_user_names_is_the_users_own() {
+fn named_file_is_trusted() {
     let text = "[model]\nbase-url = \"http://127.0.0.1:1/v1\"\n[local]\nno-isolation = true\n";
     let settings = Place::new().config(text).load();
     assert!(settings.local.no_isolation && settings.model.base_url.is_some());
-    // Also where it is one that would be found.
+    // This also applies to a file that would be found anyway.
     let mut place = Place::new().file("here", text);
     place.sources.config = Some(place.folder.path().join("here").join(FILE));
     let settings = place.load();
@@ -240,12 +240,12 @@ fn a_file_that_the_user_names_is_the_users_own() {
     insta::assert_snapshot!(Place::new().variable("TESTWRIGHT_CONFIG", FILE).refused(), @r"
     error: failed to read the settings
       cause: TESTWRIGHT_CONFIG is `testwright.toml`, which is a relative path
-      hint: write the whole path of the file, or use --config
+      hint: use an absolute path, or --config
     ");
 }
 
 #[test]
-fn a_link_shows_nothing_of_the_file_it_leads_to() {
+fn link_target_is_not_quoted() {
     for content in [
         "root:$6$pa55word:19000::::::\n",
         "[pa55word]\nkey = 1\n",
@@ -272,7 +272,7 @@ fn a_link_shows_nothing_of_the_file_it_leads_to() {
 }
 
 #[test]
-fn a_pipe_a_device_and_a_huge_file_are_refused_at_once() {
+fn pipe_device_and_huge_file_are_refused() {
     let place = Place::new();
     let path = place.folder.path().join("here").join(FILE);
     let status = std::process::Command::new("mkfifo")
@@ -284,14 +284,14 @@ fn a_pipe_a_device_and_a_huge_file_are_refused_at_once() {
     std::fs::remove_file(&path).unwrap();
     let file = std::fs::File::create(&path).unwrap();
     file.set_len(1 << 40).unwrap();
-    assert!(place.refused().contains("has more than 1 MiB"));
+    assert!(place.refused().contains("is larger than 1 MiB"));
     let mut place = Place::new();
     place.sources.config = Some("/dev/zero".into());
     assert!(place.refused().contains("is not a file"));
 }
 
 #[test]
-fn nesting_without_end_is_an_error_and_no_crash() {
+fn deep_nesting_is_an_error() {
     let deep = 100_000;
     let texts = [
         format!("a = {}{}\n", "[".repeat(deep), "]".repeat(deep)),
