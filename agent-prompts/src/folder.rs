@@ -1,5 +1,5 @@
-//! Templates of a user's own, which stand in for ours: read and checked all at once, so that what is wrong with one shows
-//! before the first is sent.
+//! Custom templates that replace the built-in ones. All of them are read and checked at once, so that a
+//! mistake is reported before the first prompt is sent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,24 +14,29 @@ pub enum FolderError {
         path: PathBuf,
         source: io::Error,
     },
-    /// There is no prompt of this name.
+    /// The name is not the name of a prompt.
     Unknown {
         name: String,
     },
-    /// It is no template, or speaks of what the prompt does not have.
+    /// The template has a syntax error, or uses a variable that the prompt does not have.
     Broken {
         name: String,
         problem: String,
     },
 }
 
-/// By name.
+/// Custom templates, by name.
 static IN_USE: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
 /// Reads a file of text.
 type ReadText<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 
-/// From now on, templates of this folder (`NAME.md`) stand in for ours of the same name. The first call counts.
+/// Replaces built-in templates by those of the same name in this folder (`NAME.md`). Only the first call has
+/// an effect.
+///
+/// # Errors
+///
+/// Fails if the folder or a file cannot be read, or if a template is unknown or broken.
 pub fn use_folder(folder: &Path, read_text: ReadText<'_>) -> Result<(), FolderError> {
     let mut found = BTreeMap::new();
     read(folder, "", read_text, &mut found)?;
@@ -42,7 +47,7 @@ pub fn use_folder(folder: &Path, read_text: ReadText<'_>) -> Result<(), FolderEr
     Ok(())
 }
 
-/// Templates of the user's own, by name.
+/// Returns the custom templates in use, as names and texts.
 pub fn own_templates() -> impl Iterator<Item = (&'static str, &'static str)> {
     let found = IN_USE.get().into_iter().flatten();
     found.map(|(name, text)| (name.as_str(), text.as_str()))
@@ -76,7 +81,7 @@ fn read(
     Ok(())
 }
 
-/// A template over ours may name nothing that ours may not.
+/// Checks that a custom template uses only the fields of the prompt it replaces.
 fn check(name: &str, template: &str) -> Result<(), FolderError> {
     if !ALL.iter().any(|(known, _)| *known == name) {
         return Err(FolderError::Unknown {
@@ -102,9 +107,9 @@ fn check(name: &str, template: &str) -> Result<(), FolderError> {
     match unknown.first() {
         None => Ok(()),
         Some(variable) => Err(broken(match fields {
-            [] => format!("it speaks of `{variable}`, and this prompt has no fields"),
+            [] => format!("it uses `{variable}`, and this prompt has no fields"),
             fields => format!(
-                "it speaks of `{variable}`; the fields of this prompt are: {}",
+                "it uses `{variable}`; the fields of this prompt are: {}",
                 fields.join(", ")
             ),
         })),
@@ -117,25 +122,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_templates_pass() {
+    fn built_in_templates_are_valid() {
         for (name, template) in ALL {
             check(name, template).unwrap();
         }
     }
 
     #[test]
-    fn what_is_wrong_with_a_template_shows_before_it_is_used() {
+    fn broken_templates_are_rejected() {
         let problem = |name: &str, template: &str| match check(name, template).unwrap_err() {
             FolderError::Broken { problem, .. } => problem,
             other => format!("{other:?}"),
         };
         assert_eq!(
             problem("review-doubt", "{{ reasons }}"),
-            "it speaks of `reasons`; the fields of this prompt are: opinion, reason, beyond"
+            "it uses `reasons`; the fields of this prompt are: opinion, reason, beyond"
         );
         assert_eq!(
             problem("try-a-fix", "{{ reason }}"),
-            "it speaks of `reason`, and this prompt has no fields"
+            "it uses `reason`, and this prompt has no fields"
         );
         assert!(problem("review", "{% if issue %}").contains("syntax error"));
         assert!(problem("reviews", "").contains("Unknown"));
@@ -147,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_paths_without_their_ending() {
+    fn names_are_paths_without_suffix() {
         let folder = tempfile_dir();
         std::fs::create_dir_all(folder.join("zero-shot")).unwrap();
         std::fs::write(folder.join("zero-shot/task.md"), "x").unwrap();

@@ -1,8 +1,10 @@
-//! Prompts as files, one typed struct each.
+//! Prompts as files, with one typed struct each.
 //!
-//! A template lives in `templates/NAME.md`, those of one approach in a folder of its name; the struct of the same name holds everything it may use, so
-//! that a template that names anything else fails in this crate's tests and not in front of a model.
-//! Nothing here knows what a model, a tool or a repository is: callers hand in plain text.
+//! A template is a file `templates/NAME.md`; templates of one approach share a folder with its name. The
+//! struct of the same name holds every field that the template may use. A template that uses any other field
+//! fails in this crate's tests instead of in front of a model.
+//!
+//! This crate has no notion of models, tools or repositories: callers pass plain text.
 
 mod folder;
 mod prompt;
@@ -12,34 +14,34 @@ pub use prompt::{Prompt, RenderError};
 
 use serde::Serialize;
 
-/// A file of the repository, or the begin of one.
+/// A file of the repository, or the beginning of one.
 #[derive(Debug, Clone, Serialize)]
 pub struct CodeFile {
     pub path: String,
     pub text: String,
 }
 
-/// A test file that a model is to change.
+/// A test file that a model should change.
 #[derive(Debug, Clone, Serialize)]
 pub struct TestFile {
     pub path: String,
-    /// As it is; empty for one that is to be created.
+    /// Current text; empty for a new file.
     pub text: String,
     pub is_new: bool,
     pub is_cut: bool,
 }
 
-/// Lines of a file that a test is to run.
+/// Lines of a file that a test should run.
 #[derive(Debug, Clone, Serialize)]
 pub struct CodeBlock {
     pub path: String,
-    /// Counted from 1.
+    /// Number of the first line, counted from 1.
     pub first: u32,
     pub last: u32,
     pub source: String,
 }
 
-/// Declares one prompt: the struct and its template file.
+/// Declares prompts: for each, the struct and its template file.
 macro_rules! prompts {
     ($($(#[$doc:meta])* $name:ident, $file:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
         $(
@@ -58,7 +60,7 @@ macro_rules! prompts {
         /// Names and templates of all prompts.
         pub const ALL: &[(&str, &str)] = &[$(($file, <$name as Prompt>::TEMPLATE)),*];
 
-        /// What each may name.
+        /// The field names of each prompt.
         const FIELDS: &[(&str, &[&str])] = &[$(($file, &[$(stringify!($field)),*])),*];
     };
 }
@@ -66,16 +68,16 @@ macro_rules! prompts {
 prompts! {
     /// System message of the approach `testwright`.
     TestwrightSystem, "testwright/system" {
-        /// Model calls that may be made.
+        /// Maximum number of model calls.
         max_steps: u32,
     }
 
-    /// A way to go about it, said after the task: first a test that passes.
+    /// Instructions after the task: write a passing test first.
     PassingFirst, "testwright/passing-first" {}
 
-    /// A way to go about it, said after the task: first the faulty code.
+    /// Instructions after the task: find the faulty code first.
     CodeFirst, "testwright/code-first" {
-        /// `path::Class.method`, the likeliest first.
+        /// Functions as `path::Class.method`, the most likely first.
         functions: Vec<String>,
     }
 
@@ -95,56 +97,56 @@ prompts! {
     /// System message of the approaches `zero-shot-plus` and `libro`: answer with function blocks.
     ZeroShotPlusSystem, "zero-shot-plus/system" {}
 
-    /// System message of the approach `zero-shot-file`: answer with a whole file.
+    /// System message of the approach `zero-shot-file`: answer with a complete file.
     ZeroShotFileSystem, "zero-shot-file/system" {}
 
     /// User message of the approaches that write in one call.
     ZeroShotTask, "zero-shot/task" {
         repository: String,
         issue: String,
-        /// A code patch for the issue, which may be right or wrong.
+        /// Code patch for the issue; it may be right or wrong.
         code_patch: Option<String>,
         is_patch_cut: bool,
-        /// Those that the test is to go into, where they are given.
+        /// Test files in which to put the test, if they are given.
         test_files: Vec<TestFile>,
-        /// Retrieved, the most relevant first.
+        /// Retrieved files, the most relevant first.
         files: Vec<CodeFile>,
-        /// They are not retrieved, but those that a code patch changes.
+        /// Whether `files` are those that a code patch changes, rather than retrieved ones.
         are_of_patch: bool,
-        /// Lines of the last one that are left out, since the budget ended in it.
+        /// Number of lines of the last file that are omitted because the budget ran out.
         lines_left_out: usize,
-        /// The lines of the files have numbers.
+        /// Whether the lines of the files are numbered.
         are_numbered: bool,
     }
 
-    /// LIBRO: do the failure and the issue speak of the same?
+    /// LIBRO: asks whether the failure matches the issue.
     LibroJudge, "libro/judge" {
         issue: String,
         test: String,
         failure: String,
     }
 
-    /// Otter's localizer: which files?
+    /// Otter's localizer: asks for the relevant files.
     OtterFiles, "otter/files" {
         repository: String,
         issue: String,
-        /// Test files; else source files.
+        /// Whether test files are listed; otherwise source files.
         tests: bool,
         files: Vec<String>,
-        /// How many to name.
+        /// Maximum number of files to name.
         most: usize,
     }
 
-    /// Otter's localizer: which functions of these files?
+    /// Otter's localizer: asks for the relevant functions of these files.
     OtterFunctions, "otter/functions" {
         repository: String,
         issue: String,
         tests: bool,
-        /// With the names of their functions.
+        /// Files with the names of their functions.
         files: Vec<CodeFile>,
     }
 
-    /// Otter's planner: what to read?
+    /// Otter's planner: asks what to read.
     OtterPlan, "otter/plan" {
         repository: String,
         issue: String,
@@ -152,7 +154,7 @@ prompts! {
         code: Vec<CodeFile>,
     }
 
-    /// Otter's planner: reflect and improve.
+    /// Otter's planner: asks to reflect on the plan and improve it.
     OtterReflect, "otter/reflect" {
         repository: String,
         issue: String,
@@ -161,53 +163,53 @@ prompts! {
         code: Vec<CodeFile>,
     }
 
-    /// Otter's generator.
+    /// Otter's generator: asks for the test.
     OtterGenerate, "otter/generate" {
         repository: String,
         issue: String,
         code: Vec<CodeFile>,
-        /// The test file.
+        /// Path of the test file.
         path: String,
-        /// Of the new test; empty where the plan does not say.
+        /// Name of the new test; empty if the plan does not give one.
         name: String,
-        /// The test to modify; empty for a new one.
+        /// Test to modify; empty for a new test.
         original: String,
         /// Imports and outline of the test file.
         structure: String,
     }
 
-    /// e-Otter++: the issue in another form.
+    /// e-Otter++: asks for the issue in another form.
     EOtterRewrite, "e-otter-plus-plus/rewrite" {
         repository: String,
         issue: String,
     }
 
-    /// System message of the approach `assert-flip`: a test that passes, in function blocks.
+    /// System message of the approach `assert-flip`: a passing test, as function blocks.
     AssertFlipSystem, "assert-flip/system" {}
 
     /// AssertFlip: the test cannot be used, or does not pass.
     AssertFlipRefine, "assert-flip/refine" {
         reply: String,
-        /// Why the reply cannot be used; empty where it was run.
+        /// Why the reply cannot be used; empty if the test was run.
         problem: String,
         failure: String,
     }
 
-    /// AssertFlip: the assertions are to be turned round.
+    /// AssertFlip: asks to invert the assertions.
     AssertFlipFlip, "assert-flip/flip" {
         issue: String,
-        /// The test that passes.
+        /// The passing test.
         reply: String,
     }
 
-    /// AssertFlip: is it the issue's failure?
+    /// AssertFlip: asks whether the failure is the one in the issue.
     AssertFlipValidate, "assert-flip/validate" {
         issue: String,
         reply: String,
         failure: String,
     }
 
-    /// AssertFlip: the validator was not content.
+    /// AssertFlip: the validator rejected the test.
     AssertFlipRegenerate, "assert-flip/regenerate" {
         reply: String,
         reasons: String,
@@ -222,17 +224,17 @@ prompts! {
         issue: String,
     }
 
-    /// AutoCodeRover: what searches came to; is that enough?
+    /// AutoCodeRover: gives the results of searches, and asks whether they suffice.
     AutoCodeRoverMore, "auto-code-rover/more" {
         results: Vec<String>,
-        /// Rounds.
+        /// Remaining rounds.
         left: usize,
     }
 
-    /// AutoCodeRover: the tests, as pieces of files.
+    /// AutoCodeRover: asks for the tests, as parts of files.
     AutoCodeRoverWrite, "auto-code-rover/write" {}
 
-    /// AutoCodeRover: an answer could not be applied.
+    /// AutoCodeRover: the answer could not be applied.
     AutoCodeRoverAgain, "auto-code-rover/again" {
         problem: String,
     }
@@ -240,24 +242,24 @@ prompts! {
     /// System message of CLOVER's tasks.
     CloverSystem, "clover/system" {}
 
-    /// CLOVER's task I: fill the blank of an assertion.
+    /// CLOVER task I: fill in the blank of an assertion.
     CloverAssertion, "clover/assertion" {
         repository: String,
-        /// Of the test file.
+        /// Path of the test file.
         path: String,
         /// The test file up to the assertion.
         code: String,
-        /// With `____` for its blank.
+        /// Assertion with `____` for its blank.
         assertion: String,
-        /// What follows the test; may be empty.
+        /// Code after the test; may be empty.
         after: String,
-        /// The answer is the whole assertion; else what goes into the blank.
+        /// Whether the answer is the complete assertion; otherwise it is the text of the blank.
         whole: bool,
-        /// Code of the project; empty for none.
+        /// Code of the project; may be empty.
         context: String,
     }
 
-    /// CLOVER's task II: a test that calls a given class or function.
+    /// CLOVER task II: write a test that calls a given class or function.
     CloverTarget, "clover/target" {
         repository: String,
         path: String,
@@ -268,14 +270,14 @@ prompts! {
         /// `class` or `function`.
         target_kind: String,
         target: String,
-        /// Empty where it is not told.
+        /// Path of the target; empty if it is not revealed.
         target_path: String,
-        /// The answer is the test's statements; else the whole file.
+        /// Whether the answer is the body of the test; otherwise it is the complete file.
         part: bool,
         context: String,
     }
 
-    /// CLOVER's task III: a test that covers given blocks.
+    /// CLOVER task III: write a test that covers given blocks.
     CloverBlocks, "clover/blocks" {
         repository: String,
         path: String,
@@ -291,87 +293,87 @@ prompts! {
 
     /// System message of the agent that writes tests for given lines.
     CoverSystem, "cover/system" {
-        /// Model calls that may be made.
+        /// Maximum number of model calls.
         max_steps: u32,
-        /// The statements of one test are wanted, no new tests.
+        /// Whether to write the body of a given test instead of new tests.
         is_given_test: bool,
     }
 
-    /// Its first user message.
+    /// First user message of the agent that writes tests for given lines.
     CoverTask, "cover/task" {
         repository: String,
-        /// The lines with their numbers, one stretch each.
+        /// Numbered lines, one block each.
         blocks: Vec<String>,
-        /// The test whose statements are wanted, `file::Class::function`; empty where new tests are.
+        /// Test whose body to write, as `file::Class::function`; empty for new tests.
         test: String,
-        /// What its file imports at its head.
+        /// Imports at the top of the test's file.
         imports: Vec<String>,
-        /// Its source, with `...` for the statements.
+        /// Source of the test, with `...` as its body.
         stub: String,
-        /// Of all model calls together, where that is limited.
+        /// Maximum number of tokens of all model calls together, if limited.
         max_tokens: Option<u64>,
-        /// What the toolbox says of the workspace.
+        /// Description of the workspace by the toolbox.
         workspace: String,
-        /// What the user should know of the environment.
+        /// Notes about the environment for the user.
         notes: Vec<String>,
     }
 
-    /// First user message of every agent: the issue and what is known of the repository.
+    /// First user message of every agent: the issue and the facts about the repository.
     Task, "task" {
         repository: String,
         issue: String,
-        /// What the toolbox says of the workspace: versions, folders, how test files are named.
+        /// Description of the workspace by the toolbox: versions, folders, and how test files are named.
         workspace: String,
-        /// What the user should know of the environment, e.g. a missing system package.
+        /// Notes about the environment for the user, e.g. a missing system package.
         notes: Vec<String>,
     }
 
-    /// Asks a reviewer whether the failure is the one that the issue speaks of.
+    /// Asks a reviewer whether the failure is the one that the issue describes.
     Review, "review" {
         issue: String,
-        /// Version of the Python that ran the tests.
+        /// Version of the Python interpreter that ran the tests.
         python: String,
-        /// The patch.
+        /// The patch with the tests.
         change: String,
-        /// Unchanged code of the same files that the tests use; may be empty.
+        /// Unchanged code in the same files that the tests use; may be empty.
         used_code: String,
-        /// One line for each test: how it does now, and how it did before the change.
+        /// One line per test: its outcome now, and before the change.
         outcomes: String,
         /// Class, exception, message and frames of each failure.
         failure: String,
-        /// The functions that failed and that candidate fixes change; may be empty.
+        /// Functions in which tests failed and that candidate fixes change; may be empty.
         code_under_test: String,
-        /// What candidate fixes did to the tests; empty if none was tried.
+        /// Effect of candidate fixes on the tests; empty if none was tried.
         fixes: String,
-        /// The author's own words on the tests; may be empty.
+        /// The author's own explanation of the tests; may be empty.
         reason: String,
     }
 
-    /// The reviewer doubts it: goes back to the author.
+    /// Tells the author that the reviewer doubts the test.
     ReviewDoubt, "review-doubt" {
-        /// What the reviewer thinks, as a clause that follows "A reviewer".
+        /// Opinion of the reviewer, as a clause that follows "A reviewer".
         opinion: String,
         reason: String,
-        /// What the tests ask for beyond the issue, a line each; may be empty.
+        /// Requirements of the tests beyond the issue, one per line; may be empty.
         beyond: Vec<String>,
     }
 
-    /// The gate is content, but no candidate fix was tried yet.
+    /// The gate accepts the test, but no candidate fix was tried yet.
     TryAFix, "try-a-fix" {}
 
-    /// The model says that the issue cannot fail here, and not why.
+    /// The model says that the issue cannot fail here, but not why.
     ReasonMissing, "reason-missing" {}
 
-    /// The model says that the issue cannot fail here, and ran nothing.
+    /// The model says that the issue cannot fail here, but ran nothing.
     NothingTried, "nothing-tried" {}
 
-    /// A call that depends on an edit which was refused in the same message.
+    /// Skips a call that depends on an edit that was refused in the same message.
     Skipped, "skipped" {
-        /// It was the trial of a fix, which is kept.
+        /// Whether the call was a trial of a fix, which is kept.
         keeps_fix: bool,
     }
 
-    /// A submission after a call of the same message that does not speak for the test.
+    /// Holds back a submission because an earlier call of the same message speaks against the test.
     HeldBack, "held-back" {
         why: String,
     }
@@ -381,16 +383,16 @@ prompts! {
         left: u32,
     }
 
-    /// SWE-agent+: submitted without having seen the new tests fail.
+    /// SWE-agent+: the model submitted without having seen the new tests fail.
     RunBeforeSubmit, "swe-agent-plus/run-before-submit" {}
 
-    /// Put in place of older tool answers when the context is full.
+    /// Replaces older tool results when the context is full.
     Cut, "cut" {
         tool: String,
         lines: usize,
     }
 
-    /// The steps or the money are nearly used up.
+    /// Warns that the steps or the money are nearly used up.
     NearlySpent, "nearly-spent" {
         /// e.g. `3 steps` or `0.05 dollars`.
         left: String,

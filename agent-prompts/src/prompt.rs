@@ -1,4 +1,4 @@
-//! Rendering a template with its struct.
+//! Renders a template with its struct.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior};
@@ -17,12 +17,12 @@ impl std::fmt::Display for RenderError {
 
 impl std::error::Error for RenderError {}
 
-/// A prompt: a struct of what the template may use.
+/// A prompt: a struct with the fields that its template may use.
 pub trait Prompt: Serialize {
     const NAME: &'static str;
     const TEMPLATE: &'static str;
 
-    /// The prompt's text, without white space at its ends.
+    /// Renders the prompt, without white space at its start and end.
     fn render(&self) -> Result<String, RenderError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -357,13 +357,13 @@ fn every_prompt_of_otter_renders() {
 }
 
 #[test]
-fn text_of_an_issue_is_data_and_never_a_template() {
+fn issue_text_is_never_a_template() {
     let text = task().render().unwrap();
     assert!(text.contains("returns {{ 2 }} & <3>"), "{text}");
 }
 
 #[test]
-fn a_template_that_names_what_its_struct_does_not_have_fails() {
+fn unknown_field_fails() {
     #[derive(Serialize)]
     struct Broken {}
     impl Prompt for Broken {

@@ -188,7 +188,7 @@ fn a_model_may_say_that_the_issue_cannot_fail_here_once_it_has_tried() {
         "{shown}"
     );
     let answers = answers(&place, "submit");
-    assert!(answers[0].contains("Nothing was run so far"), "{answers:?}");
+    assert!(answers[0].contains("You have not run anything yet"), "{answers:?}");
     assert!(answers[1].contains("Say in `reason`"), "{answers:?}");
     let record = place.json("run.json");
     assert_eq!(record["outcome"], "abstained");
