@@ -1,4 +1,4 @@
-//! From where the daemon is reached, and whether whoever reaches it has to show a token.
+//! Names and addresses of this server, and whether clients must send a token.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,13 +7,14 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     pub tokens_required: bool,
-    /// Names and addresses, beside those of loopback.
+    /// Names and addresses besides the loopback ones.
     hosts: Vec<String>,
 }
 
 impl Access {
-    /// Tokens are needed wherever others than the users of this machine may ask: by another address, or by a name, which a
-    /// proxy on this machine may pass on.
+    /// Requires tokens if other machines can reach the server: if it listens on a non-loopback address or has a host
+    /// name.
+    /// A proxy on this machine may forward requests for such a name.
     pub fn new(listen: SocketAddr, hosts: &[String], tokens_required: bool) -> Self {
         let mut known: Vec<String> = hosts.iter().map(|host| host.to_lowercase()).collect();
         let is_local = listen.ip().is_loopback() && known.is_empty();
@@ -29,14 +30,14 @@ impl Access {
         }
     }
 
-    /// All of them, without ports.
+    /// Returns all names and addresses, without ports.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         LOOPBACK
             .into_iter()
             .chain(self.hosts.iter().map(String::as_str))
     }
 
-    /// Is this host, without its port, the daemon?
+    /// Returns whether this host, without its port, is the server.
     pub fn is_host(&self, host: &str) -> bool {
         let host = host.to_lowercase();
         self.hosts().any(|known| known == host)
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_needed_wherever_others_may_ask() {
+    fn non_local_access_requires_tokens() {
         let access = |listen: &str, hosts: &[&str]| {
             let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
             Access::new(listen.parse().unwrap(), &hosts, false)

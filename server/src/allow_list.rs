@@ -1,4 +1,4 @@
-//! Which repositories clients may name: what the server clones, builds and runs is decided by who started it.
+//! The repositories that clients may name. The operator decides what the server clones, builds and runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use testwright_config::error::{Error, Result};
 
-/// Before the path of a folder that is named by a URL.
+/// Prefix of a folder's path in a URL.
 const FILE: &str = "file://";
 
-/// Allowed unless told otherwise.
+/// The pattern that applies by default.
 pub const DEFAULT: &str = "https://github.com/*/*";
 
 #[derive(Debug, Clone)]
@@ -21,8 +21,9 @@ pub struct AllowList {
 }
 
 impl AllowList {
-    /// Globs over URLs and absolute paths; `*` stops at a slash. A folder has to match by the path by which it is named, and
-    /// where that leads through links.
+    /// Compiles globs over URLs and absolute paths; `*` does not match a slash. A folder must match both as it is given
+    /// and
+    /// after its links are resolved.
     pub fn new(patterns: &[String], recordings: bool) -> Result<Self> {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
@@ -38,12 +39,12 @@ impl AllowList {
         })
     }
 
-    /// May models be recordings, which are files of the server?
+    /// Returns whether models may be recordings, which are files on the server.
     pub fn allows_recordings(&self) -> bool {
         self.recordings
     }
 
-    /// As they were given.
+    /// Returns the patterns, as they were given.
     pub fn patterns(&self) -> &[String] {
         &self.patterns
     }
@@ -57,25 +58,26 @@ impl AllowList {
         let leads_out = parts.clone().any(|part| part == ".." || part == ".");
         let is_odd = |c: char| c.is_control() || c.is_whitespace() || "%?#\\".contains(c);
         if repository.contains(is_odd) || leads_out {
-            return refused("it is not a plain address");
+            return refused("it contains blanks, special characters or `..`");
         }
         if repository
             .split_once("://")
             .is_some_and(|(_, rest)| rest.split('/').next().unwrap_or_default().contains('@'))
         {
-            return refused("it carries a name or a password");
+            return refused("it contains a user name or password");
         }
         if !self.set.is_match(plain(repository)) {
-            return refused("it is not allowed here");
+            return refused("this server does not allow it");
         }
         match target(repository) {
             None => Ok(()),
             Some(Ok(target)) if self.is_target_allowed(&target) => Ok(()),
-            Some(_) => refused("it leads to what is not allowed here"),
+            Some(_) => refused("it resolves to a folder that this server does not allow"),
         }
     }
 
-    /// Links in what a pattern says literally are of who started the server: they are followed.
+    /// Checks the target of a link. Links in the literal part of a pattern were chosen by the operator, so they are
+    /// resolved too.
     fn is_target_allowed(&self, target: &str) -> bool {
         let target = plain(target);
         let followed = self.patterns.iter().filter_map(|pattern| followed(pattern));
@@ -88,7 +90,7 @@ fn plain(repository: &str) -> &str {
     repository.trim_end_matches('/').trim_end_matches(".git")
 }
 
-/// What comes before an absolute path, and the path; `None` for other addresses.
+/// Splits an address into the prefix and an absolute path; `None` for other addresses.
 fn path_in(address: &str) -> Option<(&'static str, &str)> {
     let found = match address.strip_prefix(FILE) {
         Some(path) => (FILE, path),
@@ -97,14 +99,14 @@ fn path_in(address: &str) -> Option<(&'static str, &str)> {
     found.1.starts_with('/').then_some(found)
 }
 
-/// The folder that an address leads to, written as the address is; `None` where it is none on this machine.
+/// Resolves the folder of an address and keeps the form of the address; `None` if the address is not a path.
 fn target(address: &str) -> Option<io::Result<String>> {
     let (before, path) = path_in(address)?;
     let target = real(Path::new(path));
     Some(target.map(|target| format!("{before}{}", target.display())))
 }
 
-/// Without links. What is not there may be on the machines of the workers: as much as is there is followed.
+/// Resolves links. A missing folder may exist on workers' machines, so only its existing parents are resolved.
 fn real(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
@@ -117,7 +119,7 @@ fn real(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The pattern, with the folder that it names before its first wildcard without links.
+/// Resolves links in the folder before the first wildcard of a pattern.
 fn followed(pattern: &str) -> Option<String> {
     let (before, path) = path_in(pattern)?;
     let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
@@ -143,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_pattern_names_is_refused_however_it_is_written() {
+    fn unlisted_repository_is_refused() {
         let patterns = [DEFAULT.to_owned(), "/srv/git/*".to_owned()];
         let list = AllowList::new(&patterns, false).unwrap();
         for allowed in [
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_allowed_where_its_links_lead() {
+    fn folder_links_are_resolved() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name).display().to_string();
         for folder in ["allowed/own.git", "allowed/own/below", "elsewhere/secret"] {
@@ -207,12 +209,12 @@ mod tests {
                 }
                 for name in ["out", "out/", "group", "group/secret", "dangling"] {
                     let error = checked(name).unwrap_err();
-                    // It is not said what is there.
+                    // The error must not reveal link targets.
                     assert!(!error.with_cause().contains("elsewhere"), "{error:?}");
                 }
             }
         }
-        // Whoever starts the server may name a link.
+        // The operator may allow a link.
         check(path("allowed/out"), path("allowed/out")).unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! What every answer has, whoever gives it: errors of libraries are problems as well, and no browser guesses what a body is.
+//! Headers and errors of all responses: errors of libraries become problems too, and browsers must not guess media
+//! types.
 
 use axum::body::to_bytes;
 use axum::extract::Request;
@@ -8,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::api::Problem;
 
-/// Bytes of what a library says of an error.
+/// Maximum bytes of a library's error text.
 const MAX_TEXT_LEN: usize = 64 << 10;
 
 pub async fn complete(request: Request, next: Next) -> Response {
@@ -25,13 +26,13 @@ pub async fn complete(request: Request, next: Next) -> Response {
     response
 }
 
-/// Libraries leave out that it is one.
+/// Returns whether the body is plain text, as errors of libraries are. Some have no content type.
 fn is_text(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"))
 }
 
-/// With all headers that do not speak of the body.
+/// Turns an error of a library into a problem and keeps the headers that do not describe the body.
 async fn as_problem(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let text = to_bytes(body, MAX_TEXT_LEN).await.unwrap_or_default();

@@ -39,7 +39,7 @@ impl Ending {
         }
     }
 
-    /// Ends a job that has its result, apart from what failed without anybody's fault.
+    /// Ends a job that has a result; the first infrastructure failure, if any, makes the job fail.
     pub fn of_failures(failures: Vec<String>) -> Self {
         match failures.into_iter().next() {
             Some(failure) => Ending::failed(failure),

@@ -1,5 +1,6 @@
-//! Who asks, and whether they may. On loopback alone nobody is asked; otherwise a request shows a bearer token, or the
-//! cookie by which a browser remembers one.
+//! Authenticates requests by a bearer token, or by the cookie in which a browser keeps one. A server that only this
+//! machine can
+//! reach accepts all requests.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -13,22 +14,22 @@ use super::state::ApiState;
 use super::telemetry::RequestSpan;
 use crate::store::Scope;
 
-/// The cookie by which a browser shows the token that it was told at /login.
+/// Cookie with the token that was entered at /login.
 pub const COOKIE: &str = "testwright_token";
 pub const LOGIN: &str = "/login";
-/// Takes deliveries of GitHub, which are signed.
+/// Path of GitHub's signed deliveries.
 pub const GITHUB_WEBHOOK: &str = "/v1/github/webhook";
 
-/// Asked by who starts and ends servers.
+/// Paths for probes, which need no token.
 const PROBES: [&str; 2] = ["/v1/health", "/v1/ready"];
-/// Answered without a token as well: they say nothing of runs, or know their callers by signatures.
+/// Other paths that need no token: they reveal nothing about runs, or verify signatures.
 const OPEN: [&str; 3] = ["/v1/openapi.json", LOGIN, GITHUB_WEBHOOK];
 
-/// Who asks.
+/// An authenticated client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub owner: String,
-    /// The span of the request, where there are spans.
+    /// The span of the request, if traces are enabled.
     pub traceparent: Option<String>,
 }
 
@@ -91,22 +92,19 @@ async fn owner(
 ) -> Result<String, Problem> {
     let refused = |detail: &str| {
         Problem::new(StatusCode::UNAUTHORIZED, detail)
-            .hint("send `Authorization: Bearer TOKEN`; `testwright tokens create` makes one")
+            .hint("send `Authorization: Bearer TOKEN`; `testwright tokens create` creates one")
     };
-    let shown = shown.ok_or_else(|| refused("this takes a token"))?;
+    let shown = shown.ok_or_else(|| refused("a token is required"))?;
     let Some(token) = state.store.token(&shown).await? else {
-        return Err(refused("the token is unknown, revoked or out of date"));
+        return Err(refused("the token is unknown, revoked or expired"));
     };
     match token.scopes.contains(&needed) {
         true => Ok(token.owner),
         false => Err(Problem::new(
             StatusCode::FORBIDDEN,
-            format!(
-                "the token is not good for this: its scopes lack `{}`",
-                needed.as_str()
-            ),
+            format!("the token lacks the scope `{}`", needed.as_str()),
         )
-        .hint("`testwright tokens create --scope` makes one that is")),
+        .hint("`testwright tokens create --scope` creates a token with that scope")),
     }
 }
 
@@ -117,7 +115,8 @@ fn needed(method: &Method) -> Scope {
     }
 }
 
-/// The token of the header. A browser adds none by itself, and a page of another origin may not have it add one.
+/// Returns the token of the Authorization header. Browsers do not add one themselves, and pages of other origins cannot
+/// make them.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?;
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -125,7 +124,7 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     is_bearer.then(|| token.trim())
 }
 
-/// That of the header, or else of the cookie.
+/// Returns the token of the header; without a header, the token of the cookie.
 fn token(headers: &HeaderMap) -> Option<SecretString> {
     if headers.contains_key(header::AUTHORIZATION) {
         return bearer(headers).map(SecretString::from);
@@ -138,7 +137,7 @@ fn token(headers: &HeaderMap) -> Option<SecretString> {
         .map(SecretString::from)
 }
 
-/// A browser that opens a page: it is led to where a token can be given.
+/// Returns whether a browser requests a page, and so can be redirected to the login.
 fn wants_page(request: &Request) -> bool {
     let accepts = request.headers().get(header::ACCEPT);
     request.method() == Method::GET
@@ -148,7 +147,7 @@ fn wants_page(request: &Request) -> bool {
             .is_some_and(|accepts| accepts.contains("text/html"))
 }
 
-/// The cookie that holds a token: for pages of this server alone, and out of reach for scripts.
+/// Formats the cookie with a token. It is sent by pages of this server only, and scripts cannot read it.
 pub fn cookie(token: &str, is_encrypted: bool) -> String {
     let secure = if is_encrypted { "; Secure" } else { "" };
     format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{secure}")
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_in_the_header_or_in_the_cookie() {
+    fn token_is_read_from_header_or_cookie() {
         let cookie = |value| (header::COOKIE, value);
         let sent = |value| (header::AUTHORIZATION, value);
         assert_eq!(of(&[sent("Bearer a")]).unwrap(), "a");
@@ -180,7 +179,7 @@ mod tests {
             of(&[sent("Bearer a"), cookie("testwright_token=b")]).unwrap(),
             "a"
         );
-        // A header that is no token is not made up for by a cookie.
+        // A malformed header is not replaced by the cookie.
         assert_eq!(of(&[sent("Basic a"), cookie("testwright_token=b")]), None);
         assert_eq!(of(&[cookie("testwright_tokens=b")]), None);
         assert_eq!(of(&[]), None);

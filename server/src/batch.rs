@@ -1,5 +1,6 @@
-//! A batch: what one command has done by the workers of a database. It has the same name whenever the command is given again,
-//! and so finds what was done for it before.
+//! A batch: the jobs that one command gives to the workers of a database. The batch keeps its id when the command is
+//! repeated, so
+//! results from earlier calls are found again.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use testwright_sandboxes::plain_file::{self, Links};
 use crate::store::{RunId, Store, now};
 use testwright_config::error::{Error, Result};
 
-/// Names the batch: in the folder of the command's results.
+/// Name of the file with the batch id, in the folder of the command's results.
 const FILE: &str = "batch";
 
 #[derive(Clone)]
@@ -16,12 +17,12 @@ pub struct Batch {
     pub store: Store,
     pub owner: String,
     pub id: RunId,
-    /// The span of the request to which it is owed.
+    /// The span of the request that caused the batch.
     pub traceparent: Option<String>,
 }
 
 impl Batch {
-    /// That of a folder, or a new one.
+    /// Opens the batch of a folder, or creates one.
     pub async fn open(database: &str, folder: &Path, owner: &str) -> Result<Self> {
         Ok(Batch {
             store: Store::open(database).await?,
@@ -32,7 +33,7 @@ impl Batch {
     }
 }
 
-/// Bytes of a file that holds an id.
+/// Maximum bytes of a file with an id.
 const MAX_ID: u64 = 1 << 10;
 
 fn id_in(folder: &Path) -> Result<RunId> {
@@ -40,8 +41,8 @@ fn id_in(folder: &Path) -> Result<RunId> {
     match plain_file::read_text(&path, Links::Refuse, MAX_ID) {
         Ok(text) => RunId::parse(text.trim()).ok_or_else(|| {
             Error::usage(format!("read {}", path.display()))
-                .cause("it names no work of a database")
-                .hint("remove it to have the work done anew")
+                .cause("the file does not contain a batch id")
+                .hint("delete it to start over")
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let id = RunId::new(now());

@@ -1,4 +1,4 @@
-//! A client of the HTTP API, for the command line.
+//! A client for the HTTP API, used by the command line.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use testwright_sandboxes::http_client;
 
 use testwright_config::error::{Error, Result};
 
-/// For an answer to begin.
+/// Timeout for a response to start.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two tries to follow a run whose stream was cut.
+/// Delay before reconnecting to an event stream.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Tries in a row without an event.
+/// Maximum consecutive attempts that return no event.
 const TRIES: u32 = 30;
-/// Bytes of an event.
+/// Maximum bytes of an event.
 const MAX_EVENT_LEN: usize = 256 << 20;
 
 pub struct ApiClient {
@@ -30,11 +30,13 @@ impl ApiClient {
         let failed = |cause: &dyn std::fmt::Display| {
             Error::usage(format!("use the server {server}"))
                 .cause(cause)
-                .hint("give the address that `testwright serve` prints, as http://127.0.0.1:8420")
+                .hint(
+                    "use the address that `testwright serve` prints, such as http://127.0.0.1:8420",
+                )
         };
         let server: Url = server.parse().map_err(|e| failed(&e))?;
         if !matches!(server.scheme(), "http" | "https") || server.cannot_be_a_base() {
-            return Err(failed(&"it is no address of a server"));
+            return Err(failed(&"it is not the address of a server"));
         }
         let http = http_client::builder()
             .connect_timeout(TIMEOUT)
@@ -66,15 +68,16 @@ impl ApiClient {
         response.text().await.map_err(|e| self.unreadable(&e))
     }
 
-    /// A file as it is.
+    /// Downloads a file.
     pub async fn bytes(&self, path: &[&str]) -> Result<Vec<u8>> {
         let response = self.send(Method::GET, path, &[], None).await?;
         let read = response.bytes().await;
         read.map(Vec::from).map_err(|e| self.unreadable(&e))
     }
 
-    /// Hands over the lines of a run's trajectory with their numbers as they come, and answers with the run when it has
-    /// ended. It goes on where the connection was cut.
+    /// Calls `each` with the number and text of each trajectory line as it arrives, and returns the run once it has
+    /// ended.
+    /// Reconnects if the connection is cut.
     pub async fn follow(&self, run: &str, mut each: impl FnMut(i64, &str)) -> Result<Value> {
         let (mut last, mut tries) = (0, 0);
         loop {
@@ -85,7 +88,7 @@ impl ApiClient {
                 {
                     return Err(error);
                 }
-                // The server ends its streams after some time.
+                // The server closes streams after some time.
                 Ok(None) => tries = 0,
                 Err(_) => tries += 1,
             }
@@ -93,7 +96,7 @@ impl ApiClient {
         }
     }
 
-    /// The run, where the stream came to its end.
+    /// Returns the run if the stream reached its end.
     async fn follow_once(
         &self,
         run: &str,
@@ -106,12 +109,12 @@ impl ApiClient {
         let mut stream = response.bytes_stream();
         let mut buffer: Vec<u8> = Vec::new();
         while let Some(piece) = stream.next().await {
-            // A connection that is cut is taken up again.
+            // The caller reconnects.
             let Ok(piece) = piece else { break };
             buffer.extend_from_slice(&piece);
             if buffer.len() > MAX_EVENT_LEN {
                 let error = Error::infrastructure("follow the run");
-                return Err(error.cause("the server sends an event without an end"));
+                return Err(error.cause("the server sent an event that is too long"));
             }
             while let Some(end) = buffer.windows(2).position(|two| two == b"\n\n") {
                 let event: Vec<u8> = buffer.drain(..end + 2).collect();
@@ -124,7 +127,7 @@ impl ApiClient {
                     ("end", _) => {
                         let run = serde_json::from_str(&event.data);
                         return run.map(Some).map_err(|e| {
-                            Error::infrastructure("read the answer of the server").cause(e)
+                            Error::infrastructure("read the server's response").cause(e)
                         });
                     }
                     _ => {}
@@ -159,7 +162,7 @@ impl ApiClient {
         let response = request.send().await.map_err(|error| {
             Error::infrastructure(format!("reach the server {}", self.server))
                 .cause(error.without_url())
-                .hint("start it with `testwright serve`, or name another with --server")
+                .hint("start it with `testwright serve`, or choose another server with --server")
         })?;
         if response.status().is_success() {
             return Ok(response);
@@ -170,14 +173,14 @@ impl ApiClient {
             .as_str()
             .map_or_else(|| status.to_string(), str::to_owned);
         let error = match status.is_client_error() {
-            true => Error::usage("do that on the server"),
-            false => Error::infrastructure("do that on the server"),
+            true => Error::usage("complete the request"),
+            false => Error::infrastructure("complete the request"),
         };
         let error = error.cause(detail);
         Err(match (status, problem["hint"].as_str()) {
-            // The server speaks of the header, which is not the caller's to send.
+            // The server's hint names the Authorization header, which users of the command line cannot set.
             (StatusCode::UNAUTHORIZED, _) => {
-                error.hint("set TESTWRIGHT_TOKEN; `testwright tokens create` makes one")
+                error.hint("set TESTWRIGHT_TOKEN; `testwright tokens create` creates one")
             }
             (_, Some(hint)) => error.hint(hint),
             (_, None) => error,
@@ -185,11 +188,11 @@ impl ApiClient {
     }
 
     fn unreadable(&self, error: &dyn std::fmt::Display) -> Error {
-        Error::infrastructure(format!("read the answer of {}", self.server)).cause(error)
+        Error::infrastructure(format!("read the response of {}", self.server)).cause(error)
     }
 }
 
-/// Of a stream (HTML Living Standard, Server-sent events).
+/// An event of a stream (HTML Living Standard, Server-sent events).
 #[derive(Debug, Default)]
 struct Event {
     id: Option<i64>,

@@ -1,5 +1,6 @@
-//! Accepts connections and answers their requests until an end. As `axum::serve`, but clients cannot hold a server up: there is a
-//! time for the head of a request, a number of connections, and a time for the requests that are under way at the end.
+//! Accepts connections and serves their requests until shutdown. Unlike `axum::serve`, it limits the time for request
+//! headers, the
+//! number of connections, and the time for running requests at shutdown, so that clients cannot block the server.
 
 mod slots;
 
@@ -23,17 +24,17 @@ use tokio::task::JoinSet;
 
 use slots::{BusySlot, Slot, Slots};
 
-/// Bytes of the head of a request, and of what is read at once.
+/// Maximum bytes of request headers, and of one read.
 const MAX_HEAD: usize = 64 << 10;
 const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
-    /// Time for the head of a request, from the connection's begin or the end of the answer before.
+    /// Time for request headers, from the start of the connection or the end of the last response.
     pub head: Duration,
-    /// Time for requests that are under way at the end.
+    /// Time for running requests at shutdown.
     pub drain: Duration,
-    /// Connections at a time.
+    /// Maximum concurrent connections.
     pub connections: usize,
 }
 
@@ -47,7 +48,7 @@ impl ConnectionLimits {
     }
 }
 
-/// Answers until `end`, and what was asked before it to its end, for as long as the limits allow.
+/// Serves until `end`, then finishes the running requests within the limits.
 pub async fn serve(
     mut listener: TcpListener,
     router: Router,
@@ -63,14 +64,14 @@ pub async fn serve(
     let mut connections = JoinSet::new();
     let mut end = std::pin::pin!(end);
     loop {
-        // Waits and goes on where the system gives out no connection.
+        // `accept` waits and retries if the system provides no connection.
         let (stream, peer) = tokio::select! {
             accepted = Listener::accept(&mut listener) => accepted,
             () = &mut end => break,
         };
         while connections.try_join_next().is_some() {}
         let Some(slot) = slots.take(peer.ip()) else {
-            // A client that is gone already is not told.
+            // The write fails only if the client has closed the connection.
             let _ = stream.try_write(BUSY);
             continue;
         };
@@ -85,7 +86,7 @@ pub async fn serve(
                         tracing::debug!(%error, "a connection ended");
                     }
                 }
-                () = closed => tracing::debug!("a connection was closed: there are too many"),
+                () = closed => tracing::debug!("closed a connection, because there are too many"),
             }
         });
     }
@@ -94,12 +95,12 @@ pub async fn serve(
         .await
         .is_err()
     {
-        tracing::warn!("requests were broken off: they did not end in time");
+        tracing::warn!("aborted requests that did not end in time");
     }
     connections.shutdown().await;
 }
 
-/// The router, for one connection: its slot is busy from the head of a request to the end of the answer.
+/// Wraps the router for a connection: its slot is busy from the request headers to the end of the response.
 fn counted(
     router: Router,
     slot: Arc<Slot>,
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_says_half_a_request_or_nothing_is_closed() {
+    async fn incomplete_request_closes_connection() {
         let serving = serving(QUICK).await;
         for said in [&b""[..], b"GET /slow HTTP/1.1\r\nhost: local"] {
             let mut stream = TcpStream::connect(serving.address).await.unwrap();
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_answer_is_no_slow_request() {
+    async fn slow_response_is_not_cut() {
         let serving = serving(QUICK).await;
         let mut stream = TcpStream::connect(serving.address).await.unwrap();
         stream.write_all(REQUEST).await.unwrap();
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_asked_is_answered_before_the_end_and_idle_connections_do_not_hold_it_up() {
+    async fn shutdown_finishes_requests_and_ignores_idle_connections() {
         let serving = serving(LIMITS).await;
         let _idle = TcpStream::connect(serving.address).await.unwrap();
         let mut stream = TcpStream::connect(serving.address).await.unwrap();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_never_ends_does_not_hold_up_the_end() {
+    async fn endless_body_does_not_delay_shutdown() {
         let serving = serving(ConnectionLimits {
             drain: Duration::from_millis(100),
             ..LIMITS
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_give_way_and_new_ones_are_answered() {
+    async fn idle_connections_yield_to_new_ones() {
         let serving = serving(LIMITS).await;
         let mut idle = Vec::new();
         for _ in 0..20 {
@@ -262,7 +263,7 @@ mod tests {
         stream.write_all(CLOSING).await.unwrap();
         let answered = tokio::time::timeout(LIMITS.head / 2, answer(&mut stream)).await;
         assert!(answered.unwrap().ends_with("\r\n\r\ndone"));
-        // All but two were closed without a word.
+        // All but two connections were closed silently.
         for stream in &mut idle[..18] {
             let closed = tokio::time::timeout(LIMITS.head / 2, stream.read(&mut [0])).await;
             assert!(matches!(closed.unwrap(), Ok(0) | Err(_)));
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_is_refused_while_all_connections_are_busy() {
+    async fn busy_server_refuses_connections() {
         let serving = serving(LIMITS).await;
         let mut busy = Vec::new();
         for _ in 0..2 {

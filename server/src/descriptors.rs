@@ -1,13 +1,13 @@
-//! How many files this process may have open, and how many of them its clients may take.
+//! Limits on open files: how many this process may open, and how many of these are for clients.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the process itself needs: the database, listeners, logs, models' services.
+/// Descriptors for the process itself: the database, listeners, logs, and model services.
 const RESERVE: u64 = 96;
-/// What a run or a sandbox of a client needs.
+/// Descriptors for a run, or for a client's sandbox.
 const PER_SANDBOX: u64 = 40;
 
-/// Raises the soft limit of open files to the hard one; the limit then. Sandboxes have one of their own.
+/// Raises the soft limit on open files to the hard limit and returns it. Sandboxes have their own limit.
 pub fn raise_limit() -> u64 {
     let known = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -17,14 +17,14 @@ pub fn raise_limit() -> u64 {
     let limit = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => raised.current,
         Err(error) => {
-            tracing::warn!(%error, "the limit of open files could not be raised");
+            tracing::warn!(%error, "could not raise the limit on open files");
             known.current
         }
     };
     limit.unwrap_or(u64::MAX)
 }
 
-/// Connections that clients may have: as many as are wanted, unless work would lack descriptors then.
+/// Returns the number of client connections: the wanted number, or fewer if jobs would lack descriptors.
 pub fn connections(limit: u64, sandboxes: usize, wanted: usize) -> usize {
     let reserve = PER_SANDBOX
         .saturating_mul(sandboxes as u64)
@@ -35,7 +35,7 @@ pub fn connections(limit: u64, sandboxes: usize, wanted: usize) -> usize {
         tracing::warn!(
             limit,
             connections,
-            "fewer connections are accepted than --max-connections allows: the limit of open files is low"
+            "the limit on open files allows fewer connections than --max-connections"
         );
     }
     connections
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_leave_descriptors_for_work() {
+    fn connections_reserve_descriptors() {
         assert_eq!(connections(65_536, 8, 1024), 1024);
         assert_eq!(connections(1024, 8, 1024), 1024 - 96 - 320);
         assert_eq!(connections(256, 5, 1024), 64);

@@ -1,11 +1,11 @@
-//! What folders take on the disk.
+//! The disk usage of folders.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Bytes of all files below, each counted once however many names it has. Blocking: walks through it. What cannot be read
-/// does not count.
+/// Sums the bytes of all files below a folder; a file with several names counts once. Unreadable files are skipped.
+/// Blocking.
 pub fn bytes(folder: &Path) -> u64 {
     let mut seen = BTreeSet::new();
     let mut bytes = 0;
@@ -26,7 +26,7 @@ pub fn bytes(folder: &Path) -> u64 {
     bytes
 }
 
-/// The folders in a folder, by name, and the bytes of each. Blocking.
+/// Lists the subfolders of a folder by name, with the bytes of each. Blocking.
 pub fn by_folder(folder: &Path) -> Vec<(String, u64)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());

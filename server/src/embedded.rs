@@ -1,4 +1,4 @@
-//! A daemon without a listener, inside a process that serves one client: its store is a temporary one, or one that is named.
+//! A server without a listener, in a process with one client. It uses a temporary store or a named database.
 
 use std::sync::Arc;
 
@@ -23,20 +23,21 @@ use testwright_config::settings::Settings;
 pub struct Embedded {
     pub api: ApiState,
     stop: watch::Sender<bool>,
-    /// `None`: others work on what is asked for.
+    /// The worker; `None` if other processes run the jobs.
     worker: Option<Arc<Worker>>,
-    /// Of the runs while they are worked on, and of the store where none is named.
+    /// Folder for runs in progress, and for a temporary store.
     _folder: TempDir,
 }
 
 impl Embedded {
-    /// With a database that is named, the workers of its daemon work on what is asked for here, and there is none of its own.
+    /// Starts the server. If a database is named, the workers of that database run the jobs; otherwise this process has
+    /// a worker.
     pub async fn start(
         settings: Settings,
         allowed: AllowList,
         database: Option<&str>,
     ) -> Result<Self> {
-        let folder = tempfile::tempdir().map_err(|error| Error::io("make a folder", &error))?;
+        let folder = tempfile::tempdir().map_err(|error| Error::io("create a folder", &error))?;
         let own = Store::url_in(folder.path());
         let store = Store::open(database.unwrap_or(&own)).await?;
         let (stop, signal) = watch::channel(false);
@@ -52,7 +53,7 @@ impl Embedded {
             changes: changes.clone(),
             stop: signal.clone(),
             telemetry: telemetry.clone(),
-            // Whoever waits for the run is told.
+            // A shortage ends the run, because the client is waiting for it.
             machine: None,
         });
         let machine = Arc::new(Machine::new(Vec::new()));
@@ -75,7 +76,7 @@ impl Embedded {
         })
     }
 
-    /// Works on what is asked for until `served` ends.
+    /// Runs jobs until `served` completes.
     pub async fn serve(self, served: impl Future<Output = Result<()>>) -> Result<()> {
         let stop = self.stop;
         let (store, signal) = (self.api.store.clone(), self.api.stop.clone());

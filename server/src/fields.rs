@@ -1,4 +1,4 @@
-//! Short texts of requests: one rule for all fields, whether they come as JSON, in a form, over MCP or in a query.
+//! Validation of short texts in requests: the same rules for JSON, forms, MCP and queries.
 
 use testwright_evals::foreign_text::{NAME, unseen};
 
@@ -9,10 +9,10 @@ pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 /// Maximum characters of a path or an address.
 pub const MAX_PATH_LEN: usize = 2_048;
 
-/// Checks a name: a model, an approach, a commit, an owner, an id.
+/// Checks a short text: a model, an approach, a commit, an owner, or an id.
 ///
 /// # Errors
-/// A usage error that names the field and does not repeat the text.
+/// Fails with a usage error that names the field and does not repeat the text.
 pub fn check_name(field: &str, text: &str) -> Result<()> {
     check(field, text, NAME)
 }
@@ -20,7 +20,7 @@ pub fn check_name(field: &str, text: &str) -> Result<()> {
 /// Checks a path or an address, which may be longer than a name.
 ///
 /// # Errors
-/// Those of [`check_name`].
+/// Fails for the same reasons as [`check_name`].
 pub fn check_path(field: &str, text: &str) -> Result<()> {
     check(field, text, MAX_PATH_LEN)
 }
@@ -32,17 +32,15 @@ fn check(field: &str, text: &str, max: usize) -> Result<()> {
     }
     if let Some(c) = unseen(text) {
         let code = u32::from(c);
-        return refused(format!(
-            "it has a character that cannot be seen (U+{code:04X})"
-        ));
+        return refused(format!("it contains an invisible character (U+{code:04X})"));
     }
     if text.trim() != text {
-        return refused("it begins or ends with a blank".to_owned());
+        return refused("it begins or ends with whitespace".to_owned());
     }
     Ok(())
 }
 
-/// Cuts a text for a list: the title of an issue may have any length.
+/// Shortens a text for a list; titles of issues have any length.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),

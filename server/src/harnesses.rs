@@ -1,4 +1,4 @@
-//! Harnesses that a worker keeps: reaching an engine, and cleaning up after killed runs, takes time.
+//! A cache of harnesses: connecting to an engine and cleaning up after killed runs take time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use testwright_agent::setup::{self, HarnessArgs};
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
 
-/// What tells harnesses apart: where git comes from, and the seconds of a run of tests.
+/// Key of a harness: the template of repository URLs, and the timeout of a test run in seconds.
 type Key = (String, u64);
 
 pub struct Harnesses {

@@ -9,7 +9,8 @@ use testwright_config::error::Result;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 const INTERVAL: Duration = Duration::from_secs(3);
-/// Longer than [`INTERVAL`]: after an outage of the database, every living process has sent a heartbeat in between.
+/// Interval of recovery, longer than [`INTERVAL`]: after a database outage, every living process sends a heartbeat
+/// first.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(4);
 
 pub struct Heartbeat {
@@ -90,8 +91,9 @@ impl Heartbeat {
         }
     }
 
-    /// Queues again what was an orphan the last time too; returns what is an orphan now. A single look is not enough: a
-    /// process may have missed heartbeats during an outage, and a claim may be stored but not yet held.
+    /// Queues jobs again that were orphans last time too, and returns the current orphans. One check is not enough: a
+    /// process may
+    /// have missed heartbeats during an outage, and a claim may be stored but not yet held.
     async fn recover_orphans(&self, suspects: &BTreeSet<Attempt>) -> Result<BTreeSet<Attempt>> {
         let orphans = self.store.orphans(self.name()).await?;
         let mut orphans = BTreeSet::from_iter(orphans);

@@ -1,4 +1,4 @@
-//! All that is served over HTTP, and what every request has to pass.
+//! The router for all HTTP routes, with the checks for each request.
 
 use std::sync::Arc;
 

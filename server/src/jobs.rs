@@ -1,7 +1,8 @@
 //! The job loop of a process: it claims jobs in the store and runs them, a limited number at a time.
 //!
-//! Which job is next, who holds it and how it ended is in the [`Store`] alone. A job that is claimed belongs to the process
-//! until its end is stored, or until [`crate::heartbeat`] finds that no process holds it any more.
+//! Only the [`Store`] records which job is next, which process holds it, and how it ended. A claimed job belongs to its
+//! process
+//! until its end is stored, or until [`crate::heartbeat`] finds it orphaned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,9 @@ use crate::store::{Attempt, Store};
 use testwright_config::error::Result;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
-/// How often a process with free slots checks for jobs of other processes. Its own jobs wake it.
+/// Interval at which a process with free slots checks for jobs that other processes added. Jobs that it adds wake it.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// After the database failed.
+/// Delay after a database error.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Jobs that a process can claim and run.
@@ -73,12 +74,12 @@ async fn run_job(source: Arc<dyn JobSource>, heartbeat: Arc<Heartbeat>, attempt:
             kind = attempt.kind.name(),
             id = attempt.id.as_str(),
             error = error.with_cause(),
-            "the end of a job was not stored; it is queued again"
+            "could not store the end of a job; the job returns to the queue"
         );
     }
 }
 
-/// The job of a task that panicked is orphaned, and is queued again.
+/// Logs a panic. The job becomes an orphan, and recovery queues it again.
 fn log_panic(ended: std::result::Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "a job panicked");

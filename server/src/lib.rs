@@ -1,4 +1,4 @@
-//! What testwright serves to other programs: the HTTP API, and the tools over MCP.
+//! The testwright server: the HTTP API, web pages, the GitHub webhook, MCP tools, and workers for queued jobs.
 
 pub mod access;
 pub mod allow_list;

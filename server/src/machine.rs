@@ -1,5 +1,6 @@
-//! Whether this machine can work: after a shortage it takes no work for a while, longer each time, so that it does not use up the
-//! queue.
+//! The health of this machine. After a shortage, it claims no jobs for a while, with increasing pauses, so that it does
+//! not fail
+//! all queued jobs.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,14 +14,14 @@ use testwright_config::stop_signal::{StopSignal, stopped};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// Descriptors and bytes that a machine in order can spare at any time.
+/// File descriptors and bytes that a healthy machine can always spare.
 const SPARE_DESCRIPTORS: usize = 32;
 const SPARE_BYTES: usize = 1 << 20;
-/// A write to a dead network file system can hang for hours.
+/// Timeout of a check: a write to a dead network file system can hang for hours.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Machine {
-    /// Folders that work needs to write to.
+    /// Folders that jobs need to write to.
     folders: Vec<PathBuf>,
     pause: Mutex<Option<Pause>>,
     checks: Arc<Mutex<Checks>>,
@@ -29,7 +30,7 @@ pub struct Machine {
 
 #[derive(Default)]
 struct Checks {
-    /// Its sender lives as long as the check.
+    /// The receiver for a running check; the sender is dropped when the check ends.
     running: Option<watch::Receiver<()>>,
     /// The result of the last check that ended; `None` if it found no shortage, or if none has ended.
     last: Option<Shortage>,
@@ -51,14 +52,14 @@ impl Machine {
         }
     }
 
-    /// What is lacking, while no work is taken because of it.
+    /// Returns the current shortage, if this machine pauses because of it.
     pub fn shortage(&self) -> Option<Shortage> {
         let pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = pause.as_ref().filter(|pause| Instant::now() < pause.until);
         pause.map(|pause| pause.shortage)
     }
 
-    /// Work met a shortage. Work that met it at the same time makes the pause no longer.
+    /// Starts a pause after a shortage. Further jobs that fail during the pause do not extend it.
     pub fn met(&self, shortage: Shortage) {
         let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -70,7 +71,7 @@ impl Machine {
         tracing::warn!(
             shortage = shortage.as_str(),
             seconds = length.as_secs(),
-            "no work is taken for a while: {shortage}"
+            "claiming no jobs for a while: {shortage}"
         );
         *pause = Some(Pause {
             shortage,
@@ -79,19 +80,19 @@ impl Machine {
         });
     }
 
-    /// Work came to an end without a shortage.
+    /// Ends the series of pauses after a job that met no shortage.
     pub fn is_well(&self) {
         *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Waits while no work is to be taken; `false` if this process is to end.
+    /// Waits for the end of the pause; `false` if this process is shutting down.
     pub async fn rest(&self, stop: &StopSignal) -> bool {
         while let Some(left) = self.left() {
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
                 () = stopped(stop.clone()) => return false,
             }
-            // The one that finds a shortage here makes all others wait.
+            // The first waiter checks the machine; a new pause makes all others wait.
             if self.left().is_none()
                 && let Some(shortage) = self.check().await
             {
@@ -107,8 +108,10 @@ impl Machine {
         left.filter(|left| !left.is_zero())
     }
 
-    /// Tries what all work needs: descriptors, a thread, room in each folder. If a check runs already, waits for its result. A
-    /// check that times out goes on in its thread; until it ends, the last known result is returned.
+    /// Checks the resources that all jobs need: descriptors, a thread, and space in each folder. If a check is already
+    /// running, waits
+    /// for its result. A check that times out continues in its thread; until it ends, the last known result is
+    /// returned.
     pub async fn check(&self) -> Option<Shortage> {
         let folders = self.folders.clone();
         self.check_by(move || find_shortage(&folders)).await
@@ -122,7 +125,7 @@ impl Machine {
             Ok(running) => running,
             Err(error) => return Shortage::reported_by_spawn(&error),
         };
-        // changed() fails once the sender is dropped, which is the end of the check.
+        // changed() fails when the sender is dropped, which marks the end of the check.
         let ended = tokio::time::timeout(self.check_timeout, running.changed()).await;
         if ended.is_err() {
             let seconds = self.check_timeout.as_secs();
@@ -131,7 +134,8 @@ impl Machine {
         lock(&self.checks).last
     }
 
-    /// Starts a check unless one runs. It has a thread of its own: the runtime's may be what the machine lacks.
+    /// Starts a check unless one is running. It uses a separate thread, because runtime threads may be what the machine
+    /// lacks.
     fn join_check(
         &self,
         check: impl FnOnce() -> Option<Shortage> + Send + 'static,
@@ -157,7 +161,7 @@ fn lock(checks: &Mutex<Checks>) -> MutexGuard<'_, Checks> {
     checks.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Blocking: writes to each folder.
+/// Finds a shortage. Blocking: writes to each folder.
 fn find_shortage(folders: &[PathBuf]) -> Option<Shortage> {
     let files: io::Result<Vec<_>> = (0..SPARE_DESCRIPTORS)
         .map(|_| std::fs::File::open("/dev/null"))
@@ -171,12 +175,12 @@ fn find_shortage(folders: &[PathBuf]) -> Option<Shortage> {
     })
 }
 
-/// In a folder, or in the nearest one above that exists.
+/// Writes a temporary file in a folder, or in its nearest existing parent.
 fn write_aside(folder: &Path) -> io::Result<()> {
     let folder = folder.ancestors().find(|folder| folder.is_dir());
     let Some(folder) = folder else { return Ok(()) };
     let mut file = tempfile::tempfile_in(folder)?;
-    // Not zeros, of which some file systems store nothing.
+    // Some file systems store no zeros.
     file.write_all(&vec![b'x'; SPARE_BYTES])?;
     file.sync_data()
 }
@@ -188,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// The runtime has one thread: a check that blocked it would never let the test end.
+    /// Uses a runtime with one thread: a check that blocks it would hang the test.
     #[tokio::test]
     async fn hanging_check_runs_once_and_blocks_no_task() {
         let machine = Machine {
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_makes_longer_pauses_until_work_ends_well() {
+    fn pauses_grow_until_job_succeeds() {
         let machine = Machine::new(Vec::new());
         let length = |machine: &Machine| {
             let pause = machine.pause.lock().unwrap_or_else(PoisonError::into_inner);

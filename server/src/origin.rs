@@ -1,4 +1,5 @@
-//! Keeps web pages of others away: a browser sends their requests to loopback as well, and a name of theirs may lead there.
+//! Refuses requests from other web pages: browsers send these to loopback too, and a foreign host name can resolve to
+//! loopback.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
@@ -10,7 +11,7 @@ use super::authentication;
 use super::problem::Problem;
 use super::state::ApiState;
 
-/// What proxies add to the requests of others.
+/// Headers that proxies add to forwarded requests.
 const FORWARDED: [&str; 4] = [
     "forwarded",
     "x-forwarded-for",
@@ -18,15 +19,15 @@ const FORWARDED: [&str; 4] = [
     "x-real-ip",
 ];
 
-/// Says from where a browser sends a request, as the page cannot.
+/// Header in which a browser states where a request comes from. Pages cannot change it.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Of a page of this server, and of none: somebody typed the address.
+/// Values for a page of this server, and for an address typed by the user.
 const OWN_SITE: [&str; 2] = ["same-origin", "none"];
 
 pub async fn check(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    // Probes come to an address instead of a name; what knows its callers by their signatures, under the name that this
-    // machine has for others.
+    // Probes use an address instead of a name. GitHub calls the public name of this machine, and its requests are
+    // signed.
     let is_signed = request.method() == Method::POST && path == authentication::GITHUB_WEBHOOK;
     if is_signed || authentication::is_probe(path) {
         return next.run(request).await;
@@ -45,30 +46,30 @@ fn refusal(access: &Access, method: &Method, path: &str, headers: &HeaderMap) ->
     };
     let host = text(header::HOST).unwrap_or_default();
     if !access.is_host(without_port(host)) {
-        let detail = "the request is for a host that is not this one";
+        let detail = "the Host header does not name this server";
         return Some(
             Problem::new(StatusCode::MISDIRECTED_REQUEST, detail)
-                .hint("`testwright serve --host NAME` names what else it is reached by"),
+                .hint("add the name with `testwright serve --host NAME`"),
         );
     }
     if !access.tokens_required && FORWARDED.iter().any(|name| headers.contains_key(*name)) {
-        let detail =
-            "the request comes through a proxy, and this daemon takes requests without tokens";
+        let detail = "requests through a proxy are refused, because this server requires no tokens";
         return Some(
             Problem::new(StatusCode::FORBIDDEN, detail)
-                .hint("`testwright serve --require-tokens`, or `--host NAME` with the name that the proxy has"),
+                .hint("start it with `testwright serve --require-tokens`, or with `--host NAME` and the proxy's name"),
         );
     }
     let forbidden = |detail: &str| Some(Problem::new(StatusCode::FORBIDDEN, detail));
     let Some(origin) = text(header::ORIGIN) else {
-        // The API and MCP read JSON alone, which no form is.
+        // The API and MCP accept only JSON, which forms cannot send.
         let reads_json = path.starts_with("/v1/") || path == "/mcp";
         if *method == Method::POST && !reads_json {
-            // Browsers send forms of other pages without asking, but never without their origin.
-            return forbidden("a form comes without the origin of its page");
+            // Browsers send forms of other pages without asking the server, but always with an origin.
+            return forbidden("the form was sent without an Origin header");
         }
         let is_foreign = text(SEC_FETCH_SITE).is_some_and(|site| !OWN_SITE.contains(&site));
-        // A cookie, or the right of whoever is on this machine, goes along without the page's doing; a token does not.
+        // Browsers add cookies to requests of any page, and loopback requests need no token. Pages cannot add a bearer
+        // token.
         if is_foreign && !method.is_safe() && authentication::bearer(headers).is_none() {
             return forbidden("the request comes from a page of another site");
         }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_refused_unless_tokens_are_asked_for() {
+    fn proxy_is_refused_without_tokens() {
         for name in FORWARDED {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, "localhost".parse().unwrap());
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_other_pages_and_under_other_names_are_refused() {
+    fn foreign_hosts_and_origins_are_refused() {
         for host in ["localhost:8000", "127.0.0.1", "[::1]:8000", "[::1]"] {
             assert!(!is_refused(host, None), "{host}");
             assert!(!is_refused(host, Some(&format!("http://{host}"))));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_something_and_comes_from_another_site_is_refused_without_an_origin_as_well() {
+    fn cross_site_writes_without_origin_are_refused() {
         let is_refused = |method: Method, site: &str, authorization: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, "localhost".parse().unwrap());
@@ -151,11 +152,11 @@ mod tests {
         for site in ["cross-site", "same-site", "another"] {
             for method in [Method::POST, Method::DELETE] {
                 assert!(is_refused(method.clone(), site, None), "{site}");
-                // A browser sends this by itself.
+                // Browsers send basic authentication themselves.
                 assert!(is_refused(method.clone(), site, Some("Basic abc")));
                 assert!(!is_refused(method, site, Some("Bearer abc")));
             }
-            // A link to a page.
+            // This is a link to a page.
             assert!(!is_refused(Method::GET, site, None));
         }
         for site in OWN_SITE {

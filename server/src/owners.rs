@@ -1,12 +1,12 @@
-//! Whose work it is that no token asked for. Owners share the workers evenly, so no token may take the name of one of these.
+//! Owners of jobs that no token requested. Owners share the workers evenly, so tokens cannot use these names.
 
-/// Of a daemon that asks nobody.
+/// Owner on a server without authentication.
 pub const LOCAL: &str = "local";
-/// Of `testwright compare --database`.
+/// Owner for `testwright compare --database`.
 pub const COMPARE: &str = "compare";
-/// Of `testwright eval --database`.
+/// Owner for `testwright eval --database`.
 pub const EVAL: &str = "eval";
-/// What is asked for on GitHub, before the repository's name.
+/// Prefix of owners for requests on GitHub; the repository's name follows.
 pub const GITHUB: &str = "github";
 
 pub const RESERVED: [&str; 4] = [LOCAL, COMPARE, EVAL, GITHUB];

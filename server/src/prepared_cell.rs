@@ -1,4 +1,4 @@
-//! A run of a comparison, on an environment as the grader makes it.
+//! A run of a comparison, in an environment built by the grader.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use testwright_comparisons::compare::cell_run;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_models::quota::Quota;
 
-/// A run on code that is made ready.
+/// A run whose code and environment are ready.
 pub struct PreparedCell {
     pub job: Job,
     harness: Arc<Harness>,
@@ -35,7 +35,7 @@ impl PreparedCell {
             let kind = failed
                 .shortage
                 .map_or(Kind::Infrastructure, Kind::Exhausted);
-            Error::new(kind, "make the code ready").cause(failed)
+            Error::new(kind, "prepare the code").cause(failed)
         })?;
         let settings = shared.settings(&harnesses.settings);
         let job = request.task.job(&harness, &settings, &code.0, &out)?;

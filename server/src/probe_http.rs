@@ -1,4 +1,4 @@
-//! What is answered to probes and to Prometheus where others may reach it: on an address of its own.
+//! Serves probes and Prometheus on a separate address, where other machines can reach them.
 
 use std::net::SocketAddr;
 
@@ -14,10 +14,10 @@ use super::problem;
 use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
-/// Of probes and Prometheus, at a time.
+/// Maximum concurrent connections of probes and Prometheus.
 const CONNECTIONS: usize = 16;
 
-/// Until `end`; where there is no such address, nothing is done. Nothing of it is secret, and nothing can be asked for.
+/// Serves until `end`, if there is a listener. The responses contain no secrets, and these routes accept no work.
 pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) {
     let Some(listener) = listener else {
         return;
@@ -33,12 +33,14 @@ pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSigna
     connections::serve(listener, router, limits, stopped(end)).await;
 }
 
-/// `flag`: what names the address.
+/// Binds an address; `flag` is the command-line flag that sets it.
 pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         let failed = Error::io(format!("listen on {address}"), &error);
         match error.kind() {
-            std::io::ErrorKind::AddrInUse => failed.hint(format!("choose another with {flag}")),
+            std::io::ErrorKind::AddrInUse => {
+                failed.hint(format!("choose another address with {flag}"))
+            }
             _ => failed,
         }
     })

@@ -1,4 +1,4 @@
-//! Whether this process lives, and whether it can do its work: for the server and for workers alike.
+//! Liveness and readiness probes, for servers and workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use crate::store::{QueueState, Store};
 use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::StopSignal;
 
-/// Whoever asks gives up soon: an answer after that helps nobody.
+/// Timeout of a probe. Callers give up after a few seconds, so a later answer is useless.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The database is written no more often than this, however many ask.
+/// Minimum time between two test writes to the database, regardless of the number of probes.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When the database was written, and whether that failed.
+/// Time and result of the last test write.
 type DatabaseWrite = (Instant, Result<()>);
 
 #[derive(Clone)]
 pub struct Probes {
     pub store: Store,
-    /// This process is to end.
+    /// Signals that this process is shutting down.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
     machine: Arc<Machine>,
@@ -49,10 +49,12 @@ impl Probes {
         in_time(self.store.health()).await
     }
 
-    /// It can take work: it is not about to end, its machine lacks nothing, and the database is up to date and can be written.
+    /// Checks that this process can take work: it is not shutting down, its machine lacks nothing, and the database is
+    /// up to date and
+    /// writable.
     pub async fn ready(&self) -> Result<()> {
         if *self.stop.borrow() {
-            return Err(Error::infrastructure("take work").cause("the process is about to end"));
+            return Err(Error::infrastructure("take work").cause("the process is shutting down"));
         }
         if let Some(shortage) = self.machine.shortage() {
             return Err(Error::exhausted(shortage, "take work"));
@@ -69,7 +71,7 @@ impl Probes {
         }
     }
 
-    /// `None` where the database does not answer.
+    /// Returns the state of the queue; `None` if the database does not respond.
     pub async fn queue_state(&self) -> Option<QueueState> {
         let is_paused = self.machine.shortage().is_some();
         self.telemetry.metrics.paused.set(i64::from(is_paused));
@@ -82,7 +84,7 @@ async fn in_time<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
         Ok(answer) => answer,
         Err(_) => {
             let seconds = PROBE_TIMEOUT.as_secs();
-            let cause = format!("it did not answer within {seconds} seconds");
+            let cause = format!("it did not respond within {seconds} seconds");
             Err(Error::unavailable("reach the database").cause(cause))
         }
     }

@@ -1,4 +1,4 @@
-//! Errors as clients get them: problem+json (RFC 9457), with a hint.
+//! API errors: problem+json (RFC 9457), with a hint.
 
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::http::{StatusCode, header};
@@ -10,14 +10,14 @@ use testwright_sandboxes::Shortage;
 use super::fields::MAX_REQUEST_BYTES;
 use testwright_config::error::{Error, Kind};
 
-/// What is wrong, and what to do about it.
+/// An error, with a hint for fixing it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Problem {
-    /// `about:blank`: the title says what kind it is.
+    /// Always `about:blank`: the title names the kind of problem.
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
-    /// As the status of the response.
+    /// Status code of the response.
     status: u16,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,12 +35,12 @@ impl Problem {
         }
     }
 
-    /// Of a request that a library refused.
+    /// Creates a problem for a request that a library refused.
     pub fn unread(status: StatusCode, detail: impl Into<String>) -> Self {
         let problem = Problem::new(status, detail);
         match status {
             StatusCode::PAYLOAD_TOO_LARGE => {
-                problem.hint(format!("a request has at most {MAX_REQUEST_BYTES} bytes"))
+                problem.hint(format!("send at most {MAX_REQUEST_BYTES} bytes"))
             }
             _ => problem,
         }
@@ -55,7 +55,7 @@ impl Problem {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// For people.
+    /// Formats the detail and the hint for people.
     pub fn text(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}: {hint}", self.detail),
@@ -64,13 +64,13 @@ impl Problem {
     }
 
     pub fn no_run() -> Self {
-        Problem::new(StatusCode::NOT_FOUND, "there is no run of this id")
-            .hint("GET /v1/runs lists those that there are")
+        Problem::new(StatusCode::NOT_FOUND, "no run has this id")
+            .hint("GET /v1/runs lists all runs")
     }
 
     pub fn no_matrix() -> Self {
-        Problem::new(StatusCode::NOT_FOUND, "there is no matrix of this id")
-            .hint("GET /v1/matrices lists those that there are")
+        Problem::new(StatusCode::NOT_FOUND, "no matrix has this id")
+            .hint("GET /v1/matrices lists all matrices")
     }
 }
 
@@ -100,13 +100,13 @@ impl From<Error> for Problem {
             Kind::Unavailable => {
                 tracing::error!(detail, "a request failed");
                 return Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-                    .hint("try again in a while; the server's log says why");
+                    .hint("try again later; the server's log has details");
             }
             Kind::Nothing | Kind::Infrastructure | Kind::Interrupted => {
-                // What failed inside is the operator's to know.
+                // Internal causes are only for operators.
                 tracing::error!(detail, "a request failed");
                 return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-                    .hint("the server's log says why");
+                    .hint("see the server's log");
             }
         };
         Problem {
@@ -121,7 +121,7 @@ impl From<JsonRejection> for Problem {
         let problem = Problem::unread(rejection.status(), rejection.body_text());
         match problem.hint {
             Some(_) => problem,
-            None => problem.hint("/v1/openapi.json describes what is read"),
+            None => problem.hint("see /v1/openapi.json for the expected format"),
         }
     }
 }
@@ -129,7 +129,7 @@ impl From<JsonRejection> for Problem {
 impl From<QueryRejection> for Problem {
     fn from(rejection: QueryRejection) -> Self {
         let problem = Problem::new(rejection.status(), rejection.body_text());
-        problem.hint("/v1/openapi.json describes what is read")
+        problem.hint("see /v1/openapi.json for the expected format")
     }
 }
 
@@ -140,14 +140,14 @@ impl From<BytesRejection> for Problem {
 }
 
 pub async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address")
-        .hint("/v1/openapi.json lists the addresses that there are")
+    Problem::new(StatusCode::NOT_FOUND, "this address does not exist")
+        .hint("see /v1/openapi.json for all addresses")
 }
 
 pub async fn method_not_allowed() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
-        "this address does not take this method",
+        "this address does not support this method",
     )
-    .hint("/v1/openapi.json lists the methods of each address")
+    .hint("see /v1/openapi.json for the methods of each address")
 }

@@ -1,4 +1,4 @@
-//! What a run is asked for, as clients send it and as the store keeps it.
+//! The request for a run, as clients send it and as the store keeps it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,32 +13,31 @@ use testwright_models::price::Prices;
 use testwright_models::provider::{Variable, azure_deployment};
 use testwright_models::{ModelName, ModelSource};
 
-/// Bytes of an issue.
+/// Maximum bytes of an issue.
 const MAX_ISSUE_LEN: usize = 1 << 20;
 
-/// A test is wanted for this issue.
+/// A request for a test for an issue.
 #[derive(
     Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
-    /// The URL of a GitHub issue, or the issue itself: a line with its title, and its text.
+    /// URL of a GitHub issue, or the issue itself: a line with its title, then its text.
     #[schema(min_length = 1, max_length = 1_048_576)]
     pub issue: String,
-    /// The repository: a URL, or a folder of the server; needed where the issue is no URL. The server's list says which are
-    /// allowed.
+    /// Repository: a URL, or a folder on the server. Required unless the issue is a URL. The server must allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2048)]
     pub repository: Option<String>,
-    /// The old code: a commit, tag or branch. Default: HEAD.
+    /// Commit, tag or branch of the old code. Default: HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub commit: Option<String>,
-    /// An approach, with its options. Default: the server's.
+    /// Approach, with its options. Default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub approach: Option<String>,
-    /// The model, as its provider calls it, without blanks around it. Default: the server's.
+    /// Model, by the name that its provider uses, without surrounding whitespace. Default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub model: Option<String>,
@@ -46,25 +45,25 @@ pub struct RunRequest {
     pub limits: RunLimits,
 }
 
-/// Limits of one run. The server's own hold as well: what is asked for beyond them is cut.
+/// Limits of a run. The server's limits apply too; larger values are reduced.
 #[derive(
     Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct RunLimits {
-    /// Most model calls.
+    /// Maximum number of model calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub steps: Option<u32>,
-    /// Most US dollars; the model needs a price in the settings of the server and of its workers then.
+    /// Maximum cost in US dollars. The server and its workers need a price for the model in their settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0.0)]
     pub dollars: Option<f64>,
-    /// Most tokens, prompt and completion together.
+    /// Maximum number of tokens (prompt and completion).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub tokens: Option<u64>,
-    /// Most minutes, once the environment is there.
+    /// Maximum minutes, not counting the environment build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0.0)]
     pub minutes: Option<f64>,
@@ -82,13 +81,13 @@ impl RunLimits {
             return Ok(());
         }
         Err(Error::usage("read the limits")
-            .cause("a limit is not above zero")
-            .hint("leave out what is not to be limited"))
+            .cause("a limit is not greater than zero")
+            .hint("omit a limit to leave it unset"))
     }
 }
 
 impl RunRequest {
-    /// What is stored of it, where it can be worked on as it stands.
+    /// Checks the request and returns the run to store.
     pub fn check(
         &self,
         settings: &Settings,
@@ -98,12 +97,12 @@ impl RunRequest {
     ) -> Result<NewRun> {
         if self.issue.trim().is_empty() || self.issue.contains('\0') {
             return Err(Error::usage("read the issue")
-                .cause("it has no text")
+                .cause("it is empty")
                 .hint("give the URL of a GitHub issue, or its title and text"));
         }
         if self.issue.len() > MAX_ISSUE_LEN {
             return Err(Error::usage("read the issue").cause(format!(
-                "it has {} bytes, and at most {MAX_ISSUE_LEN} are read",
+                "it has {} bytes; the maximum is {MAX_ISSUE_LEN}",
                 self.issue.len()
             )));
         }
@@ -146,7 +145,7 @@ impl RunRequest {
         })
     }
 
-    /// The server's, within these limits.
+    /// Returns the server's settings, with these limits applied.
     pub fn settings(&self, server: &Settings) -> Settings {
         let mut settings = server.clone();
         let run = &mut settings.run;
@@ -166,8 +165,7 @@ impl RunRequest {
     }
 }
 
-/// The repository that is named, else that of an issue that is given as a URL; either is refused where the list does not
-/// allow it.
+/// Returns the given repository, or the one of an issue URL. Fails if the server does not allow either of them.
 pub fn allowed_repository(
     issue: Option<&str>,
     named: Option<&str>,
@@ -184,7 +182,7 @@ pub fn allowed_repository(
     };
     let Some(repository) = named.or(of_issue.as_deref()) else {
         return Err(Error::usage("find the repository")
-            .cause("none is named, and the issue is no URL")
+            .cause("no repository was given, and the issue is not a URL")
             .hint("set `repository`"));
     };
     allowed.check(repository)?;
@@ -197,7 +195,8 @@ pub fn allowed_repository(
 /// Parses the model that a client names in a field.
 ///
 /// # Errors
-/// A usage error that names the field, for a text that is not a name or that the server does not allow.
+/// Fails with a usage error that names the field if the text is not a model name or the server does not allow the
+/// model.
 pub fn allowed_model(
     field: &str,
     text: &str,
@@ -221,24 +220,26 @@ fn allowed_model_with(
     let refused = |cause: &str| Err(Error::usage(reading).cause(cause));
     match (name.source(), azure_deployment(&name, settings, variable)) {
         (ModelSource::Recording { .. }, _) if !allowed.allows_recordings() => {
-            refused("recordings are files of the server, and it is not told to play them")
+            refused("recordings are disabled on this server (--allow-recordings enables them)")
         }
-        // Another name would have the deployment used with the price and the limits of another model.
+        // A different name would use the deployment with the price and limits of another model.
         (ModelSource::Azure(model) | ModelSource::Service(model), Some(deployment))
             if model != deployment && settings.run.model.as_deref() != Some(text) =>
         {
-            refused("the server uses one deployment on Azure, and this is another model")
+            refused("this server has one Azure deployment, which is a different model")
         }
         _ => Ok(name),
     }
 }
 
-/// What git would read as something else is refused.
+/// Checks a revision; texts that git could read as something else are refused.
 pub fn check_revision(commit: &str) -> Result<()> {
     check_name("commit", commit)?;
     let is_revision = |c: char| c.is_ascii_alphanumeric() || "._-/~^".contains(c);
     if commit.is_empty() || commit.starts_with('-') || !commit.chars().all(is_revision) {
-        return Err(Error::usage("read `commit`").cause("it is no commit, tag or branch"));
+        return Err(
+            Error::usage("read `commit`").cause("it is not a valid commit, tag or branch name")
+        );
     }
     Ok(())
 }
@@ -268,7 +269,7 @@ mod tests {
         for name in ["prod", "gpt-5", "azure/cheap"] {
             assert!(is_allowed(name, &variables), "{name}");
         }
-        // Without an endpoint on Azure, the variable has no effect.
+        // The variable has no effect without an Azure endpoint.
         let deployment =
             |name: &str| (name == "AZURE_OPENAI_DEPLOYMENT").then(|| "prod".to_owned());
         assert!(is_allowed("cheap", &deployment));

@@ -1,4 +1,4 @@
-//! What clients may send: how large a body may be, how slow, and how much of all of them is held in memory at a time.
+//! Limits on request bodies: their size, their speed, and the memory that all bodies share.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,9 +20,9 @@ use super::authentication::GITHUB_WEBHOOK;
 use super::fields::MAX_REQUEST_BYTES;
 use super::problem::Problem;
 
-/// Bytes of a request that holds a few short fields, or nothing.
+/// Maximum bytes of a request with a few short fields, or with none.
 const SHORT_REQUEST: usize = 16 << 10;
-/// Routes that take an issue, patches, a dataset, a call of a tool or a delivery.
+/// Routes that accept an issue, patches, a dataset, a tool call or a delivery.
 const LONG_ROUTES: [&str; 7] = [
     "/new",
     "/comparisons/new",
@@ -33,23 +33,23 @@ const LONG_ROUTES: [&str; 7] = [
     "/mcp",
 ];
 
-/// Bytes of a body that is too large which are still read, so that its client sees the answer.
+/// Maximum bytes of an oversized body that the server still reads, so that the client sees the response.
 const MAX_DISCARDED: u64 = 16 << 20;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub struct BodyLimits {
-    /// Time for a body, however short.
+    /// Time for any body, regardless of its length.
     grace: Duration,
-    /// Bytes that a client sends in each second beyond that.
+    /// Minimum bytes per second after that time.
     bytes_per_second: u32,
-    /// Bytes of a body that no other body has to make room for.
+    /// Bytes of each body that do not count towards the shared memory.
     free_bytes: usize,
-    /// Bytes beyond those, of all bodies that are being read.
+    /// Bytes beyond those, for all bodies that are being read.
     shared_bytes: usize,
-    /// Those that are held now.
+    /// Shared bytes in use.
     held: Arc<AtomicUsize>,
-    /// Shared bytes that are held now by requests to open routes, which have a share of their own.
+    /// Shared bytes in use by requests to open routes, which have their own share.
     held_by_open: Arc<AtomicUsize>,
 }
 
@@ -68,9 +68,9 @@ impl Default for BodyLimits {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
-    #[error("the request has more bytes than this address takes")]
+    #[error("the request body is too large")]
     Large,
-    #[error("the request's body did not come in time")]
+    #[error("the request body did not arrive in time")]
     Slow,
     #[error("the server is reading too many large requests")]
     Overload,

@@ -1,6 +1,7 @@
-//! Keeps what a daemon stores within bounds: what has ended by age, folders of runs that have ended,
-//! the artifact store by its size, and files in it that are nobody's any more. What environments and sources take on this
-//! machine is bounded where they are made (`build.cache-size`); here it is only measured.
+//! Limits what a server stores. It removes old jobs, folders of ended runs, and unused files, and limits the size of
+//! the artifact
+//! store. The cache for environments and sources is limited by its builders (`build.cache-size`); here it is only
+//! measured.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,40 +17,40 @@ use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 const INTERVAL: Duration = Duration::from_secs(3600);
-/// Files of the artifact store that are looked at in one go.
+/// Number of files of the artifact store to process at a time.
 const ARTIFACTS: i64 = 100;
-/// Runs and comparisons whose files are looked at in one go, where they are to make room.
+/// Number of runs and comparisons to consider at a time for freeing space.
 const OLDEST: i64 = 1000;
 const DAY: i64 = 24 * 3_600_000;
-/// Milliseconds after its end in which the folder of a run stays, for whoever looks for the cause of a failure.
+/// Milliseconds for which the folder of an ended run remains, to investigate failures.
 const FOLDER_STAYS: i64 = 3_600_000;
-/// A folder of a run that the database does not know may be another daemon's; it goes once nothing was written for so long.
+/// Time without writes after which a folder of an unknown run is removed. It may belong to another server.
 const UNKNOWN_STAYS: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Begins the name of a folder that is being removed.
+/// Prefix of a folder that is being removed.
 const GONE: &str = ".gone-";
 
 pub struct Retention {
     pub store: Store,
     pub telemetry: Arc<Telemetry>,
-    /// Where the folders of runs are.
+    /// Folder for runs in progress.
     pub runs: PathBuf,
     pub cache: PathBuf,
     pub kept: Kept,
 }
 
-/// What a server sees to for all processes.
+/// Retention that a server enforces for all processes.
 #[derive(Default)]
 pub struct Kept {
-    /// Days for which runs, comparisons, matrices and gradings are kept after their end; `None`: for ever.
+    /// Days to keep runs, comparisons, matrices and gradings after their end; `None` keeps them forever.
     pub days: Option<u32>,
-    /// Where what runs no longer have is removed.
+    /// Store from which unused files are removed.
     pub artifacts: Option<Artifacts>,
-    /// Bytes that are kept there; `None`: all.
+    /// Maximum bytes of the store; `None` means no limit.
     pub artifact_bytes: Option<u64>,
 }
 
 impl Retention {
-    /// Now, and every hour until `end`.
+    /// Enforces retention now and every hour until `end`.
     pub async fn keep(&self, end: StopSignal) {
         loop {
             tokio::select! {
@@ -67,22 +68,22 @@ impl Retention {
         if let Err(error) = self.remove_folders().await {
             tracing::warn!(
                 error = error.with_cause(),
-                "folders of runs were not removed"
+                "could not remove folders of runs"
             );
         }
         if let Err(error) = self.remove_ended().await {
-            tracing::warn!(error = error.with_cause(), "old runs were not removed");
+            tracing::warn!(error = error.with_cause(), "could not remove old runs");
         }
         if let Err(error) = self.make_room().await {
             tracing::warn!(
                 error = error.with_cause(),
-                "the artifact store takes more than it may"
+                "could not reduce the artifact store to its limit"
             );
         }
         if let Err(error) = self.remove_artifacts().await {
             tracing::warn!(
                 error = error.with_cause(),
-                "old files were not removed from the artifact store"
+                "could not remove old files from the artifact store"
             );
         }
         if let Some(measured) = self.measure_cache().await {
@@ -92,7 +93,7 @@ impl Retention {
 
     async fn measure_cache(&self) -> Option<Vec<(String, u64)>> {
         let (cache, (sender, measured)) = (self.cache.clone(), oneshot::channel());
-        // A thread of its own: the end of the process does not wait for it.
+        // A separate thread, because shutdown need not wait for it.
         std::thread::spawn(move || sender.send(disk_usage::by_folder(&cache)));
         measured.await.ok()
     }
@@ -116,15 +117,15 @@ impl Retention {
                 matrices,
                 gradings,
                 days,
-                "what ended long ago was removed"
+                "removed old jobs"
             );
             self.telemetry.metrics.retention_runs.inc_by(runs);
         }
         Ok(())
     }
 
-    /// What is oldest goes first: files of runs and comparisons that have ended by their end, shared environments by when a
-    /// machine last fetched them.
+    /// Removes the oldest items first: files of ended runs and comparisons by their end, shared environments by their
+    /// last fetch.
     async fn make_room(&self) -> Result<()> {
         let (Some(artifacts), Some(most)) = (&self.kept.artifacts, self.kept.artifact_bytes) else {
             return Ok(());
@@ -133,7 +134,7 @@ impl Retention {
         loop {
             let shared = artifacts.environments().await?;
             let of_shared: u64 = shared.iter().map(|environment| environment.bytes).sum();
-            // Content that others have as well makes no room: what is left is counted anew.
+            // Removing shared content frees no space, so the total is recomputed.
             let mut taken = self.store.artifact_bytes().await? + of_shared;
             if taken <= most {
                 break;
@@ -160,12 +161,12 @@ impl Retention {
             }
         }
         if files + environments > 0 {
-            tracing::info!(files, environments, "the artifact store made room");
+            tracing::info!(files, environments, "freed space in the artifact store");
         }
         Ok(())
     }
 
-    /// Files that runs no longer have, and environments that no machine has fetched for long.
+    /// Removes files that no run uses, and environments that were not fetched for a long time.
     async fn remove_artifacts(&self) -> Result<()> {
         let Some(artifacts) = &self.kept.artifacts else {
             return Ok(());
@@ -176,7 +177,7 @@ impl Retention {
                 break;
             }
             for digest in &digests {
-                // Another run may have the same.
+                // Another run may have the same content.
                 let is_free = !self.store.has_artifact(digest).await?;
                 if let (true, Some(digest)) = (is_free, Digest::parse(digest)) {
                     artifacts.remove(&digest).await?;
@@ -186,7 +187,7 @@ impl Retention {
         }
         let removed = artifacts.remove_unused_environments(UNUSED_STAYS).await?;
         if removed > 0 {
-            tracing::info!(removed, "environments were removed from the artifact store");
+            tracing::info!(removed, "removed environments from the artifact store");
         }
         Ok(())
     }
@@ -194,14 +195,14 @@ impl Retention {
     async fn remove_folders(&self) -> Result<()> {
         for (folder, run) in folders(&self.runs)? {
             let Some(run) = run else {
-                // A removal that was cut short.
+                // An earlier removal was interrupted.
                 remove(folder).await?;
                 continue;
             };
             if self.is_over(&run, &folder).await? {
                 let name = folder.file_name().unwrap_or_default().to_string_lossy();
                 let gone = self.runs.join(format!("{GONE}{name}"));
-                // Under another name first: no process reads a folder that is half removed.
+                // The folder is renamed first, so that no process reads a half-removed one.
                 std::fs::rename(&folder, &gone)
                     .map_err(|error| Error::io(format!("remove {}", folder.display()), &error))?;
                 remove(gone).await?;
@@ -210,7 +211,7 @@ impl Retention {
         Ok(())
     }
 
-    /// Nobody works on it, and what came of it is in the database.
+    /// Returns whether no process works on the run and its results are in the database.
     async fn is_over(&self, run: &RunId, folder: &Path) -> Result<bool> {
         Ok(match self.store.run(run).await? {
             Some(run) => run
@@ -221,7 +222,7 @@ impl Retention {
     }
 }
 
-/// What the artifact store can do without.
+/// An item of the artifact store that can be removed.
 enum Removable {
     Files(KeptFiles),
     Environment(SharedEnvironment),
@@ -235,7 +236,7 @@ impl Removable {
         }
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the age as milliseconds since 1970.
     fn since(&self) -> i64 {
         match self {
             Removable::Files(files) => files.ended_at,
@@ -247,7 +248,7 @@ impl Removable {
     }
 }
 
-/// The oldest first. Where there are more files than these, what is younger waits for its turn.
+/// Sorts items, oldest first. If there are more files than were listed, younger environments are left out for now.
 fn oldest(files: Vec<KeptFiles>, environments: Vec<SharedEnvironment>) -> Vec<Removable> {
     let last = files.last().map(|files| files.ended_at);
     let all_files = files.len() < OLDEST as usize;
@@ -260,7 +261,7 @@ fn oldest(files: Vec<KeptFiles>, environments: Vec<SharedEnvironment>) -> Vec<Re
     oldest
 }
 
-/// How long ago something was written to the folder, or to a file in it.
+/// Returns the time since the last write to the folder or a file in it.
 fn last_written(folder: &Path) -> Option<Duration> {
     let files = std::fs::read_dir(folder).ok()?.flatten();
     let files = files.filter_map(|entry| entry.metadata().ok());
@@ -269,7 +270,7 @@ fn last_written(folder: &Path) -> Option<Duration> {
     SystemTime::now().duration_since(newest).ok()
 }
 
-/// Those that are being removed (`None`), then those of runs. What else lies there is somebody else's.
+/// Lists folders that are being removed (`None`), then folders of runs. Other files are ignored.
 fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<RunId>)>> {
     let entries = match std::fs::read_dir(runs) {
         Ok(entries) => entries,
@@ -287,12 +288,12 @@ fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<RunId>)>> {
             _ => {}
         }
     }
-    // The name under which a folder is removed is free then.
+    // Interrupted removals come first, because their names may be needed again.
     found.sort_by_key(|(_, run)| run.is_some());
     Ok(found)
 }
 
-/// The folder of an attempt has its number behind the id of the run.
+/// Returns the run of an attempt's folder, which is named after the run and the attempt.
 fn run_of(name: &str) -> Option<RunId> {
     RunId::parse(name.split_once('.').map_or(name, |(run, _)| run))
 }
@@ -314,7 +315,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn files_and_environments_make_room_by_their_age() {
+    async fn oldest_artifacts_are_removed_first() {
         let folder = tempfile::tempdir().unwrap();
         let artifacts = Artifacts::in_folder(&folder.path().join("store")).unwrap();
         let archive = folder.path().join("archive");
@@ -333,7 +334,7 @@ mod tests {
         let (before, after) = (files(0), files(now() + DAY));
         let sorted = oldest(vec![before.clone(), after], shared);
         assert_eq!(bytes(sorted), [1, 10, 1]);
-        // There may be more files that are older than the environment.
+        // More of the unlisted files may be older than the environment.
         let shared = artifacts.environments().await.unwrap();
         let sorted = oldest(vec![before; OLDEST as usize], shared);
         assert!(bytes(sorted).iter().all(|bytes| *bytes == 1));

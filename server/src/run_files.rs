@@ -1,4 +1,4 @@
-//! Keeps the files that came of a run where every server finds them: those of its folder, and the log of its environment.
+//! Uploads the files of a run to the artifact store: those in its folder, and the log of its environment build.
 
 use std::path::{Path, PathBuf};
 
@@ -10,16 +10,16 @@ use crate::store::{Attempt, Store, StoredArtifact};
 use testwright_agent::trajectory::MAX_TRAJECTORY;
 use testwright_config::error::{Error, Result};
 
-/// Under which the log of a build is kept.
+/// Name of an environment build log.
 const BUILD_LOG: &str = "environment.log";
 
-/// Names a file of a run in addresses: no path, and nothing hidden.
+/// Returns whether a name can be part of an address: it is neither a path nor hidden.
 pub fn is_file_name(name: &str) -> bool {
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !name.is_empty() && name.len() <= 100 && !name.starts_with('.') && name.bytes().all(letters)
 }
 
-/// The log of the environment, as a record of a run names it.
+/// Returns the path of the environment build log, from the record of a run.
 pub fn build_log(record: &str) -> Option<PathBuf> {
     let record: Value = serde_json::from_str(record).ok()?;
     let path = record.get("environment")?.get("log")?.as_str()?;
@@ -32,7 +32,7 @@ pub struct RunFiles<'a> {
 }
 
 impl RunFiles<'_> {
-    /// Uploads all files of a run's folder, and the log of its environment if that exists.
+    /// Uploads all files of a run's folder, and the environment build log if it exists.
     ///
     /// # Errors
     /// A shortage if the artifact store or the database lacks room or does not answer; otherwise an infrastructure error.
@@ -43,7 +43,7 @@ impl RunFiles<'_> {
         let Some(log) = log.filter(|log| log.is_file()) else {
             return Ok(());
         };
-        // The log is shared: another run may rewrite or remove it meanwhile.
+        // The log is shared: another run may overwrite or remove it meanwhile.
         match read(log) {
             Err(_) if !log.exists() => Ok(()),
             content => {
@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         .map_err(|error| Error::io(format!("read {}", path.display()), &error))
 }
 
-/// What is stored of a file whose content is in the artifact store.
+/// Describes a file whose content is in the artifact store.
 pub fn artifact(name: String, blob: &Blob) -> StoredArtifact {
     StoredArtifact {
         name,
@@ -73,7 +73,7 @@ pub fn artifact(name: String, blob: &Blob) -> StoredArtifact {
     }
 }
 
-/// Names and paths of the files in a folder, which may not be there.
+/// Lists the names and paths of the files in a folder, which may be missing.
 pub fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_folders_and_odd_names_are_left_out() {
+    fn only_plainly_named_files_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in ["run.json", ".hidden", "a b", "test.patch"] {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_names_its_log() {
+    fn build_log_is_read_from_record() {
         let record = r#"{"environment": {"log": "/x/env-1.log"}}"#;
         assert_eq!(build_log(record), Some(PathBuf::from("/x/env-1.log")));
         assert_eq!(build_log(r#"{"outcome": "infrastructure"}"#), None);

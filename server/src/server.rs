@@ -1,4 +1,4 @@
-//! The daemon: a listener, workers of its own, and an orderly end.
+//! The server process: listeners, its own workers, and graceful shutdown.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,10 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stop_signal, stopped};
 
-/// From the order to end until the process ends, whatever hangs. Deployments give it 60 seconds and more.
+/// Time from the shutdown signal until the process exits, even if something hangs. Deployments must allow at least 60
+/// seconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
-/// Changes that a slow listener may be behind before it asks the store.
+/// Number of changes a slow event stream can lag behind before it polls the store.
 pub const CHANGES: usize = 1024;
 
 pub struct ServerSettings {
@@ -44,41 +45,42 @@ pub struct ServerSettings {
     pub access: Access,
     /// `sqlite:FILE` or `postgres://…`
     pub database: String,
-    /// Runs that this process works on at one time.
+    /// Maximum concurrent runs of this process.
     pub workers: usize,
-    /// Where the folders of runs are while they are worked on.
+    /// Folder for runs in progress.
     pub runs: PathBuf,
-    /// Where files of runs are kept.
+    /// Store for the files of runs.
     pub artifacts: Artifacts,
-    /// Where probes and Prometheus are answered besides.
+    /// Additional address for probes and Prometheus.
     pub metrics: Option<SocketAddr>,
-    /// Days for which runs, comparisons, matrices and gradings are kept after their end; `None`: for ever.
+    /// Days to keep runs, comparisons, matrices and gradings after their end; `None` keeps them forever.
     pub keep_runs: Option<u32>,
-    /// Bytes that the artifact store may take; `None`: any number.
+    /// Maximum bytes of the artifact store; `None` means no limit.
     pub artifact_bytes: Option<u64>,
     pub allowed: AllowList,
-    /// Connections of clients at a time.
+    /// Maximum concurrent connections.
     pub connections: usize,
-    /// Of what clients of MCP have open.
+    /// Limits on sessions of MCP clients.
     pub sessions: SessionLimits,
-    /// Of all runs.
+    /// Settings for all runs.
     pub settings: Settings,
 }
 
-/// Of a process that works on runs and serves nothing.
+/// Settings of a worker process, which serves no API.
 pub struct WorkerSettings {
     pub database: String,
     pub workers: usize,
     pub runs: PathBuf,
-    /// Where files of runs are kept, if they are.
+    /// Store for the files of runs, if files are kept.
     pub artifacts: Option<Artifacts>,
-    /// Where probes and Prometheus are answered.
+    /// Address for probes and Prometheus.
     pub metrics: Option<SocketAddr>,
     pub settings: Settings,
 }
 
-/// Works on the runs of a store until `stop` ends. Runs that are worked on then are given back. `ready` is told where
-/// probes are answered. Boxed, like [`Server::serve`]: crates that await it would compile it again.
+/// Runs jobs of a store until `stop`, then returns running jobs to the queue. Calls `ready` with the address for
+/// probes. The
+/// future is boxed, as in [`Server::serve`], so that other crates need not compile it again.
 pub fn work<'a>(
     worker: WorkerSettings,
     ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + 'a>,
@@ -124,7 +126,7 @@ async fn work_until(
             telemetry: telemetry.clone(),
             machine: Some(machine),
         },
-        // Left to the server.
+        // Only servers remove old data.
         Kept::default(),
     );
     ready(listener.as_ref().map(local_address).transpose()?);
@@ -137,7 +139,7 @@ async fn work_until(
     worked
 }
 
-/// Runs to the end, unless that takes too long once the process is to end: a sandbox or a disk may hang.
+/// Awaits `all`, but not for longer than the shutdown timeout after `stop`: a sandbox or a disk may hang.
 async fn in_time<T>(all: impl Future<Output = T>, stop: StopSignal) -> Result<T> {
     let late = async {
         stopped(stop).await;
@@ -147,9 +149,9 @@ async fn in_time<T>(all: impl Future<Output = T>, stop: StopSignal) -> Result<T>
         ended = all => Ok(ended),
         () = late => {
             let seconds = SHUTDOWN_TIMEOUT.as_secs();
-            Err(Error::infrastructure("end in time")
-                .cause(format!("what was under way did not end within {seconds} seconds"))
-                .hint("other processes take up its runs; look whether its sandboxes have ended"))
+            Err(Error::infrastructure("shut down in time")
+                .cause(format!("some jobs did not end within {seconds} seconds"))
+                .hint("check that its sandboxes have ended; other processes resume its runs"))
         }
     }
 }
@@ -159,7 +161,7 @@ struct JobPool {
     heartbeat: Arc<Heartbeat>,
     retention: Retention,
     stop: StopSignal,
-    /// Each with its number of slots.
+    /// Job sources, each with its number of slots.
     sources: Vec<(Arc<dyn JobSource>, usize)>,
     /// Becomes `true` once all jobs have ended.
     drained: watch::Sender<bool>,
@@ -187,7 +189,7 @@ impl JobPool {
         self.drained.subscribe()
     }
 
-    /// Runs jobs until this process must stop. Those that are running then are returned to the queue.
+    /// Runs jobs until this process must stop, then returns running jobs to the queue.
     async fn until_stopped(self) {
         let (store, heartbeat) = (&self.retention.store, &self.heartbeat);
         let jobs = self
@@ -204,14 +206,14 @@ impl JobPool {
     }
 }
 
-/// Work needs to write to the folders of runs and to the cache.
+/// Monitors the folder for runs and the cache, which jobs write to.
 fn machine(settings: &Settings, runs: &Path) -> Arc<Machine> {
     Arc::new(Machine::new(vec![runs.to_owned(), settings.cache.clone()]))
 }
 
 fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
     let address = listener.local_addr();
-    address.map_err(|error| Error::io("tell the address", &error))
+    address.map_err(|error| Error::io("read the listening address", &error))
 }
 
 pub struct Server {
@@ -223,7 +225,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the store and the port; nothing is served yet.
+    /// Opens the store and the port, but serves no requests yet.
     pub fn bind(settings: ServerSettings) -> BoxFuture<'static, Result<Self>> {
         Box::pin(Self::open(settings))
     }
@@ -254,12 +256,12 @@ impl Server {
         self.metrics.as_ref().map(local_address).transpose()
     }
 
-    /// For whoever looks at the settings.
+    /// Returns the options to show on the settings page.
     fn options(&self) -> Result<ServeOptions> {
         let settings = &self.settings;
         let mut hosts: Vec<String> = Vec::new();
         for host in settings.access.hosts() {
-            // The address it listens on may be one of loopback.
+            // The listening address may be a loopback one.
             if !hosts.iter().any(|known| known == host) {
                 hosts.push(host.to_owned());
             }
@@ -282,7 +284,7 @@ impl Server {
         })
     }
 
-    /// Serves until `stop` ends. Runs that are worked on are given back: whoever takes them next goes on with them.
+    /// Serves until `stop`. Running jobs are returned to the queue, and the next worker resumes them.
     pub fn serve(self, stop: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<()>> {
         Box::pin(self.serve_until(stop))
     }
@@ -351,7 +353,8 @@ impl Server {
                 working.sources.push((Arc::new(tasks), 1));
             }
         }
-        // Served until the runs are given back: who looks sees it, and probes hear that this process takes no more.
+        // The server responds until running jobs are returned, so that pages show their state and probes see `not
+        // ready`.
         let drained = stopped(working.drained());
         let limits = ConnectionLimits::new(self.settings.connections);
         let serving = connections::serve(self.listener, router, limits, drained);

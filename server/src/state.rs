@@ -20,14 +20,14 @@ pub struct ApiState(Arc<ApiParts>);
 
 pub struct ApiParts {
     pub store: Store,
-    /// Store of the files of runs, if they are kept.
+    /// Store for the files of runs, if files are kept.
     pub artifacts: Option<Artifacts>,
     pub settings: Settings,
     pub allowed: AllowList,
     pub access: Access,
-    /// Says of which run there is something new.
+    /// Publishes the ids of runs that have changed.
     pub changes: broadcast::Sender<RunId>,
-    /// Tells streams that this process must end.
+    /// Signals streams that this process is shutting down.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
     pub probes: Probes,

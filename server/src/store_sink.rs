@@ -1,4 +1,4 @@
-//! Keeps the events of a run in the store, step by step.
+//! Writes the events of a run to the store as they happen.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,8 +20,9 @@ pub struct StoreSink {
     pub last_event: LastEvent,
 }
 
-/// The event that ends a run. It waits for the run's record, and both are stored as one: a worker that dies in between has
-/// not ended the run, and the next one ends it with its record.
+/// The event that ends a run. It is stored together with the run's record. If a worker dies before that, the run has
+/// not ended,
+/// and the next worker ends it with its record.
 pub type LastEvent = Arc<Mutex<Option<StoredEvent>>>;
 
 impl EventSink for StoreSink {

@@ -1,12 +1,12 @@
-//! A trajectory out of the store.
+//! Reads trajectories from the store.
 
 use crate::store::{RunId, Store};
 use testwright_config::error::Result;
 
-/// Events that are read at one time.
+/// Number of events read at a time.
 const PAGE: u32 = 500;
 
-/// As `trajectory.jsonl` has them.
+/// Returns the trajectory of a run in the format of `trajectory.jsonl`.
 pub async fn trajectory_lines(store: &Store, id: &RunId) -> Result<String> {
     let mut lines = String::new();
     let mut last = 0;

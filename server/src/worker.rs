@@ -1,4 +1,4 @@
-//! Works on what is queued; on runs each from the beginning, or from where its trajectory in the store ends.
+//! Executes queued jobs. A run starts from the beginning, or resumes where its trajectory in the store ends.
 
 mod ending;
 
@@ -44,24 +44,24 @@ use testwright_models::quota::Quota;
 
 pub struct Worker {
     pub store: Store,
-    /// Where the files of runs are kept, if they are.
+    /// Store for the files of runs, if files are kept.
     pub artifacts: Option<Artifacts>,
     pub settings: Settings,
-    /// Where the folders of runs are while they are worked on.
+    /// Folder for runs in progress.
     pub folder: PathBuf,
-    /// Says of which run there is something new.
+    /// Publishes the ids of runs that have changed.
     pub changes: broadcast::Sender<RunId>,
-    /// This process is to end: runs are given back.
+    /// Signals that this process is shutting down; runs are then returned to the queue.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
     pub harnesses: Harnesses,
-    /// Work that meets a shortage goes back to the queue; `None`: it ends.
+    /// Returns jobs to the queue after a shortage. If `None`, a shortage ends the job.
     pub machine: Option<Arc<Machine>>,
 }
 
 #[async_trait::async_trait]
 impl JobSource for Worker {
-    /// Claims what comes next, once this machine may work.
+    /// Claims the next job, as soon as this machine can run one.
     async fn claim(&self, worker: &str) -> Result<Option<Attempt>> {
         if let Some(machine) = &self.machine
             && !machine.rest(&self.stop).await
@@ -96,7 +96,7 @@ impl JobSource for Worker {
 }
 
 impl Worker {
-    /// Returns an attempt that failed to the queue, if the machine is to blame; `false`: it ends as it did.
+    /// Returns a failed attempt to the queue if the machine is at fault; `false` if the attempt must end as failed.
     async fn returned(
         &self,
         taken: &Attempt,
@@ -131,7 +131,7 @@ impl Worker {
         Ok(returned)
     }
 
-    /// Finds what the database or the artifact store lacks now.
+    /// Finds a shortage of the database or the artifact store.
     async fn check_services(&self) -> Option<Shortage> {
         if let Err(error) = self.store.check_write().await {
             return error.kind.shortage();
@@ -146,14 +146,14 @@ impl Worker {
         }
     }
 
-    /// Runs a matrix or a grading, and stores its end.
+    /// Runs a matrix or a grading and stores its end.
     async fn complete(
         &self,
         taken: &Attempt,
         work: impl Future<Output = Result<Ending>>,
     ) -> Result<()> {
         let ending = attempt::attempt(&self.store, taken, self.stop.clone(), work).await;
-        // What matters of its logs is in the results.
+        // The results include the relevant logs.
         let _ = std::fs::remove_dir_all(self.folder_of(taken));
         match &ending.failure {
             Some(message) if self.returned(taken, ending.shortage, message).await? => Ok(()),
@@ -191,8 +191,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Uploads the files of a run that has ended. If that fails, the run goes back to the queue (`None`) or ends as
-    /// `infrastructure`: no run has a result without its files.
+    /// Uploads the files of a run that has ended. If that fails, the run returns to the queue (`None`) or ends as
+    /// `infrastructure`,
+    /// so that no run has a result without its files.
     async fn upload_files(
         &self,
         taken: &Attempt,
@@ -213,7 +214,7 @@ impl Worker {
             return Ok(Some(ending));
         };
         let (run, message) = (taken.id.as_str(), error.with_cause());
-        tracing::warn!(run, error = message, "files of a run were not kept");
+        tracing::warn!(run, error = message, "could not upload the files of a run");
         if self
             .returned(taken, error.kind.shortage(), &message)
             .await?
@@ -226,17 +227,18 @@ impl Worker {
         }))
     }
 
-    /// Of an attempt alone: one that was taken for dead may still write.
+    /// Returns the folder of an attempt. It is not shared with other attempts, because one that was taken for dead may
+    /// still write.
     fn folder_of(&self, taken: &Attempt) -> PathBuf {
         self.folder.join(format!("{}.{}", taken.id, taken.number))
     }
 
     fn tell(&self, id: &RunId) {
-        // Nobody may be listening.
+        // send() fails only if there are no receivers.
         let _ = self.changes.send(id.clone());
     }
 
-    /// Returns the end of the attempt, and the log of its environment build.
+    /// Returns the end of the attempt and the log of its environment build.
     async fn attempt(
         &self,
         run: &StoredRun,
@@ -245,7 +247,7 @@ impl Worker {
     ) -> (Ending, Option<PathBuf>) {
         let (stop, signal) = watch::channel(false);
         let watching = watch_for_end(self.store.clone(), taken.clone(), self.stop.clone(), stop);
-        // Both end with this.
+        // Dropping the set stops the watcher.
         let mut watcher = JoinSet::new();
         watcher.spawn(watching);
         let last_event = LastEvent::default();
@@ -276,7 +278,7 @@ impl Worker {
         }
     }
 
-    /// How it ended, and its record.
+    /// Returns the outcome of the run and its record.
     async fn work(
         &self,
         run: &StoredRun,
@@ -289,9 +291,8 @@ impl Worker {
         let record = match serde_json::from_str::<CellRequest>(&run.request) {
             Ok(cell) => self.work_on_cell(run, &cell, out, sink, stop).await?,
             Err(_) => {
-                let request: RunRequest = serde_json::from_str(&run.request).map_err(|error| {
-                    Error::infrastructure("read what was asked for").cause(error)
-                })?;
+                let request: RunRequest = serde_json::from_str(&run.request)
+                    .map_err(|error| Error::infrastructure("read the request").cause(error))?;
                 let quota = self.quota(run, request.limits.dollars, None)?;
                 let mut job = self.job(run, &request, out, events.is_empty()).await?;
                 job.shared = shared_environments(&job.settings)?;
@@ -316,12 +317,12 @@ impl Worker {
         let mut prepared = tokio::select! {
             prepared = PreparedCell::of(&self.harnesses, cell, out) => prepared?,
             () = stopped(stop.clone()) => {
-                return Err(Error::interrupted("go on: it is to end"));
+                return Err(Error::interrupted("finish the run: it was cancelled"));
             }
         };
         prepared.job.sink = Some(Box::new(sink));
         prepared.job.stop = Some(stop);
-        // Read now: who compares may have raised it.
+        // The budget is read now, because the user may have raised it.
         let comparison = match RunId::parse(&run.batch) {
             Some(id) => self.store.comparison(&id).await?,
             None => None,
@@ -351,8 +352,9 @@ impl Worker {
         }
     }
 
-    /// What calls of a run's model count against. Where dollars are limited, by the request or otherwise, this worker needs to
-    /// know the model's price.
+    /// Returns the quota for model calls of a run. If dollars are limited, by the request or elsewhere, this worker
+    /// must know the
+    /// model's price.
     fn quota(
         &self,
         run: &StoredRun,
@@ -371,7 +373,7 @@ impl Worker {
             let prices = Prices::from(&self.settings.prices);
             prices
                 .check(&model)
-                .map_err(|error| error.doing("keep to the limit in dollars on this worker"))?;
+                .map_err(|error| error.doing("enforce the limit in dollars on this worker"))?;
         }
         Ok(Arc::new(quota))
     }
@@ -404,7 +406,7 @@ impl Worker {
         })
     }
 
-    /// Writes the trajectory as the store has it. What is on this disk alone was not kept: the worker ended in between.
+    /// Writes the trajectory from the store. Events that are only on this disk were not stored before the worker ended.
     async fn restore(&self, id: &RunId, out: &Path) -> Result<Vec<Event>> {
         let lines = trajectory_lines(&self.store, id).await?;
         RunFolder::restore(out, &lines)?;
@@ -415,19 +417,19 @@ impl Worker {
     }
 }
 
-/// Runs work in its own task, so that a panic ends the run and not the worker. The task ends if this future is dropped.
+/// Runs work in a separate task, so that a panic ends the run but not the worker. Dropping the future aborts the task.
 async fn joined<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let mut tasks = JoinSet::from_iter([work]);
     match tasks.join_next().await {
         Some(Ok(worked)) => worked,
-        Some(Err(error)) => Err(Error::infrastructure("work on the run").cause(error)),
-        None => Err(Error::infrastructure("work on the run")),
+        Some(Err(error)) => Err(Error::infrastructure("execute the run").cause(error)),
+        None => Err(Error::infrastructure("execute the run")),
     }
 }
 
-/// Says so when the run is cancelled or another worker has taken it, or this process is to end.
+/// Sends a stop if the run is cancelled or claimed by another worker, or if this process is shutting down.
 async fn watch_for_end(
     store: Store,
     taken: Attempt,
@@ -439,6 +441,6 @@ async fn watch_for_end(
         () = attempt::unwanted(&store, &taken) => {}
     }
     let _ = stop.send(true);
-    // The receivers are told before the sender goes.
+    // The sender must live until all receivers have seen the value.
     stop.closed().await;
 }

@@ -130,7 +130,7 @@ def test_a_wrong_repository_is_named_beside_the_filled_form(page: Page, daemon: 
     page.goto(f"{daemon.url}/new")
     inspect("new", page)
     ask(page, daemon.url, ISSUE, "/etc")
-    expect(page.get_by_role("alert")).to_contain_text("it is not allowed here")
+    expect(page.get_by_role("alert")).to_contain_text("this server does not allow it")
     trouble.expect_answer(422)
     expect(page.get_by_label("Issue:")).to_have_value(ISSUE)
     expect(page.get_by_label("Repository:")).to_have_value("/etc")

@@ -1,4 +1,4 @@
-//! Comparisons: asked for, listed, shown, ended, and their reports.
+//! Handlers for comparisons: create, list, show, cancel, retry, and get reports.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::store::{
 };
 use testwright_config::error::Error;
 
-/// A comparison of approaches and models on a dataset. Workers make its runs.
+/// A comparison of approaches and models on a dataset. Workers execute its runs.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparison {
     pub id: String,
@@ -30,7 +30,7 @@ pub struct Comparison {
     pub name: String,
     owner: String,
     pub status: JobStatus,
-    /// Why it has no result.
+    /// Reason why it has no result.
     pub message: Option<String>,
     /// Times are RFC 3339, UTC.
     pub created_at: String,
@@ -41,7 +41,7 @@ pub struct Comparison {
     samples: u64,
     /// Number of runs by status, without those not yet started.
     pub runs: BTreeMap<String, i64>,
-    /// Dollars so far, for models with prices.
+    /// US dollars spent so far, for models with prices.
     dollars: Option<f64>,
     /// Whether there is a report.
     pub has_report: bool,
@@ -53,7 +53,8 @@ impl Comparison {
         all.into_iter().next().ok_or_else(no_comparison)
     }
 
-    /// Whether the comparison or one of its runs has not ended. Runs of a cancelled one may take a while to end.
+    /// Returns whether the comparison or one of its runs has not ended. Runs of a cancelled comparison may take a while
+    /// to end.
     pub fn is_open(&self) -> bool {
         !self.status.has_ended()
             || [JobStatus::Queued, JobStatus::Running]
@@ -61,7 +62,7 @@ impl Comparison {
                 .any(|status| self.runs.contains_key(status.as_str()))
     }
 
-    /// Newest first.
+    /// Reads the progress of stored comparisons and keeps their order.
     async fn all(state: &ApiState, stored: &[StoredComparison]) -> ApiResult<Vec<Self>> {
         let ids: Vec<&str> = stored.iter().map(|stored| stored.id.as_str()).collect();
         let mut runs = state.store.batch_statuses(&ids).await?;
@@ -123,11 +124,11 @@ pub struct Comparisons {
 #[into_params(parameter_in = Query)]
 pub struct ComparisonSelection {
     status: Option<JobStatus>,
-    /// Only comparisons of this owner.
+    /// List comparisons of this owner.
     owner: Option<String>,
-    /// Only comparisons on the dataset of this name.
+    /// List comparisons on the dataset of this name.
     name: Option<String>,
-    /// Only comparisons created before this one.
+    /// List comparisons created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
     /// Maximum comparisons on the page; 50 by default.
@@ -136,8 +137,8 @@ pub struct ComparisonSelection {
 }
 
 fn no_comparison() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "there is no comparison of this id")
-        .hint("GET /v1/comparisons lists those that there are")
+    Problem::new(StatusCode::NOT_FOUND, "no comparison has this id")
+        .hint("GET /v1/comparisons lists all comparisons")
 }
 
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
@@ -262,8 +263,11 @@ pub async fn report(State(state): Api, Path(id): Path<String>) -> ApiResult<Resp
 }
 
 pub fn not_graded() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "the comparison was not graded yet")
-        .hint("it is graded when its runs have ended")
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "the comparison has not been graded yet",
+    )
+    .hint("wait until its runs have ended")
 }
 
 /// Cancel a comparison with all its runs
@@ -293,8 +297,8 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Compa
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
     let job = (JobKind::Comparison, &stored.id, stored.status);
-    let hint = "one that the server was asked for goes on where it is cancelled or ended as infrastructure; \
-                `testwright compare` goes on with its own";
+    let hint = "retry a comparison that was cancelled or ended as infrastructure; \
+                if a command started it, repeat `testwright compare`";
     super::retry(&state, job, hint).await?;
     accepted(as_it_is(&state, &id).await?)
 }

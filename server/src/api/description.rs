@@ -1,4 +1,4 @@
-//! What the description says of all operations alike: who may ask, how those are refused who may not, and a name for each.
+//! Additions to all operations of the API description: authentication, its error responses, and unique names.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -12,22 +12,18 @@ use crate::authentication;
 const BEARER: &str = "bearer";
 /// RFC 9457.
 const PROBLEM: &str = "application/problem+json";
-/// Responses to requests that no handler sees: status, name and reason.
+/// Responses to requests that reach no handler: status, name and reason.
 const REFUSALS: [(&str, &str, &str); 3] = [
-    (
-        "401",
-        "NoToken",
-        "a token is needed, and none that is good was sent",
-    ),
+    ("401", "NoToken", "the token is missing or invalid"),
     (
         "403",
         "Forbidden",
-        "the token's scopes do not allow it, or the request comes from a page of another origin or through an unknown proxy",
+        "the token lacks a scope, or the request comes from a page of another origin or through an unknown proxy",
     ),
     (
         "421",
         "OtherHost",
-        "the request is for a host that is not this server",
+        "the Host header does not name this server",
     ),
 ];
 
@@ -45,7 +41,7 @@ pub fn complete(description: &mut OpenApi) {
     let scheme = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(
-            "made by `testwright tokens create`; not needed where the server listens on loopback alone, unless it is told to ask",
+            "created by `testwright tokens create`; not needed if the server listens on loopback only and does not require tokens",
         ))
         .build();
     let components = description.components.get_or_insert_default();
@@ -67,7 +63,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, post, delete].into_iter().flatten()
 }
 
-/// Handlers of several modules have the same names.
+/// Prefixes the name of a handler: handlers of several modules have the same names.
 fn name(path: &str, operation: &mut Operation) {
     let collection = path.split('/').nth(2).unwrap_or_default();
     if let Some(handler) = &mut operation.operation_id
@@ -77,7 +73,7 @@ fn name(path: &str, operation: &mut Operation) {
     }
 }
 
-/// Every failure is answered with a problem.
+/// Adds the problem schema to all error responses.
 fn add_problems(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         if let RefOr::T(response) = response

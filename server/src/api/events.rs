@@ -1,4 +1,4 @@
-//! The events of a run as they come, as a stream that goes on where it was cut.
+//! The event stream of a run. Clients can reconnect and continue where the stream was cut.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,23 +17,24 @@ use crate::store::{RunId, StoredEvent};
 use crate::telemetry::Listener;
 use testwright_config::stop_signal::stopped;
 
-/// Workers of other processes tell nothing: the store is asked so often.
+/// Interval for polling the store, because workers in other processes send no notifications.
 const POLL: Duration = Duration::from_secs(1);
-/// After which a stream ends and its client comes again, for its token may have been revoked meanwhile.
+/// Time after which a stream closes. The client reconnects with its token, which may have been revoked meanwhile.
 const MAX_STREAM_TIME: Duration = Duration::from_secs(300);
-/// Events that are read at one time.
+/// Number of events read from the store at a time.
 const PAGE: u32 = 100;
-/// What is sent, for the description.
-const DESCRIPTION: &str = "Server-sent events (text/event-stream of the HTML standard). Each has a line `event:` and a line `data:`, which holds \
-    one JSON object; lines that begin with a colon keep the connection open. `event: event` is a line of the trajectory, its number in \
-    `id:`. `event: end` has no id: it is the run, as `GET /v1/runs/{id}` answers, and the last one.";
+/// Text for the API description.
+const DESCRIPTION: &str = "Server-sent events (text/event-stream of the HTML standard). Each event has a line `event:` and a line `data:` \
+   with one JSON object; lines that begin with a colon keep the connection open. `event: event` is a line of the trajectory, with its \
+   number in `id:`. `event: end` is the last event and has no id; it holds the run, as `GET /v1/runs/{id}` returns it.";
 const EXAMPLE: &str = "event: event\nid: 7\ndata: {\"event\":\"resumed\",\"at\":\"2026-03-01T12:00:00Z\"}\n\nevent: end\ndata: \
     {\"id\":\"0199a3b1c2dk7m2p9qz\",\"status\":\"accepted\"}\n\n";
 
 /// Stream the events of a run, from the first or after Last-Event-ID, and the run itself once it has ended
 ///
-/// Events of type `event` are lines of the trajectory, with their numbers as ids. The last event has type `end`: the run.
-/// Streams close after about five minutes; without an `end` event, reconnect with Last-Event-ID.
+/// Events of type `event` are lines of the trajectory, with their numbers as ids. The last event has type `end` and
+/// holds the
+/// run. Streams close after about five minutes; without an `end` event, reconnect with Last-Event-ID.
 #[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(
     ("id" = String, Path, description = "id of the run"),
     ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event received", nullable = false, minimum = 0),
@@ -55,7 +56,7 @@ pub async fn follow(
             number.filter(|number| *number >= 0).ok_or_else(|| {
                 Problem::new(
                     StatusCode::BAD_REQUEST,
-                    "Last-Event-ID is no number of an event",
+                    "Last-Event-ID is not the number of an event",
                 )
             })?
         }
@@ -82,10 +83,10 @@ struct Follower {
     _listener: Listener,
     state: ApiState,
     id: RunId,
-    /// Number of the last event that was sent.
+    /// Number of the last event sent.
     last: i64,
     changes: Receiver<RunId>,
-    /// Events that are to be sent, the next one last.
+    /// Events to send, the next one last.
     page: Vec<StoredEvent>,
     ends_at: Instant,
     ended: bool,
@@ -99,7 +100,7 @@ impl Follower {
                 let number = event.number.to_string();
                 return Some(Event::default().event("event").id(number).data(event.line));
             }
-            // Asked first: what an ended run has, it had before it ended.
+            // Read before the events: all events of an ended run were stored before it ended.
             let run = self.state.store.run(&self.id).await.ok()??;
             let page = self
                 .state
@@ -122,7 +123,7 @@ impl Follower {
             tokio::select! {
                 () = changed(&mut self.changes, &self.id) => {}
                 () = tokio::time::sleep(POLL) => {}
-                // The client comes again, with the number of its last event.
+                // The client reconnects with the number of its last event.
                 () = stopped(self.state.stop.clone()) => return None,
             }
         }
@@ -130,13 +131,13 @@ impl Follower {
     }
 }
 
-/// Ends when there is something new of this run.
+/// Completes when the run has changed.
 pub async fn changed(changes: &mut Receiver<RunId>, id: &RunId) {
     loop {
         match changes.recv().await {
             Ok(changed) if changed == *id => return,
             Ok(_) => {}
-            // It may have been among those that were missed.
+            // The run may be among the missed changes.
             Err(RecvError::Lagged(_)) => return,
             Err(RecvError::Closed) => std::future::pending().await,
         }

@@ -1,4 +1,4 @@
-//! Predictions that workers grade for `eval --database` and for comparisons: listed, and ended.
+//! Handlers for predictions that workers grade for `eval --database` and for comparisons: list and cancel.
 
 use std::collections::BTreeMap;
 
@@ -55,11 +55,11 @@ pub struct GradingList {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct GradingSelection {
-    /// Only those with gradings of this status.
+    /// List batches that have gradings of this status.
     status: Option<JobStatus>,
-    /// Only those of this owner.
+    /// List batches of this owner.
     owner: Option<String>,
-    /// Only those created before this one.
+    /// List batches created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
     /// Maximum evaluations and comparisons on the page; 50 by default.
@@ -70,9 +70,9 @@ pub struct GradingSelection {
 fn no_gradings() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
-        "there are no gradings of this evaluation or comparison",
+        "this evaluation or comparison has no gradings",
     )
-    .hint("GET /v1/gradings lists those that there are; they go once their results were fetched")
+    .hint("GET /v1/gradings lists all gradings; they are deleted once their results were fetched")
 }
 
 pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingList> {
@@ -89,7 +89,7 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
     })
 }
 
-/// Cancels the gradings of a batch.
+/// Cancels the gradings of a batch and returns their counts.
 pub async fn end(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
     state.store.cancel_gradings(batch).await?;
     let of_batch = GradingFilter {

@@ -1,4 +1,4 @@
-//! Is the server alive, and can it take work?
+//! Handlers for the liveness and readiness probes.
 
 use axum::Json;
 use axum::extract::State;
@@ -46,13 +46,13 @@ pub async fn ready(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
         Ok(()) => Ok(Health::ok()),
         Err(error) => {
             tracing::warn!(error = error.with_cause(), "not ready");
-            // The cause may name the database.
+            // The cause is only logged: it may name the database.
             let detail = match error.kind.shortage() {
                 Some(shortage) => format!("{error}: {shortage}"),
                 None => error.to_string(),
             };
             let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-            Err(problem.hint("the server's log says why"))
+            Err(problem.hint("see the server's log"))
         }
     }
 }

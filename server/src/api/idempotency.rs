@@ -1,4 +1,4 @@
-//! The header by which a client has the same request made once, however often it sends it.
+//! The Idempotency-Key header: a client can repeat a request without creating a second job.
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -12,10 +12,10 @@ use crate::authentication::Caller;
 
 /// Maximum characters of a key.
 const MAX_KEY_LEN: usize = 255;
-/// What a header can hold and what comes through as it was sent: no other characters, and no space around them.
+/// Pattern of a key: the characters that a header carries unchanged. Spaces around a key are not allowed.
 const PATTERN: &str = "^[!-~]([ -~]*[!-~])?$";
 
-/// The header, for the description.
+/// The header, for the API description.
 pub struct KeyHeader;
 
 impl utoipa::IntoParams for KeyHeader {
@@ -30,14 +30,14 @@ impl utoipa::IntoParams for KeyHeader {
             .parameter_in(ParameterIn::Header)
             .required(Required::False)
             .description(Some(
-                "of the client's choice: the same request is not made twice",
+                "chosen by the client; a repeated request creates no second job",
             ))
             .schema(Some(key));
         vec![header.build()]
     }
 }
 
-/// The key of a request.
+/// Returns the key of a request.
 pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
@@ -47,17 +47,17 @@ pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
         true => Ok(Some(key.to_owned())),
         false => Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            format!("Idempotency-Key is not a text of 1 to {MAX_KEY_LEN} characters of ASCII"),
+            format!("Idempotency-Key is not a text of 1 to {MAX_KEY_LEN} ASCII characters"),
         )),
     }
 }
 
-/// As it is stored: another owner's may be the same.
+/// Returns the stored form of a key, which includes the owner: keys of different owners may be equal.
 pub fn of_owner(caller: &Caller, key: Option<String>) -> Option<String> {
     key.map(|key| serde_json::json!([caller.owner, key]).to_string())
 }
 
-/// What the request made, or one that was sent before with the same key.
+/// Responds with the new resource (201), or with the one from an earlier request with the same key (200).
 pub fn answer(is_new: bool, address: String, made: impl Serialize) -> Response {
     let status = match is_new {
         true => StatusCode::CREATED,
@@ -67,6 +67,6 @@ pub fn answer(is_new: bool, address: String, made: impl Serialize) -> Response {
 }
 
 pub fn of_another_request() -> Problem {
-    let detail = "this Idempotency-Key was sent with another request";
+    let detail = "this Idempotency-Key was used for another request";
     Problem::new(StatusCode::CONFLICT, detail).hint("choose another key")
 }

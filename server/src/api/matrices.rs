@@ -1,4 +1,4 @@
-//! Tests × patches: asked for, listed, shown, ended, deleted.
+//! Handlers for matrices, which run tests on patches: create, list, show, cancel, retry and delete.
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -50,10 +50,10 @@ pub struct Matrices {
 #[into_params(parameter_in = Query)]
 pub struct MatrixSelection {
     status: Option<JobStatus>,
-    /// Only matrices of this owner.
+    /// List matrices of this owner.
     owner: Option<String>,
     repository: Option<String>,
-    /// Only matrices created before this one.
+    /// List matrices created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
     /// Maximum matrices on the page; 50 by default.
@@ -144,7 +144,7 @@ pub async fn list(
     Ok(Json(selected_page(&state, selected).await?))
 }
 
-/// Of all.
+/// Lists matrices of all owners.
 pub async fn page(state: &ApiState, before: Option<&MatrixId>, limit: u32) -> ApiResult<Matrices> {
     let all = MatrixFilter {
         before: before.cloned(),
@@ -225,7 +225,7 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
     let job = (JobKind::Matrix, stored.id.work(), stored.status);
-    let hint = "only a matrix that is cancelled or ended as infrastructure goes on";
+    let hint = "retry a matrix that was cancelled or ended as infrastructure";
     super::retry(state, job, hint).await?;
     find(state, id).await
 }

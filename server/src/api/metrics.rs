@@ -1,4 +1,4 @@
-//! `GET /metrics`, for Prometheus: no part of the API, and so not in its description.
+//! `GET /metrics`, for Prometheus. It is not part of the API, and so not in its description.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -8,7 +8,7 @@ use crate::probes::Probes;
 use crate::telemetry::CONTENT_TYPE;
 
 pub async fn show(State(probes): State<Probes>) -> Response {
-    // Without a database there are still the numbers of this process.
+    // Without a database, the metrics of this process are still available.
     let queue = probes.queue_state().await;
     match probes.telemetry.metrics.text(queue.as_ref()) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),

@@ -1,4 +1,4 @@
-//! The HTTP API under /v1. Its description, `/v1/openapi.json`, comes from the handlers and their types.
+//! The HTTP API under /v1. Its description, `/v1/openapi.json`, is generated from the handlers and their types.
 
 pub mod comparisons;
 mod description;
@@ -33,8 +33,8 @@ use crate::store::{JobKind, JobStatus, RunId};
     ),
     tags(
         (name = "runs", description = "A run writes a test for one issue."),
-        (name = "comparisons", description = "A comparison makes runs of several approaches on a dataset, and grades them."),
-        (name = "matrices", description = "A matrix tries candidate patches with tests."),
+        (name = "comparisons", description = "A comparison runs several approaches on a dataset and grades the results."),
+        (name = "matrices", description = "A matrix runs tests on candidate patches."),
         (name = "server", description = "The server itself.")
     ),
     components(schemas(Problem))
@@ -77,7 +77,7 @@ fn parts() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
     (router, description)
 }
 
-/// The description of the API.
+/// Returns the description of the API.
 pub fn description() -> utoipa::openapi::OpenApi {
     parts().1
 }
@@ -90,7 +90,7 @@ pub fn router() -> Router<ApiState> {
 
 pub type ApiResult<T> = Result<T, Problem>;
 type Api = State<ApiState>;
-/// Of what was asked for and takes its time.
+/// The result of a request that was accepted but takes effect later.
 type Accepted<T> = ApiResult<(StatusCode, Json<T>)>;
 
 fn accepted<T>(now: T) -> Accepted<T> {

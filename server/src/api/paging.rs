@@ -1,15 +1,15 @@
-//! Pages of lists, the newest first.
+//! Pages of lists, newest first.
 
 use axum::http::StatusCode;
 
 use super::{ApiResult, Problem};
 use crate::fields::check_path;
 
-/// What a page holds, unless told otherwise, and at most.
+/// Default and maximum number of items on a page.
 const PAGE: u32 = 50;
 const MAX_PAGE_SIZE: u32 = 500;
 
-/// How many a client asks for.
+/// Returns the page size that a client asks for, or the default.
 pub fn limit(asked: Option<u32>) -> ApiResult<u32> {
     let limit = asked.unwrap_or(PAGE);
     match (1..=MAX_PAGE_SIZE).contains(&limit) {
@@ -18,7 +18,7 @@ pub fn limit(asked: Option<u32>) -> ApiResult<u32> {
     }
 }
 
-/// The one before which a client asks for others; `what` says what it is to be the id of.
+/// Parses the id before which a page starts; `what` names the kind of item.
 pub fn before<I>(
     asked: Option<&str>,
     parse: impl Fn(&str) -> Option<I>,
@@ -29,14 +29,14 @@ pub fn before<I>(
     parsed.transpose()
 }
 
-/// Of one more than a page holds, those of the page, and the last of them where there are others behind it.
+/// Cuts a list with one extra item to the page size. Returns the last item of the page if there are more pages.
 pub fn cut<T>(found: &mut Vec<T>, limit: u32) -> Option<&T> {
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     found.last().filter(|_| more)
 }
 
-/// Checks the texts by which a list is filtered, as those of requests are.
+/// Checks the values of filters.
 pub fn check_filters(filters: &[(&str, &Option<String>)]) -> ApiResult<()> {
     for (field, text) in filters {
         let text = text.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Files that came of runs and of comparisons, out of the artifact store.
+//! Handlers for files of runs and comparisons, which are in the artifact store.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::{Api, ApiResult, ApiState, Problem, comparisons, runs};
 use crate::artifacts::Digest;
 use crate::store::{RunId, StoredArtifact};
 
-/// What files are, by the endings of their names; any other is bytes.
+/// Media types by file extension. Any other file is served as bytes.
 const MEDIA_TYPES: [(&str, &str); 7] = [
     ("json", "application/json"),
     ("jsonl", JSON_LINES),
@@ -35,7 +35,7 @@ const BYTES: &str = "application/octet-stream";
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Artifact {
     name: String,
-    /// SHA-256 hash of its content, in hexadecimal digits.
+    /// SHA-256 hash of its content, as hexadecimal digits.
     sha256: String,
     bytes: i64,
 }
@@ -47,7 +47,7 @@ pub struct ArtifactList {
     artifacts: Vec<Artifact>,
 }
 
-/// What files came of. Their ids are of one kind.
+/// The kind of job that files belong to. All kinds have the same kind of id.
 #[derive(Clone, Copy)]
 enum Owner {
     Run,
@@ -79,7 +79,7 @@ impl Owner {
         let id = self.find(state, id).await?;
         let artifacts = state.store.artifacts(&id).await?;
         let found = artifacts.into_iter().find(|one| one.name == name);
-        let missing = || Problem::new(StatusCode::NOT_FOUND, "there is no file of this name");
+        let missing = || Problem::new(StatusCode::NOT_FOUND, "no file has this name");
         let found = found.ok_or_else(missing)?;
         let digest = Digest::parse(&found.digest).ok_or_else(missing)?;
         let content = match &state.artifacts {
@@ -87,7 +87,7 @@ impl Owner {
             None => None,
         };
         let content = content.ok_or_else(|| {
-            missing().hint("its content is in the artifact store of the machine that made it: give all servers and workers the same --artifacts")
+            missing().hint("use the same --artifacts for all servers and workers: its content is in the store of another machine")
         })?;
         let headers = [
             (header::CONTENT_TYPE, media_type(name).to_owned()),
@@ -104,13 +104,13 @@ fn media_type(name: &str) -> &'static str {
     known.map_or(BYTES, |(_, media_type)| media_type)
 }
 
-/// The answer with a file, for the description.
+/// The response with a file, for the API description.
 struct Download;
 
 impl IntoResponses for Download {
     fn responses() -> BTreeMap<String, RefOr<ResponseDescription>> {
         let mut response = ResponseBuilder::new()
-            .description("its content; the ending of its name says of which type")
+            .description("its content; the media type depends on the file extension")
             .header("ETag", Header::default());
         for media_type in MEDIA_TYPES
             .map(|(_, known)| known)

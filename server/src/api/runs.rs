@@ -1,4 +1,4 @@
-//! Runs: made, listed, shown, ended, and what came of them.
+//! Handlers for runs: create, list, show, cancel, retry, and get results.
 
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -25,7 +25,7 @@ const EVENTS: u32 = 200;
 pub struct Run {
     id: String,
     status: JobStatus,
-    /// Title of the issue; empty until it was read.
+    /// Title of the issue; empty until the issue is read.
     title: String,
     /// Owner of the token that created it.
     owner: String,
@@ -113,12 +113,12 @@ pub struct Runs {
 #[into_params(parameter_in = Query)]
 pub struct Selection {
     status: Option<JobStatus>,
-    /// Only runs of this owner.
+    /// List runs of this owner.
     owner: Option<String>,
     repository: Option<String>,
     approach: Option<String>,
     model: Option<String>,
-    /// Only runs created before this one.
+    /// List runs created before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
     /// Maximum runs on the page; 50 by default.
@@ -254,7 +254,7 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
 /// Queues a run again and returns it.
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
-    let hint = "only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one";
+    let hint = "retry a run that was cancelled or ended as infrastructure, or start a new one with POST /v1/runs";
     super::retry(state, (JobKind::Run, &run.id, run.status), hint).await?;
     let _ = state.changes.send(run.id);
     find(state, id).await

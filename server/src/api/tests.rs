@@ -3,13 +3,13 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn the_description_is_what_clients_were_told() {
+fn api_description_is_stable() {
     let description = serde_json::to_string_pretty(&description()).unwrap();
     insta::assert_snapshot!(description);
 }
 
 #[test]
-fn operations_have_names_of_their_own() {
+fn operation_names_are_unique() {
     let description = serde_json::to_value(description()).unwrap();
     let mut names = BTreeSet::new();
     for (path, operations) in description["paths"].as_object().unwrap() {

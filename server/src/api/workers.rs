@@ -1,4 +1,4 @@
-//! Who works on runs, and what waits.
+//! The handler that lists workers and the queue.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,23 +7,23 @@ use serde::Serialize;
 use super::{Api, ApiResult, ApiState};
 use crate::store::{JobStatus, StoredWorker, timestamp};
 
-/// A process that works on runs.
+/// A worker process.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Worker {
     pub name: String,
     pub host: String,
     /// Version of testwright.
     pub version: String,
-    /// How much it works on at one time.
+    /// Maximum number of concurrent jobs.
     pub slots: i64,
     /// Times are RFC 3339, UTC.
     pub started_at: String,
     pub last_seen: String,
-    /// It was seen within the last 15 seconds. What a dead worker had is given to others.
+    /// Whether it was seen within the last 15 seconds. Other workers take over the jobs of a dead worker.
     pub alive: bool,
-    /// Ids of the runs that it works on.
+    /// Ids of its current runs.
     pub runs: Vec<String>,
-    /// How many matrices and gradings it works on.
+    /// Number of its current matrices and gradings.
     pub tasks: usize,
 }
 
@@ -45,24 +45,24 @@ impl Worker {
     }
 }
 
-/// Runs that wait and that are worked on.
+/// Numbers of queued and running runs.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Queue {
     pub queued: i64,
     pub running: i64,
-    /// Seconds since the oldest run that waits was made.
+    /// Age of the oldest queued run, in seconds.
     pub oldest_seconds: Option<i64>,
 }
 
 /// Workers and the queue.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Workers {
-    /// The oldest first; those that died within the last hour are among them.
+    /// Oldest first; includes workers that died within the last hour.
     pub workers: Vec<Worker>,
     pub queue: Queue,
 }
 
-/// Who works on runs, and how much waits
+/// List workers and the length of the queue
 #[utoipa::path(get, path = "/v1/workers", tag = "server", responses((status = 200, body = Workers)))]
 pub async fn list(State(state): Api) -> ApiResult<Json<Workers>> {
     Ok(Json(read(&state).await?))

@@ -1,5 +1,6 @@
-//! Says who builds an environment, so that no two machines build the same at one time. A claim is an object that its
-//! holder writes again and again; one that no longer changes belongs to a process that is gone.
+//! Claims on environment builds, so that no two machines build the same environment. A claim is an object that its
+//! holder
+//! rewrites regularly; if it no longer changes, its holder is gone.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,16 +13,17 @@ use tokio::sync::oneshot;
 use super::Artifacts;
 use testwright_config::error::Result;
 
+/// Interval at which a holder renews its claim.
 const RENEWED_EVERY: Duration = Duration::from_secs(15);
-/// By this machine's clock: those of others, and of the store, may be wrong.
+/// Time without renewal, by this machine's clock, after which a holder is gone. Clocks of other machines may be wrong.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
-/// What was last read of the claims of others, and since when.
+/// The contents of other processes' claims, and when this process first read them.
 #[derive(Debug, Default)]
 pub(super) struct Claims(Mutex<HashMap<Path, (Vec<u8>, Instant)>>);
 
 impl Claims {
-    /// Has this been the content of a claim for so long that nobody can be there?
+    /// Returns whether a claim has not been renewed for so long that its holder is gone.
     fn is_gone(&self, path: &Path, content: &[u8], now: Instant) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, since) = seen
@@ -39,14 +41,14 @@ impl Claims {
     }
 }
 
-/// Goes when it is dropped.
+/// A claim held by this process. Dropping it releases the claim.
 #[derive(Debug)]
 pub(super) struct Claim {
     _end: oneshot::Sender<()>,
 }
 
 impl Artifacts {
-    /// `None` where another process has it.
+    /// Claims a build; `None` if another process holds the claim.
     pub(super) async fn claim(&self, path: Path) -> Result<Option<Claim>> {
         if self.has_holder(&path).await? {
             return Ok(None);
@@ -66,7 +68,7 @@ impl Artifacts {
         Ok(Some(Claim { _end: end }))
     }
 
-    /// A claim of a process that is gone is removed.
+    /// Returns whether a live process holds the claim; removes the claim of a dead one.
     async fn has_holder(&self, path: &Path) -> Result<bool> {
         let Some(content) = self.read_object(path).await? else {
             return Ok(false);
@@ -78,7 +80,7 @@ impl Artifacts {
         Ok(false)
     }
 
-    /// Renews a claim until its holder ends, and takes it away.
+    /// Renews a claim until its holder drops it, then removes it.
     async fn hold(self, path: Path, holder: String, mut ended: oneshot::Receiver<()>) {
         for number in 1_u64.. {
             tokio::select! {
@@ -87,21 +89,21 @@ impl Artifacts {
             }
             let put = self.store.put(&path, renewed(&holder, number).into()).await;
             if let Err(error) = put {
-                tracing::warn!(%error, "a claim in the artifact store was not renewed");
+                tracing::warn!(%error, "could not renew a claim in the artifact store");
             }
         }
-        // Who was taken for gone has lost it to another.
+        // If this process was taken for dead, another one may hold the claim.
         match self.read_object(&path).await {
             Ok(Some(content)) if content.starts_with(holder.as_bytes()) => {
                 if let Err(error) = self.remove_object(&path).await {
-                    tracing::warn!(error = error.with_cause(), "a claim was not removed");
+                    tracing::warn!(error = error.with_cause(), "could not remove a claim");
                 }
             }
             _ => {}
         }
     }
 
-    /// The whole of a small object.
+    /// Reads a small object.
     pub(super) async fn read_object(&self, path: &Path) -> Result<Option<Vec<u8>>> {
         let read = async { self.store.get(path).await?.bytes().await };
         match read.await {
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_that_no_longer_changes_is_nobodys() {
+    fn unchanged_claim_is_abandoned() {
         let (claims, path) = (Claims::default(), Path::from("x.claim"));
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_has_it_until_it_lets_go() {
+    async fn claim_has_one_holder_until_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let one = Artifacts::in_folder(folder.path()).unwrap();
         let other = Artifacts::in_folder(folder.path()).unwrap();
@@ -147,7 +149,7 @@ mod tests {
         let mut tries = 0;
         while other.claim(path.clone()).await.unwrap().is_none() {
             tries += 1;
-            assert!(tries < 100, "the claim stays");
+            assert!(tries < 100, "the claim was not released");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Environments that machines share: what one has built, another fetches.
+//! Shared environments: one machine builds an environment, others fetch it.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use super::{Artifacts, Digest};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
-/// An environment that no machine has fetched for so long is removed.
+/// Time without a fetch after which an environment is removed.
 pub const UNUSED_STAYS: Duration = Duration::from_secs(30 * DAY);
-/// How old its entry may be before a fetch makes it young again.
+/// Age of an entry after which a fetch renews its timestamp.
 const TOUCHED_AFTER: Duration = Duration::from_secs(DAY);
 const DAY: u64 = 24 * 3600;
 
 const FOLDER: &str = "environments";
 
-/// An entry, which is written when the archive is there.
+/// An entry, written after its archive.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     /// Digest of the archive.
     archive: String,
     bytes: u64,
-    /// What the machine that built it knows of it, as JSON.
+    /// The builder's metadata, as JSON.
     record: String,
 }
 
@@ -46,10 +46,10 @@ impl Entry {
 #[derive(Debug)]
 pub struct SharedEnvironment {
     entry: Path,
-    /// `None` where the entry is of another version.
+    /// Digest of the archive; `None` if another version wrote the entry.
     archive: Option<Digest>,
     pub bytes: u64,
-    /// When it was put there, or last fetched, to within a day.
+    /// Time of creation or the last fetch, to within a day.
     pub used: SystemTime,
 }
 
@@ -71,7 +71,7 @@ impl Artifacts {
 
     async fn entry(&self, path: &Path) -> Result<Option<Entry>> {
         let content = self.read_object(path).await?;
-        // One of another version is as good as none.
+        // Entries of other versions are treated as missing.
         Ok(content.and_then(|content| serde_json::from_slice(&content).ok()))
     }
 
@@ -87,7 +87,7 @@ impl Artifacts {
         let Some(entry) = self.entry(&path).await? else {
             return Ok(None);
         };
-        // Removed in between, it is built again.
+        // If the archive has been removed, the caller builds the environment.
         if !self.fetch(&entry.digest()?, archive).await? {
             return Ok(None);
         }
@@ -114,11 +114,11 @@ impl Artifacts {
         }
     }
 
-    /// All that are there.
+    /// Lists all shared environments.
     pub async fn environments(&self) -> Result<Vec<SharedEnvironment>> {
         let folder = self.prefix.clone().join(FOLDER);
         let found = self.store.list(Some(&folder)).try_collect::<Vec<_>>().await;
-        let found = found.map_err(|e| self.failed("list what is in", &e))?;
+        let found = found.map_err(|e| self.failed("list", &e))?;
         let entries = found
             .into_iter()
             .filter(|object| object.location.extension() == Some("json"));
@@ -135,7 +135,7 @@ impl Artifacts {
         Ok(environments)
     }
 
-    /// Who is fetching it builds it instead.
+    /// Removes an environment. A process that is fetching it builds it instead.
     pub async fn remove_environment(&self, environment: &SharedEnvironment) -> Result<()> {
         self.remove_object(&environment.entry).await?;
         match &environment.archive {
@@ -144,7 +144,7 @@ impl Artifacts {
         }
     }
 
-    /// Removes environments that no machine has fetched for this long: how many.
+    /// Removes environments that no machine has fetched for this long, and returns their number.
     pub async fn remove_unused_environments(&self, unused: Duration) -> Result<u64> {
         let mut removed = 0;
         for environment in self.environments().await? {
@@ -157,7 +157,7 @@ impl Artifacts {
     }
 }
 
-/// As the builder of environments tells it.
+/// Converts an error for the environment builder.
 fn told(error: Error) -> SandboxError {
     let told = SandboxError::new(ErrorKind::System, error.with_cause());
     match error.hint {

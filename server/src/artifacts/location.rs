@@ -1,4 +1,4 @@
-//! Where an artifact store is: `file:///FOLDER`, or `s3://BUCKET/PREFIX` by the usual variables of AWS.
+//! The location of an artifact store: `file:///FOLDER`, or `s3://BUCKET/PREFIX` with the usual AWS variables.
 
 use std::ffi::OsString;
 use std::path::Path as FilePath;
@@ -17,11 +17,11 @@ use testwright_agent::backends::ca_bundle;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
-/// A store that does not answer is told soon: who waits for it can often do without.
+/// Retry limits are low, because callers can often continue without the store.
 const RETRIES: usize = 3;
 const RETRY_FOR: Duration = Duration::from_secs(30);
 
-/// Variables that name another service than Amazon's.
+/// Variables that name an S3 service other than Amazon's.
 const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
 
 pub(super) fn open(url: &str, settings: &Settings) -> Result<Artifacts> {
@@ -31,7 +31,7 @@ pub(super) fn open(url: &str, settings: &Settings) -> Result<Artifacts> {
     if let Some(place) = url.strip_prefix("s3://") {
         return bucket(place, settings);
     }
-    Err(unusable(url, "it is neither a folder nor a bucket"))
+    Err(unusable(url, "the URL names neither a folder nor a bucket"))
 }
 
 fn unusable(url: &str, why: impl std::fmt::Display) -> Error {
@@ -45,14 +45,15 @@ pub(super) fn folder(folder: &FilePath) -> Result<Artifacts> {
     if !folder.is_absolute() {
         return Err(unusable(&address, "the path of the folder is not absolute"));
     }
-    private::create(folder).map_err(|error| Error::io(format!("make {address}"), &error))?;
+    private::create(folder).map_err(|error| Error::io(format!("create {address}"), &error))?;
     let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| unusable(&address, e))?;
-    // What was put must outlast a crash of the machine: the database speaks of it.
+    // Objects must survive a crash of the machine, because the database refers to them.
     let store = store.with_fsync(true);
     Ok(Artifacts::new(Arc::new(store), Path::default(), address))
 }
 
-/// As Amazon's variables say. An empty one counts as not set: that is how compose files pass on what nobody set.
+/// Configures S3 from the AWS variables. An empty variable counts as unset, because compose files pass unset variables
+/// as empty.
 fn from_variables(variables: impl Iterator<Item = (OsString, OsString)>) -> AmazonS3Builder {
     let texts = variables.filter_map(|(name, value)| {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
@@ -67,12 +68,12 @@ fn from_variables(variables: impl Iterator<Item = (OsString, OsString)>) -> Amaz
     })
 }
 
-/// Of `BUCKET/PREFIX`.
+/// Opens `BUCKET/PREFIX`.
 fn bucket(place: &str, settings: &Settings) -> Result<Artifacts> {
     let address = format!("s3://{place}");
     let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
     if bucket.is_empty() {
-        return Err(unusable(&address, "it names no bucket"));
+        return Err(unusable(&address, "the URL names no bucket"));
     }
     let prefix = Path::parse(prefix).map_err(|e| unusable(&address, e))?;
     let endpoint = ENDPOINTS
@@ -96,16 +97,18 @@ fn bucket(place: &str, settings: &Settings) -> Result<Artifacts> {
     Ok(Artifacts::new(Arc::new(store), prefix, address))
 }
 
-/// What to do about an error.
+/// Returns a hint for an error.
 pub(super) fn hint(error: &object_store::Error) -> &'static str {
     match error {
         object_store::Error::Unauthenticated { .. }
         | object_store::Error::PermissionDenied { .. } => {
-            "let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY name an account that may read, write and remove there"
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to an account that may read, write and delete objects in the bucket"
         }
-        object_store::Error::NotFound { .. } => "is there such a bucket? it is not made",
+        object_store::Error::NotFound { .. } => {
+            "check the bucket's name; if the bucket does not exist, create it"
+        }
         _ => {
-            "does it answer, and are the right account and region set (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION)? AWS_ENDPOINT_URL names another service than Amazon's"
+            "check that the store responds, and check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; for a service other than Amazon's, set AWS_ENDPOINT_URL"
         }
     }
 }
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_variable_counts_as_not_set() {
+    fn empty_variable_counts_as_unset() {
         let variables = [
             ("AWS_ACCESS_KEY_ID", "id"),
             ("AWS_ENDPOINT_URL", ""),

@@ -1,13 +1,13 @@
-//! Keeps files for all machines that work together: in a folder, or in a store that speaks S3.
+//! Keeps files for all machines of a deployment: in a folder, or in an S3-compatible store.
 //!
 //! ```text
 //! sha256/ab/abcd…          a blob, under the SHA-256 of its content
-//! environments/KEY.json    the environment of this key, and which blob is its archive
-//! environments/KEY.claim   a machine that builds it
+//! environments/KEY.json    the environment with this key, and the digest of its archive
+//! environments/KEY.claim   the claim of the machine that builds it
 //! ```
 //!
-//! The only place that names the crate `object_store`. Which run has which files is in the database
-//! ([`crate::store`]).
+//! Only this module uses the crate `object_store`. The database ([`crate::store`]) records which files belong to which
+//! run.
 
 mod claims;
 mod environments;
@@ -34,7 +34,7 @@ use testwright_config::settings::Settings;
 
 pub use environments::{SharedEnvironment, UNUSED_STAYS, shared_environments};
 
-/// Bytes of a part that is read from a file.
+/// Bytes read from a file at a time.
 const PART: usize = 1 << 20;
 
 /// The SHA-256 of a blob's content, as hexadecimal digits.
@@ -42,7 +42,7 @@ const PART: usize = 1 << 20;
 pub struct Digest(String);
 
 impl Digest {
-    /// `None` for what is not one.
+    /// Parses a digest; `None` if the text is not a digest.
     pub fn parse(text: &str) -> Option<Self> {
         let is_digest = text.len() == 64
             && text
@@ -60,14 +60,14 @@ impl Digest {
     }
 }
 
-/// What was put into the store.
+/// An object in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
     pub digest: Digest,
     pub bytes: u64,
 }
 
-/// Content as it comes.
+/// The content of an object, as a stream.
 pub type Content = BoxStream<'static, std::result::Result<Vec<u8>, std::io::Error>>;
 
 /// A store of files. Cheap to clone.
@@ -75,12 +75,12 @@ pub type Content = BoxStream<'static, std::result::Result<Vec<u8>, std::io::Erro
 pub struct Artifacts {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// For messages.
+    /// Address for messages, without credentials.
     address: String,
     claims: Arc<Claims>,
 }
 
-/// Without what the store knows of its account.
+/// Omits credentials.
 impl std::fmt::Debug for Artifacts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Artifacts").field(&self.address).finish()
@@ -88,14 +88,14 @@ impl std::fmt::Debug for Artifacts {
 }
 
 impl Artifacts {
-    /// The one that the settings name, not asked yet whether it answers; `None`: they name none.
+    /// Opens the store that the settings name, without contacting it; `None` if they name no store.
     pub fn of_settings(settings: &Settings) -> Result<Option<Self>> {
         let url = settings.artifacts.as_ref();
         url.map(|url| location::open(url.reveal(), settings))
             .transpose()
     }
 
-    /// In a folder of this machine, which is made.
+    /// Opens a store in a folder on this machine, and creates the folder.
     pub fn in_folder(folder: &FilePath) -> Result<Self> {
         location::folder(folder)
     }
@@ -109,12 +109,12 @@ impl Artifacts {
         }
     }
 
-    /// Where it is, without what it knows of its account.
+    /// Returns the address, without credentials.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Fails where the store does not answer, or may not be written to.
+    /// Checks that the store responds and is writable.
     pub async fn check(&self) -> Result<()> {
         let about = serde_json::json!({ "format": 1, "made by": "testwright" });
         let path = self.prefix.clone().join("testwright.json");
@@ -122,7 +122,7 @@ impl Artifacts {
         put.map(drop).map_err(|e| self.failed("write to", &e))
     }
 
-    /// Keeps content. Where it was there already it is written again, which makes it younger.
+    /// Writes content. An existing object is written again, which renews its timestamp.
     pub async fn put(&self, content: Vec<u8>) -> Result<Blob> {
         let digest = Digest::of(Sha256::new_with_prefix(&content));
         let bytes = content.len() as u64;
@@ -131,7 +131,7 @@ impl Artifacts {
         Ok(Blob { digest, bytes })
     }
 
-    /// Keeps the content of a file, which may be large. Nobody may write to it meanwhile.
+    /// Writes the content of a file, which may be large. The file must not change meanwhile.
     pub async fn put_file(&self, file: &FilePath) -> Result<Blob> {
         let unread = |e: std::io::Error| Error::io(format!("read {}", file.display()), &e);
         let (digest, bytes) = digest_of(file).await.map_err(unread)?;
@@ -145,7 +145,7 @@ impl Artifacts {
         Ok(Blob { digest, bytes })
     }
 
-    /// The content of a blob as it comes; `None` where there is none. Whoever reads it all can check its digest.
+    /// Returns the content of an object; `None` if there is none. The digest is not checked.
     pub async fn read(&self, digest: &Digest) -> Result<Option<Content>> {
         let found = match self.store.get(&self.blob(digest)).await {
             Ok(found) => found,
@@ -156,7 +156,7 @@ impl Artifacts {
         Ok(Some(Box::pin(parts.map_err(std::io::Error::other))))
     }
 
-    /// Writes a blob to a file, and makes sure that it is what its name says; `false` where there is none.
+    /// Fetches an object into a file and checks its digest; `false` if there is no such object.
     pub async fn fetch(&self, digest: &Digest, to: &FilePath) -> Result<bool> {
         let Some(mut content) = self.read(digest).await? else {
             return Ok(false);
@@ -175,13 +175,13 @@ impl Artifacts {
         file.flush().await.map_err(unwritten)?;
         if Digest::of(hash) != *digest {
             let what = format!("read from the artifact store {}", self.address);
-            let cause = format!("the file {} is damaged", digest.as_str());
+            let cause = format!("the object {} is damaged", digest.as_str());
             return Err(Error::infrastructure(what).cause(cause));
         }
         Ok(true)
     }
 
-    /// Removes a blob; one that is not there is not an error.
+    /// Removes an object; a missing one is not an error.
     pub async fn remove(&self, digest: &Digest) -> Result<()> {
         self.remove_object(&self.blob(digest)).await
     }
@@ -207,7 +207,7 @@ impl Artifacts {
         let (failed, hint) = match outage::find_shortage(error) {
             Some(Shortage::Service) => (Error::unavailable(what), hint),
             Some(Shortage::Disk) => {
-                let hint = "make room on the disk of the artifact store";
+                let hint = "free space on the disk of the artifact store";
                 (Error::exhausted(Shortage::Disk, what), Some(hint))
             }
             Some(shortage) => (Error::exhausted(shortage, what), None),

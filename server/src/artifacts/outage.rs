@@ -1,4 +1,5 @@
-//! What an error of the artifact store says about the machine or the store: a later attempt can succeed.
+//! Detects errors of the artifact store that are caused by an outage or a shortage, so that a later attempt can
+//! succeed.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -6,7 +7,7 @@ use std::io::{self, ErrorKind};
 use object_store::client::{HttpError, HttpErrorKind};
 use testwright_sandboxes::Shortage;
 
-/// Finds what is lacking in an error or its causes; `None` if the same request would fail again.
+/// Finds the shortage behind an error or its causes; `None` if the same request would fail again.
 pub(super) fn find_shortage(error: &(dyn Error + 'static)) -> Option<Shortage> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -37,7 +38,7 @@ pub(super) fn find_shortage(error: &(dyn Error + 'static)) -> Option<Shortage> {
     None
 }
 
-/// A folder can be on a network file system.
+/// Returns a shortage if the folder's file system is unreachable: it can be a network file system.
 fn unreachable_file_system(error: &io::Error) -> Option<Shortage> {
     let is_outage = matches!(
         error.kind(),

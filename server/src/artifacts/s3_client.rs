@@ -1,4 +1,4 @@
-//! HTTP to an object store, with the client that the rest of the program has.
+//! The HTTP client for an object store, built like the other HTTP clients of testwright.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use testwright_sandboxes::http_client;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// Of silence.
+/// Maximum time without data.
 const READ_TIME: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl S3Connector {
             .user_agent(concat!("testwright/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIME)
             .read_timeout(READ_TIME)
-            // What is signed is for one address.
+            // A signature is valid for one address only.
             .redirect(reqwest::redirect::Policy::none());
         if self.is_loopback {
             builder = builder.no_proxy();
@@ -98,15 +98,15 @@ impl HttpService for S3Client {
     }
 }
 
-/// The service cannot answer now.
+/// A service that cannot respond now.
 #[derive(Debug, thiserror::Error)]
-#[error("the service answers with {status}: {body}")]
+#[error("the service responded with {status}: {body}")]
 struct ServiceFailure {
     status: StatusCode,
     body: String,
 }
 
-/// Its kind decides whether it is tried again.
+/// Converts an error. Its kind decides whether the request is retried.
 fn failure(error: reqwest::Error) -> HttpError {
     let kind = if error.is_timeout() {
         HttpErrorKind::Timeout
@@ -117,6 +117,6 @@ fn failure(error: reqwest::Error) -> HttpError {
     } else {
         HttpErrorKind::Interrupted
     };
-    // Its address may be signed.
+    // The address may contain a signature.
     HttpError::new(kind, error.without_url())
 }

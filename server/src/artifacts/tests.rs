@@ -15,7 +15,7 @@ async fn content(store: &Artifacts, digest: &Digest) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_blob_is_found_by_its_digest_until_it_is_removed() {
+async fn blob_is_readable_until_removed() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     store.check().await.unwrap();
@@ -30,7 +30,7 @@ async fn a_blob_is_found_by_its_digest_until_it_is_removed() {
 }
 
 #[tokio::test]
-async fn a_large_file_comes_back_and_a_damaged_one_does_not() {
+async fn damaged_file_is_not_fetched() {
     let (folder, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = store(&folder);
     let (from, to) = (files.path().join("from"), files.path().join("to"));
@@ -49,7 +49,7 @@ async fn a_large_file_comes_back_and_a_damaged_one_does_not() {
 }
 
 #[tokio::test]
-async fn environments_that_nobody_fetches_go_with_their_archives() {
+async fn unused_environments_are_removed_with_archives() {
     use testwright_sandboxes::environment::SharedEnvironments;
 
     let (folder, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -65,7 +65,7 @@ async fn environments_that_nobody_fetches_go_with_their_archives() {
         SharedEnvironments::put(&store, "env-1", content, &archive)
             .await
             .unwrap();
-        // That of the one before is gone.
+        // The archive of the earlier environment was removed.
         assert_eq!(blobs(), 1);
     }
     let record = SharedEnvironments::fetch(&store, "env-1", &fetched).await;
@@ -77,7 +77,7 @@ async fn environments_that_nobody_fetches_go_with_their_archives() {
     let old = std::time::SystemTime::now() - Duration::from_secs(3 * 24 * 3600);
     last_used(&folder, old);
     assert_eq!(store.remove_unused_environments(UNUSED_STAYS).await, Ok(0));
-    // It was used just now.
+    // The fetch renews the entry.
     SharedEnvironments::fetch(&store, "env-1", &fetched)
         .await
         .unwrap();
@@ -95,7 +95,7 @@ fn last_used(folder: &tempfile::TempDir, time: std::time::SystemTime) {
 }
 
 #[test]
-fn an_address_that_names_no_store_is_refused_with_what_may_be_written() {
+fn invalid_store_url_is_refused_with_hint() {
     for (url, why) in [
         ("ftp://example.org/x", "neither a folder nor a bucket"),
         ("file://artifacts", "not absolute"),
@@ -132,7 +132,7 @@ fn bucket(endpoint: &str) -> Artifacts {
     )
 }
 
-/// Answers each request with a status.
+/// Responds to each request with a status.
 async fn service(status: &'static str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -148,7 +148,7 @@ async fn service(status: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn service_that_cannot_answer_is_a_shortage() {
+async fn unavailable_service_is_a_shortage() {
     let unreachable = "http://127.0.0.1:1".to_owned();
     for (endpoint, kind) in [
         (unreachable, Kind::Unavailable),
@@ -164,7 +164,7 @@ async fn service_that_cannot_answer_is_a_shortage() {
 }
 
 #[test]
-fn full_disk_is_found_behind_other_errors() {
+fn full_disk_is_found_in_causes() {
     let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
     let generic = object_store::Error::Generic {
         store: "LocalFileSystem",
@@ -177,7 +177,7 @@ fn full_disk_is_found_behind_other_errors() {
 }
 
 #[test]
-fn a_digest_is_one() {
+fn invalid_digest_is_refused() {
     let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert!(Digest::parse(digest).is_some());
     for text in ["", "../../etc/passwd", &digest[1..], &digest.to_uppercase()] {

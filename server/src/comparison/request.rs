@@ -107,8 +107,8 @@ impl ComparisonLimits {
         match is_right && is_number(self.dollars) && is_number(self.minutes) {
             true => Ok(()),
             false => {
-                Err(refused("a limit is not above zero")
-                    .hint("leave out what is not to be limited"))
+                Err(refused("a limit is not greater than zero")
+                    .hint("omit a limit to leave it unset"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Limits the number of connections. If there are more, idle ones of the client that has most of them give way.
+//! Limits the number of connections. At the limit, idle connections of the client with the most connections are closed.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-/// Addresses that count as one client: an IPv4 address, or the /64 of an IPv6 address, whose holder has all addresses in it.
+/// Addresses that count as one client: an IPv4 address, or the /64 network of an IPv6 address, which has one holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Client(IpAddr);
 
@@ -30,12 +30,12 @@ pub struct Slots {
 
 struct Open {
     client: Client,
-    /// Requests that are being answered.
+    /// Requests in progress.
     requests: usize,
-    /// When the last request began or ended.
+    /// Time when the last request started or ended.
     since: Instant,
     close: Arc<Notify>,
-    /// It was told to close, and does not count any more.
+    /// Whether the connection was asked to close, and no longer counts.
     closing: bool,
 }
 
@@ -51,7 +51,7 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a slot for a new connection of an address; another connection is closed for it if need be. `None` if all are busy.
+    /// Takes a slot for a new connection, and closes another connection if necessary. `None` if all are busy.
     pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let client = Client::new(peer);
         let mut open = self.open();
@@ -86,8 +86,9 @@ impl Slots {
     }
 }
 
-/// Finds the connection that has been idle for the longest time, of the client with the most connections; a busy one only if that
-/// client has more than the new one.
+/// Chooses a connection to close: the one idle for longest, of the client with the most connections. A busy one is
+/// chosen only if
+/// its client has more connections than the new one.
 fn victim(open: &BTreeMap<u64, Open>, new: Client) -> Option<u64> {
     let mut counts: BTreeMap<Client, usize> = BTreeMap::new();
     let open = open.iter().filter(|(_, open)| !open.closing);
@@ -104,7 +105,7 @@ fn victim(open: &BTreeMap<u64, Open>, new: Client) -> Option<u64> {
     Some(*id)
 }
 
-/// That of one connection, for as long as it lives.
+/// The slot of a connection, until the connection closes.
 pub struct Slot {
     slots: Arc<Slots>,
     id: u64,
@@ -112,13 +113,13 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Ends once the connection has to give way.
+    /// Completes when the connection must close.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let close = self.close.clone();
         async move { close.notified().await }
     }
 
-    /// A request, until the value is dropped.
+    /// Marks the connection as busy until the value is dropped.
     pub fn begin_request(self: &Arc<Self>) -> BusySlot {
         self.slots.change(self.id, |requests| *requests += 1);
         BusySlot(self.clone())
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_idle_connection_of_the_greediest_address_gives_way() {
+    fn longest_idle_of_busiest_client_is_closed() {
         let slots = Slots::new(4);
         let quiet = Arc::new(slots.take(peer(1)).unwrap());
         let first = Arc::new(slots.take(peer(2)).unwrap());
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_ipv6_network_are_one_client() {
+    fn ipv6_network_is_one_client() {
         let slots = Slots::new(3);
         let take = |address: &str| Arc::new(slots.take(address.parse().unwrap()).unwrap());
         let quiet = take("2001:db8:0:2::1");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_connections_give_way_only_to_an_address_that_has_fewer() {
+    fn busy_connection_yields_to_smaller_client() {
         let slots = Slots::new(3);
         let taken: Vec<_> = (0..3)
             .map(|_| Arc::new(slots.take(peer(1)).unwrap()))

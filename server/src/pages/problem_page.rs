@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(sentence("the run has ended"), "The run has ended.");
         assert_eq!(sentence("Is it there?"), "Is it there?");
         assert_eq!(sentence(""), "");
-        assert_eq!(for_people("GET /v1/runs lists those that there are"), None);
+        assert_eq!(for_people("GET /v1/runs lists all runs"), None);
         let hint = "only a cancelled one goes on; POST /v1/runs makes a new one";
         assert_eq!(
             for_people(hint).as_deref(),

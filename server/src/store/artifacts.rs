@@ -1,4 +1,5 @@
-//! Which files came of a run, or of a comparison that a server made. Their content is in the artifact store ([`crate::artifacts`]).
+//! Records of files that runs and server comparisons produced. Their content is in the artifact store
+//! ([`crate::artifacts`]).
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -11,7 +12,7 @@ use testwright_config::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredArtifact {
     pub name: String,
-    /// SHA-256 of its content, in hexadecimal digits.
+    /// SHA-256 hash of its content, as hexadecimal digits.
     pub digest: String,
     pub bytes: i64,
 }
@@ -26,17 +27,17 @@ impl StoredArtifact {
     }
 }
 
-/// Of the artifacts of a run: marks their content as no longer the run's.
+/// Marks the content of a run's files as no longer used by the run.
 pub(super) const MARK_REMOVED: &str = "INSERT INTO removed_artifacts (digest) SELECT DISTINCT digest FROM artifacts WHERE run = $1 \
      ON CONFLICT (digest) DO NOTHING";
 
 impl Store {
-    /// Adds a file that came of an attempt at a run or a comparison, in place of one of that name.
+    /// Adds a file of an attempt at a run or a comparison; replaces a file with the same name.
     ///
-    /// # Errors
+    /// Fails if another process has claimed the job since, or if the database fails.
     /// If another process has claimed the job since.
     pub async fn put_artifact(&self, taken: &Attempt, artifact: &StoredArtifact) -> Result<()> {
-        let what = "store that there is a file";
+        let what = "record a file";
         let failed = |error: sqlx::Error| failure(what, &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         sqlx::query(
@@ -64,14 +65,12 @@ impl Store {
             .await
             .map_err(failed)?;
         if added.rows_affected() == 0 {
-            return Err(
-                Error::infrastructure(what).cause("another process has taken what it came of")
-            );
+            return Err(Error::infrastructure(what).cause("another process has claimed the job"));
         }
         transaction.commit().await.map_err(failed)
     }
 
-    /// Of a run or a comparison, sorted by name.
+    /// Lists the files of a run or a comparison, sorted by name.
     pub async fn artifacts(&self, run: &RunId) -> Result<Vec<StoredArtifact>> {
         let failed = |error: sqlx::Error| failure("list the files of a run", &error);
         let rows =
@@ -84,9 +83,9 @@ impl Store {
         artifacts.map_err(failed)
     }
 
-    /// Digests, at most so many, whose content runs no longer have: it is to be removed unless another run has it.
+    /// Returns up to `most` digests that runs no longer use. Their content can be removed unless another run uses it.
     pub async fn removed_artifacts(&self, most: i64) -> Result<Vec<String>> {
-        let failed = |error: sqlx::Error| failure("list files that are to be removed", &error);
+        let failed = |error: sqlx::Error| failure("list files to remove", &error);
         let rows = sqlx::query("SELECT digest FROM removed_artifacts ORDER BY digest LIMIT $1")
             .bind(most)
             .fetch_all(&self.pool)
@@ -104,10 +103,10 @@ impl Store {
             .await;
         found
             .map(|found| found.is_some())
-            .map_err(|e| failure("see whether a run has a file", &e))
+            .map_err(|e| failure("check whether a run uses a file", &e))
     }
 
-    /// Its content is gone, or stays.
+    /// Forgets a digest, once its content was removed or found in use.
     pub async fn forget_removed_artifact(&self, digest: &str) -> Result<()> {
         sqlx::query("DELETE FROM removed_artifacts WHERE digest = $1")
             .bind(digest)

@@ -1,4 +1,4 @@
-//! Comparisons whose runs are in the store.
+//! Comparisons, whose runs are in the store too.
 
 use std::collections::BTreeMap;
 
@@ -13,81 +13,82 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredComparison {
-    /// The batch of its runs.
+    /// Id of the comparison and of the batch of its runs.
     pub id: RunId,
     pub created_at: i64,
     pub owner: String,
-    /// Of the dataset.
+    /// Name of the dataset.
     pub name: String,
-    /// comparison.json
+    /// Content of `comparison.json`.
     pub plan: String,
-    /// It was graded.
+    /// Whether the comparison was graded.
     pub has_report: bool,
-    /// Of all runs together.
+    /// Budget for all runs together, in US dollars.
     pub max_dollars: Option<f64>,
-    /// No more runs are to be asked for.
+    /// Whether it was cancelled, so that no more runs may start.
     pub is_cancelled: bool,
-    /// What a client asked a server for; `None` where a command compares.
+    /// Request of a client; `None` if a command makes the comparison.
     pub request: Option<String>,
     pub status: JobStatus,
     pub ended_at: Option<i64>,
-    /// Why it came to no result, or went back to the queue.
+    /// Reason why it has no result, or why it returned to the queue.
     pub message: Option<String>,
-    /// The span of the request, as in the header of this name.
+    /// Span of the request, in the format of the `traceparent` header.
     pub traceparent: Option<String>,
 }
 
-/// One to be stored.
+/// A comparison to store.
 #[derive(Debug, Clone)]
 pub struct NewComparison<'n> {
     pub id: &'n RunId,
     pub owner: &'n str,
     pub name: &'n str,
-    /// comparison.json
+    /// Content of `comparison.json`.
     pub plan: &'n str,
     pub max_dollars: Option<f64>,
 }
 
-/// One that a client asks a server for.
+/// A comparison that a client requests from a server.
 #[derive(Debug, Clone)]
 pub struct AskedComparison<'n> {
     pub comparison: NewComparison<'n>,
-    /// As JSON.
+    /// The request, as JSON.
     pub request: &'n str,
     pub idempotency_key: Option<String>,
-    /// The span of the request, as in the header of this name.
+    /// Span of the request, in the format of the `traceparent` header.
     pub traceparent: Option<String>,
 }
 
-/// What a comparison came to.
+/// The report on a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparisonReport {
-    /// report.json
+    /// Content of `report.json`.
     pub report: String,
-    /// report.html
+    /// Content of `report.html`.
     pub page: String,
 }
 
-/// Which comparisons are listed.
+/// Filters for listing comparisons.
 #[derive(Debug, Clone, Default)]
 pub struct ComparisonFilter {
     pub status: Option<JobStatus>,
     pub owner: Option<String>,
-    /// Of the dataset.
+    /// Name of the dataset.
     pub name: Option<String>,
-    /// Those that were made before this one.
+    /// Lists comparisons created before this one.
     pub before: Option<RunId>,
     pub limit: u32,
 }
 
-/// One that a command makes goes on until it is graded or cancelled. There is an index over just this.
+/// Expression for the status. A comparison of a command runs until it is graded or cancelled. An index covers this
+/// expression.
 const STATUS: &str = "COALESCE(status, CASE WHEN cancel = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
 const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancel, request, ended_at, traceparent, \
                        CASE WHEN status IN ('queued', 'running') THEN return_reason ELSE message END AS message, \
                        CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
 
 impl Store {
-    /// Stores what is compared; of one that is there already, what it is now. It goes on where it was cancelled.
+    /// Stores a comparison, or updates it; a cancelled one resumes.
     pub async fn put_comparison(&self, new: &NewComparison<'_>) -> Result<()> {
         sqlx::query(
             "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars) VALUES ($1, $2, $3, $4, $5, $6) \
@@ -106,7 +107,7 @@ impl Store {
     }
 
     pub async fn put_comparison_report(&self, id: &RunId, report: &ComparisonReport) -> Result<()> {
-        // Whoever compares by a command is done then; a server says so itself.
+        // A comparison of a command ends with its report; a server stores the end of its own comparisons.
         sqlx::query(
             "UPDATE comparisons SET report = $2, page = $3, ended_at = CASE WHEN status IS NULL THEN $4 ELSE ended_at END \
              WHERE id = $1",
@@ -121,7 +122,7 @@ impl Store {
         .map_err(|e| failure("store the report", &e))
     }
 
-    /// The newest first.
+    /// Lists comparisons, newest first.
     pub async fn comparisons(&self, filter: &ComparisonFilter) -> Result<Vec<StoredComparison>> {
         let conditions = [
             (STATUS, '=', filter.status.map(JobStatus::as_str)),
@@ -156,7 +157,7 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    /// Adds a comparison for a server; where there is one of this idempotency key, that one, and `false`.
+    /// Adds a comparison for a server. If the idempotency key is already in use, returns that comparison and `false`.
     pub async fn add_comparison(
         &self,
         asked: &AskedComparison<'_>,
@@ -184,7 +185,8 @@ impl Store {
             (0, Some(key)) => self.comparison_where("idempotency_key", key).await?,
             _ => self.comparison(new.id).await?,
         };
-        let stored = found.ok_or_else(|| Error::infrastructure(what).cause("it is not there"))?;
+        let stored = found
+            .ok_or_else(|| Error::infrastructure(what).cause("the new comparison is missing"))?;
         Ok((stored, added.rows_affected() > 0))
     }
 
@@ -218,7 +220,7 @@ impl Store {
             .map_err(|e: sqlx::Error| failed(&e))
     }
 
-    /// How many of the runs of these comparisons are where.
+    /// Counts the runs of comparisons by status.
     pub async fn batch_statuses(
         &self,
         batches: &[&str],
@@ -242,7 +244,8 @@ impl Store {
         Ok(counted)
     }
 
-    /// Asks for the end of all its runs and gradings, of those to come as well; says how many had not ended.
+    /// Cancels a comparison with all its runs and gradings, including later ones. Returns the number that had not
+    /// ended.
     pub async fn cancel_comparison(&self, id: &RunId) -> Result<u64> {
         let open = "status IN ('queued', 'running')";
         let statement = format!(
@@ -264,7 +267,7 @@ impl Store {
         Ok(asked)
     }
 
-    /// The run that was asked for under a key.
+    /// Returns the run with an idempotency key.
     pub async fn run_of_key(&self, key: &str) -> Result<Option<StoredRun>> {
         self.run_where("idempotency_key", key).await
     }

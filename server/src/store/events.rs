@@ -1,4 +1,4 @@
-//! The lines of trajectories, numbered from 1 without gaps.
+//! Trajectories of runs: lines numbered from 1 without gaps.
 
 use sqlx::Row;
 
@@ -9,23 +9,26 @@ use testwright_config::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
     pub number: i64,
-    /// JSON.
+    /// The event, as JSON.
     pub line: String,
 }
 
 impl Store {
-    /// Adds the next event of the attempt that a worker makes. It is refused where another worker has taken the run since,
-    /// or where there is an event of that number: no step is on record twice.
+    /// Adds the next event of an attempt. Fails if another worker has claimed the run since, or if the number is
+    /// already used, so
+    /// that no step is recorded twice.
     pub async fn add_event(&self, run: &RunId, attempt: i64, event: StoredEvent) -> Result<()> {
         let what = "store an event";
         match insert(&self.pool, run, attempt, &event).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::infrastructure(what).cause("another worker has taken the run")),
+            Ok(false) => {
+                Err(Error::infrastructure(what).cause("another worker has claimed the run"))
+            }
             Err(error) => Err(failure(what, &error)),
         }
     }
 
-    /// Those after a number, at most so many.
+    /// Lists up to `most` events after a number.
     pub async fn events(&self, run: &RunId, after: i64, most: u32) -> Result<Vec<StoredEvent>> {
         let rows = sqlx::query(
             "SELECT number, line FROM events WHERE run = $1 AND number > $2 ORDER BY number LIMIT $3",
@@ -47,7 +50,7 @@ impl Store {
     }
 }
 
-/// Whether it was added: it is not where another worker has taken the run.
+/// Inserts an event; `false` if another worker has claimed the run.
 pub(super) async fn insert(
     executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
     run: &RunId,

@@ -1,4 +1,4 @@
-//! What an error of the database means: it ran out of something, does not answer now, or the request was at fault.
+//! Classifies errors of the database: a shortage, an outage, or a faulty request.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use testwright_sandboxes::Shortage;
 
 use testwright_config::error::{Error, Kind};
 
-/// `what`: follows "failed to …".
+/// Wraps an error; `what` follows "failed to".
 pub(super) fn failure(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
     let known = error.downcast_ref::<sqlx::Error>();
     let failed = match known {
         Some(sqlx::Error::PoolTimedOut) => {
             return Error::unavailable(what)
-                .cause("the database does not answer, or all connections are in use")
-                .hint("look whether the database runs, and at its log");
+                .cause("the database does not respond, or all connections are in use")
+                .hint("check that the database is running, and see its log");
         }
         Some(sqlx::Error::Io(error)) => match Shortage::reported_by(error) {
             Some(shortage) => Error::exhausted(shortage, what),
@@ -24,8 +24,8 @@ pub(super) fn failure(what: &str, error: &(dyn std::error::Error + 'static)) -> 
         _ => Error::infrastructure(what),
     };
     let hint = match failed.kind {
-        Kind::Exhausted(Shortage::Disk) => Some("make room on the disk of the database"),
-        Kind::Unavailable => Some("look whether the database runs, and at its log"),
+        Kind::Exhausted(Shortage::Disk) => Some("free space on the disk of the database"),
+        Kind::Unavailable => Some("check that the database is running, and see its log"),
         _ => None,
     };
     let failed = failed.cause(error);
@@ -35,16 +35,17 @@ pub(super) fn failure(what: &str, error: &(dyn std::error::Error + 'static)) -> 
     }
 }
 
-/// By a result code of SQLite, extended ones included, or the five characters of an SQLSTATE.
+/// Classifies a result code of SQLite (possibly extended) or an SQLSTATE of five characters.
 fn kind(code: Option<Cow<'_, str>>) -> Kind {
     let code = code.unwrap_or_default();
     if code.len() == 5 {
         return match &*code {
             "53100" => Kind::Exhausted(Shortage::Disk),
             "53200" => Kind::Exhausted(Shortage::Memory),
-            // Deadlocks and conflicts, a server that only reads, and one that cannot reach its own files.
+            // Deadlocks, conflicts, a read-only server, and a server that cannot reach its own files.
             "25006" | "40001" | "40P01" | "55P03" | "58030" => Kind::Unavailable,
-            // No connection, no resources, and the acts of an operator: it ends, starts, or was told to drop the connection.
+            // Connection failures, lack of resources, and operator interventions: the server is stopping, starting, or
+            // closed the connection.
             _ if code.starts_with("08") || code.starts_with("53") || code.starts_with("57P") => {
                 Kind::Unavailable
             }
@@ -54,7 +55,7 @@ fn kind(code: Option<Cow<'_, str>>) -> Kind {
     match code.parse().map(|code: i32| code & 0xff) {
         Ok(7) => Kind::Exhausted(Shortage::Memory),
         Ok(13) => Kind::Exhausted(Shortage::Disk),
-        // Busy, locked, read-only, an error of the disk, a file that cannot be opened, a lock that cannot be had.
+        // Busy, locked, read-only, an I/O error, a file that cannot be opened, and a lock that cannot be acquired.
         Ok(5 | 6 | 8 | 10 | 14 | 15) => Kind::Unavailable,
         _ => Kind::Infrastructure,
     }
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_that_does_not_answer_may_do_so_later() {
+    fn unresponsive_database_is_unavailable() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         for error in [sqlx::Error::PoolTimedOut, sqlx::Error::Io(refused)] {
             let failed = failure("list the runs", &error);
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_both_databases_are_known() {
+    fn error_codes_are_classified() {
         for (code, expected) in [
             ("13", Kind::Exhausted(Shortage::Disk)),
             ("5", Kind::Unavailable),

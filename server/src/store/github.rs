@@ -1,4 +1,4 @@
-//! What GitHub delivered, and what is to be done for it: so that nothing is done twice, across restarts too.
+//! Deliveries from GitHub and the tasks they cause. The store prevents duplicates, even across restarts.
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -12,7 +12,7 @@ use testwright_config::error::Result;
 pub enum GitHubTaskKind {
     /// Answer an issue with a test.
     Answer,
-    /// Say what the issue's test does on a pull request.
+    /// Report what the issue's test does on a pull request.
     Confirm,
 }
 
@@ -25,20 +25,20 @@ impl GitHubTaskKind {
     }
 }
 
-/// One to be stored.
+/// A task to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewGitHubTask {
-    /// The same for what is to be done once.
+    /// Deterministic id, so that a task is done only once.
     pub id: String,
     pub kind: GitHubTaskKind,
-    /// `OWNER/NAME`
+    /// Repository, as `OWNER/NAME`.
     pub repository: String,
     pub issue: u64,
-    /// As JSON.
+    /// Details of the task, as JSON.
     pub details: String,
 }
 
-/// One that is being worked on.
+/// A task in progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GitHubTask {
     pub id: String,
@@ -48,16 +48,16 @@ pub struct GitHubTask {
     pub details: String,
     /// The run that writes the test.
     pub run: Option<RunId>,
-    /// How often it was taken, this time included.
+    /// Number of times the task was claimed, including this one.
     pub attempts: i64,
-    /// How often that failed.
+    /// Number of failures.
     pub failures: i64,
 }
 
 const COLUMNS: &str = "id, created_at, repository, issue, details, run, attempt, failures";
 
 impl Store {
-    /// Stores a delivery and what it asks for, both or nothing; `false` where it was delivered before.
+    /// Stores a delivery and its tasks in one transaction; `false` if it was delivered before.
     pub async fn add_github_delivery(
         &self,
         id: &str,
@@ -120,11 +120,12 @@ impl Store {
             .bind(id)
             .fetch_optional(&self.pool)
             .await
-            .map_err(|e| failure("read a task of GitHub's", &e))?;
+            .map_err(|e| failure("read a GitHub task", &e))?;
         row.as_ref().map(read).transpose()
     }
 
-    /// Returns a task to the queue until a time, unless another process has claimed it since. `why`, if it failed.
+    /// Returns a task to the queue until a time, unless another process has claimed it since. `why` is the reason, if
+    /// it failed.
     pub async fn postpone_github_task(
         &self,
         taken: &Attempt,
@@ -143,7 +144,7 @@ impl Store {
         .execute(&self.pool)
         .await
         .map(drop)
-        .map_err(|e| failure("postpone a task of GitHub's", &e))
+        .map_err(|e| failure("postpone a GitHub task", &e))
     }
 
     /// Links a task with the run that writes its test.
@@ -154,10 +155,10 @@ impl Store {
             .execute(&self.pool)
             .await
             .map(drop)
-            .map_err(|e| failure("link a task of GitHub's with its run", &e))
+            .map_err(|e| failure("link a GitHub task with its run", &e))
     }
 
-    /// The runs for an issue, those that were asked for last first; `None` for one that is not made yet.
+    /// Lists the runs for an issue, latest request first; `None` for a run that does not exist yet.
     pub async fn github_runs(&self, repository: &str, issue: u64) -> Result<Vec<Option<RunId>>> {
         let rows = sqlx::query(
             "SELECT run FROM github_tasks WHERE kind = 'answer' AND (run IS NOT NULL OR status IN ('queued', 'running')) AND repository = $1 AND issue = $2 \
@@ -179,7 +180,7 @@ impl Store {
     }
 }
 
-/// Numbers of issues are small.
+/// Converts the number of an issue, which is always small enough.
 fn number(issue: u64) -> i64 {
     i64::try_from(issue).unwrap_or(i64::MAX)
 }
@@ -200,5 +201,5 @@ fn read(row: &AnyRow) -> Result<GitHubTask> {
             failures: row.try_get("failures")?,
         })
     };
-    read().map_err(|e| failure("read a task of GitHub's", &e))
+    read().map_err(|e| failure("read a GitHub task", &e))
 }

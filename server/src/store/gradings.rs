@@ -1,4 +1,4 @@
-//! Predictions that workers grade: what was asked for, where each grading is, and its results.
+//! Predictions that workers grade: requests, statuses and results.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::runs::{RunId, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
-/// One to be stored.
+/// A grading to store.
 #[derive(Debug, Clone)]
 pub struct NewGrading {
-    /// As JSON.
+    /// The request, as JSON.
     pub request: String,
     pub owner: String,
     /// The evaluation or comparison to which it belongs.
@@ -27,28 +27,28 @@ pub struct StoredGrading {
     pub id: RunId,
     pub status: JobStatus,
     pub batch: String,
-    /// Why it came to no result.
+    /// Reason why it has no result.
     pub message: Option<String>,
 }
 
-/// The gradings of an evaluation or a comparison that are in the store: how many are where.
+/// The gradings of an evaluation or a comparison in the store, counted by status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradingBatch {
     pub batch: String,
     pub owner: String,
-    /// Of the oldest.
+    /// Creation time of the oldest one.
     pub created_at: i64,
     pub by_status: BTreeMap<String, i64>,
 }
 
-/// Which of them are listed.
+/// Filters for listing gradings.
 #[derive(Debug, Clone, Default)]
 pub struct GradingFilter {
-    /// Batches of which some have it.
+    /// Lists batches with at least one grading of this status.
     pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub batch: Option<String>,
-    /// Those before this one.
+    /// Lists batches before this one.
     pub before: Option<String>,
     pub limit: u32,
 }
@@ -56,7 +56,7 @@ pub struct GradingFilter {
 const COLUMNS: &str = "id, status, batch, message";
 
 impl Store {
-    /// Adds a grading, or finds that of this idempotency key.
+    /// Adds a grading, or returns the one with the same idempotency key.
     pub async fn add_grading(&self, new: &NewGrading) -> Result<StoredGrading> {
         let what = "store the grading";
         sqlx::query(
@@ -92,7 +92,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Of each batch that has some, the newest first.
+    /// Lists the batches that have gradings, newest first.
     pub async fn grading_batches(&self, filter: &GradingFilter) -> Result<Vec<GradingBatch>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
@@ -137,13 +137,13 @@ impl Store {
         Ok(batches)
     }
 
-    /// Asks for the end of all gradings of a batch; says how many had not ended.
+    /// Cancels all gradings of a batch and returns the number that had not ended.
     pub async fn cancel_gradings(&self, batch: &str) -> Result<u64> {
         let asked = self.cancel_all(JobKind::Grading, "batch", batch).await;
         asked.map_err(|e| failure("cancel the gradings", &e))
     }
 
-    /// What a grading was asked for.
+    /// Returns the request of a grading.
     pub async fn grading_request(&self, id: &RunId) -> Result<String> {
         sqlx::query_scalar("SELECT request FROM gradings WHERE id = $1")
             .bind(id.as_str())
@@ -152,7 +152,7 @@ impl Store {
             .map_err(|e| failure("read the grading", &e))
     }
 
-    /// Adds a result of the attempt that a worker makes; refused where another worker has taken the grading since.
+    /// Adds a result of an attempt. Fails if another worker has claimed the grading since.
     pub async fn add_graded(&self, taken: &Attempt, prediction: &str, result: &str) -> Result<()> {
         let what = "store a result of the grading";
         let added = sqlx::query(
@@ -168,12 +168,12 @@ impl Store {
         .await
         .map_err(|e| failure(what, &e))?;
         match added.rows_affected() {
-            0 => Err(Error::infrastructure(what).cause("another worker has taken the grading")),
+            0 => Err(Error::infrastructure(what).cause("another worker has claimed the grading")),
             _ => Ok(()),
         }
     }
 
-    /// The results of a grading.
+    /// Returns the results of a grading.
     pub async fn graded(&self, id: &RunId) -> Result<Vec<String>> {
         sqlx::query_scalar(
             "SELECT result FROM graded_predictions WHERE grading = $1 ORDER BY prediction",
@@ -184,7 +184,7 @@ impl Store {
         .map_err(|e| failure("read the results of the grading", &e))
     }
 
-    /// Forgets the gradings of a batch: their results are kept elsewhere.
+    /// Deletes the gradings of a batch, whose results are now stored elsewhere.
     pub async fn delete_gradings(&self, batch: &str) -> Result<()> {
         for statement in [
             "DELETE FROM graded_predictions WHERE grading IN (SELECT id FROM gradings WHERE batch = $1)",

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-/// The status of a run, a matrix, a grading, a comparison or a task of GitHub.
+/// The status of a run, a matrix, a grading, a comparison or a GitHub task.
 #[derive(
     Debug,
     Clone,
@@ -23,9 +23,9 @@ pub enum JobStatus {
     Running,
     /// A run ended with an accepted test.
     Accepted,
-    /// A run ended with a test that the gate refused, or that has less evidence than the request demands.
+    /// A run ended with a test that the gate rejected, or whose evidence is too weak for the request.
     Refused,
-    /// A run ended without a test: its limits were reached, or the approach had none.
+    /// A run ended without a test: it reached a limit, or the approach produced no test.
     Nothing,
     /// A job of another kind ended with its result.
     Done,
@@ -46,7 +46,7 @@ impl JobStatus {
         JobStatus::Cancelled,
     ];
 
-    /// Statuses of runs.
+    /// Returns the statuses that runs can have.
     pub fn of_runs() -> impl Iterator<Item = JobStatus> {
         Self::ALL.into_iter().filter(|s| *s != JobStatus::Done)
     }
@@ -68,7 +68,7 @@ impl JobStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// Whether the job ended without a result and can be queued again.
+    /// Returns whether the job ended without a result and can be queued again.
     pub fn may_be_retried(self) -> bool {
         matches!(self, JobStatus::Infrastructure | JobStatus::Cancelled)
     }
@@ -79,7 +79,7 @@ impl JobStatus {
 
     pub(super) fn of(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let status: &str = row.try_get("status")?;
-        let unknown = || sqlx::Error::Decode(format!("there is no status {status}").into());
+        let unknown = || sqlx::Error::Decode(format!("unknown status {status}").into());
         Self::parse(status).ok_or_else(unknown)
     }
 }

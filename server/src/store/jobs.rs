@@ -1,5 +1,5 @@
-//! Jobs: runs, matrices, gradings, comparisons and tasks of GitHub. Each kind has its own table, with the same columns for
-//! the process that holds a job.
+//! Jobs: runs, matrices, gradings, comparisons and GitHub tasks. Each kind has its own table, with the same columns for
+//! claiming jobs.
 
 use sqlx::Row;
 use sqlx::any::{AnyArguments, AnyRow};
@@ -12,7 +12,7 @@ use super::runs::{RunId, now};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
-/// How often a job is queued again after its process died: the job itself may be what ends it.
+/// Maximum number of times a job is queued again after its process died: the job itself may kill processes.
 const MAX_LOSSES: i64 = 25;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ impl JobKind {
         JobKind::Comparison,
         JobKind::GitHubTask,
     ];
-    /// Kinds for which owners share the workers.
+    /// Kinds of jobs for which owners share the workers.
     pub(super) const SHARED: [JobKind; 3] = [JobKind::Run, JobKind::Matrix, JobKind::Grading];
 
     pub(super) fn table(self) -> &'static str {
@@ -45,7 +45,7 @@ impl JobKind {
         }
     }
 
-    /// The column that says why it came to no result.
+    /// Returns the column with the reason why the job has no result.
     fn explanation(self) -> &'static str {
         match self {
             JobKind::Run => "record",
@@ -54,14 +54,14 @@ impl JobKind {
         }
     }
 
-    /// For logs.
+    /// Returns the name of the kind, for messages.
     pub fn name(self) -> &'static str {
         match self {
             JobKind::Run => "run",
             JobKind::Matrix => "matrix",
             JobKind::Grading => "grading",
             JobKind::Comparison => "comparison",
-            JobKind::GitHubTask => "task of GitHub",
+            JobKind::GitHubTask => "GitHub task",
         }
     }
 }
@@ -71,9 +71,10 @@ impl JobKind {
 pub struct AttemptResults {
     /// Patch of a run.
     pub patch: Option<String>,
-    /// The record of a run (JSON); why another job came to no result, or what a task of GitHub did.
+    /// Record of a run (JSON); for other jobs, the reason for the lack of a result; for a GitHub task, also what it
+    /// did.
     pub explanation: Option<String>,
-    /// The last event of a run. It is stored with the end of the run: no worker resumes a run that has one.
+    /// Last event of a run. It is stored together with the end of the run, because no worker may resume an ended run.
     pub last_event: Option<StoredEvent>,
 }
 
@@ -91,7 +92,7 @@ impl AttemptResults {
 pub struct Attempt {
     pub kind: JobKind,
     pub id: RunId,
-    /// What it writes counts for as long as no other attempt has begun.
+    /// Number of the attempt. Its writes are rejected once a later attempt has started.
     pub number: i64,
 }
 
@@ -106,7 +107,7 @@ impl Attempt {
 }
 
 impl Store {
-    /// Claims a job for a process; `None` if it is not due, or if another process was faster.
+    /// Claims a job for a process; `None` if it is not due or another process was faster.
     pub(super) async fn claim(
         &self,
         kind: JobKind,
@@ -145,7 +146,7 @@ impl Store {
         self.claim(kind, &id, worker).await
     }
 
-    /// Whether this attempt still holds its job, and the job was not cancelled.
+    /// Returns whether this attempt still holds its job and the job was not cancelled.
     pub async fn is_wanted(&self, taken: &Attempt) -> Result<bool> {
         let statement = format!(
             "SELECT id FROM {} WHERE id = $1 AND attempt = $2 AND status = 'running' AND cancel = 0",
@@ -156,12 +157,13 @@ impl Store {
             .bind(taken.number)
             .fetch_optional(&self.pool)
             .await;
-        let found = found.map_err(|e| failure("see whether it is to end", &e))?;
+        let found = found.map_err(|e| failure("check whether the job was cancelled", &e))?;
         Ok(found.is_some())
     }
 
-    /// Stores the end of an attempt and returns the status of the job then: a cancelled job that is returned to the queue has
-    /// ended. `None` if another process has claimed the job since.
+    /// Stores the end of an attempt and returns the resulting status: a cancelled job that returns to the queue becomes
+    /// cancelled.
+    /// `None` if another process has claimed the job since.
     pub async fn end_attempt(
         &self,
         taken: &Attempt,
@@ -197,18 +199,18 @@ impl Store {
         }
         let row = returned_row(query, &mut *transaction).await;
         let Some(row) = row.map_err(failed)? else {
-            // The transaction rolls the event back.
+            // Dropping the transaction rolls the event back.
             return Ok(None);
         };
         let ended = JobStatus::of(&row).map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
-        // A task of GitHub may have waited for the end of the run.
+        // A GitHub task may be waiting for the end of the run.
         self.announce_job();
         Ok(Some(ended))
     }
 
-    /// Queues an orphaned job again; ends it if it was cancelled, or was orphaned too often. `false` if it is no longer an
-    /// orphan.
+    /// Queues an orphaned job again, or ends it if it was cancelled or orphaned too often. `false` if it is no longer
+    /// an orphan.
     pub async fn return_orphan(&self, orphan: &Attempt) -> Result<bool> {
         let explanation = orphan.kind.explanation();
         let statement = format!(
@@ -221,7 +223,7 @@ impl Store {
         );
         let message = format!("its process died {} times", MAX_LOSSES + 1);
         let message = match orphan.kind {
-            // In place of a record, in its shape.
+            // This replaces the record, in the same format.
             JobKind::Run => {
                 serde_json::json!({"outcome": "infrastructure", "message": message}).to_string()
             }
@@ -240,8 +242,9 @@ impl Store {
         Ok(returned.rows_affected() > 0)
     }
 
-    /// Queues a job again that came to no result, and starts its counts of losses and returns over; `false` if it is queued or
-    /// running, or has a result.
+    /// Queues a job again that has no result, and resets its counts of losses and returns. `false` if it is queued or
+    /// running, or has
+    /// a result.
     pub async fn requeue(&self, kind: JobKind, id: &RunId) -> Result<bool> {
         let statement = format!(
             "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, losses = 0, \
@@ -259,14 +262,14 @@ impl Store {
         Ok(queued.rows_affected() > 0)
     }
 
-    /// Asks for the end of work; what waits ends at once. `false` where it had ended.
+    /// Cancels a job; a queued one ends immediately. `false` if it had already ended.
     pub async fn cancel(&self, kind: JobKind, id: &RunId) -> Result<bool> {
         let asked = self.cancel_all(kind, "id", id.as_str()).await;
         let asked = asked.map_err(|e| failure(&format!("cancel the {}", kind.name()), &e))?;
         Ok(asked > 0)
     }
 
-    /// Asks for the end of all that has a value in a column; says how much had not ended.
+    /// Cancels all jobs with a value in a column, and returns the number that had not ended.
     pub(super) async fn cancel_all(
         &self,
         kind: JobKind,
@@ -289,9 +292,9 @@ impl Store {
     }
 }
 
-/// The kind that has the table.
+/// Returns the kind of job that a table holds.
 pub(super) fn kind_of(row: &AnyRow) -> std::result::Result<JobKind, sqlx::Error> {
     let table: String = row.try_get("kind")?;
     let known = JobKind::ALL.into_iter().find(|k| k.table() == table);
-    known.ok_or_else(|| sqlx::Error::Decode(format!("there is no kind {table}").into()))
+    known.ok_or_else(|| sqlx::Error::Decode(format!("unknown table {table}").into()))
 }

@@ -1,4 +1,4 @@
-//! Lists of what is stored, the newest first and a page at a time: ids sort by the time at which what they name was made.
+//! Paginated lists of stored items, newest first: ids sort by creation time.
 
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
@@ -6,11 +6,11 @@ use sqlx::{Any, Executor};
 
 use super::Store;
 
-/// What has to hold for a row: of a column, `=` or `<`, a value; where there is none, it holds for all.
+/// A condition on a column: `=` or `<`, and a value; without a value, the condition is ignored.
 pub(super) type Condition<'c> = (&'static str, char, Option<&'c str>);
 
 impl Store {
-    /// Rows of a statement, at most so many, those with the largest value of a column first.
+    /// Selects up to `limit` rows, with the largest values of a column first.
     pub(super) async fn newest(
         &self,
         statement: &str,
@@ -34,7 +34,7 @@ impl Store {
         query.fetch_all(&self.pool).await
     }
 
-    /// Rows of a statement that ends where a list of values belongs; none where there are no values. `rest` follows the list.
+    /// Runs a statement that ends before a list of values; without values, returns no rows. `rest` follows the list.
     pub(super) async fn of_all(
         &self,
         statement: &str,
@@ -54,8 +54,9 @@ impl Store {
     }
 }
 
-/// The row that a writing statement returns. The statement is run to its end: SQLite commits there, and a full disk would not be
-/// noticed before.
+/// Returns the row of a writing statement. The statement must run to completion: SQLite commits only then, so a full
+/// disk would
+/// otherwise go unnoticed.
 pub(super) async fn returned_row<'q>(
     query: Query<'q, Any, AnyArguments>,
     executor: impl Executor<'_, Database = Any>,

@@ -1,4 +1,4 @@
-//! Tests × patches: what was asked for, where each matrix is, and its cells.
+//! Matrices of tests and patches: requests, statuses and cells.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,13 +13,13 @@ use super::runs::{RunId, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
-/// Sorts by the time at which the matrix was made.
+/// The id of a matrix. Ids sort by creation time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MatrixId(RunId);
 
 impl MatrixId {
-    /// One that came in from outside: what is no id names no matrix.
+    /// Parses an id from a client; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         RunId::parse(text).map(MatrixId)
     }
@@ -28,7 +28,7 @@ impl MatrixId {
         self.0.as_str()
     }
 
-    /// Among all that workers take.
+    /// Returns the id as a job id.
     pub fn work(&self) -> &RunId {
         &self.0
     }
@@ -46,13 +46,13 @@ impl fmt::Display for MatrixId {
     }
 }
 
-/// One to be stored.
+/// A matrix to store.
 #[derive(Debug, Clone)]
 pub struct NewMatrix {
-    /// As JSON.
+    /// The request, as JSON.
     pub request: String,
     pub repository: String,
-    /// Who asked for it.
+    /// Owner of the request.
     pub owner: String,
     pub idempotency_key: Option<String>,
 }
@@ -60,7 +60,7 @@ pub struct NewMatrix {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredMatrix {
     pub id: MatrixId,
-    /// Milliseconds since 1970, UTC, here and below.
+    /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
@@ -73,13 +73,13 @@ pub struct StoredMatrix {
     pub message: Option<String>,
 }
 
-/// Which matrices are listed.
+/// Filters for listing matrices.
 #[derive(Debug, Clone, Default)]
 pub struct MatrixFilter {
     pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub repository: Option<String>,
-    /// Those that were made before this one.
+    /// Lists matrices created before this one.
     pub before: Option<MatrixId>,
     pub limit: u32,
 }
@@ -87,7 +87,7 @@ pub struct MatrixFilter {
 const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, repository, owner, attempt, cancel, message";
 
 impl Store {
-    /// Adds a matrix; where there is one of this idempotency key, that one, and `false`.
+    /// Adds a matrix. If the idempotency key is already in use, returns that matrix and `false`.
     pub async fn add_matrix(&self, new: &NewMatrix) -> Result<(StoredMatrix, bool)> {
         let what = "store the matrix";
         let id = MatrixId(RunId::new(now()));
@@ -109,7 +109,8 @@ impl Store {
             (0, Some(key)) => self.matrix_where("idempotency_key", key).await?,
             _ => self.matrix(&id).await?,
         };
-        let stored = found.ok_or_else(|| Error::infrastructure(what).cause("it is not there"))?;
+        let stored =
+            found.ok_or_else(|| Error::infrastructure(what).cause("the new matrix is missing"))?;
         Ok((stored, added.rows_affected() > 0))
     }
 
@@ -131,7 +132,7 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    /// The newest first.
+    /// Lists matrices, newest first.
     pub async fn matrices(&self, filter: &MatrixFilter) -> Result<Vec<StoredMatrix>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
@@ -145,7 +146,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// How many cells of these matrices are known: of all from the oldest to the newest.
+    /// Counts the stored cells of all matrices from the oldest to the newest.
     pub async fn cell_counts(
         &self,
         oldest: &MatrixId,
@@ -168,7 +169,7 @@ impl Store {
         counts.map_err(|e| failed(&e))
     }
 
-    /// Forgets a matrix that has ended; `false` where it has not.
+    /// Deletes a matrix; `false` if it has not ended.
     pub async fn delete_matrix(&self, id: &MatrixId) -> Result<bool> {
         let what = "delete the matrix";
         let deleted = sqlx::query(
@@ -189,8 +190,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Adds a cell of the attempt that a worker makes, in place of one that failed; refused where another worker has taken the
-    /// matrix since.
+    /// Adds a cell of an attempt; replaces a cell that failed. Fails if another worker has claimed the matrix since.
     pub async fn add_cell(
         &self,
         taken: &Attempt,
@@ -212,12 +212,12 @@ impl Store {
         .await
         .map_err(|e| failure(what, &e))?;
         match added.rows_affected() {
-            0 => Err(Error::infrastructure(what).cause("another worker has taken the matrix")),
+            0 => Err(Error::infrastructure(what).cause("another worker has claimed the matrix")),
             _ => Ok(()),
         }
     }
 
-    /// The results of all cells that are known.
+    /// Returns the results of all stored cells.
     pub async fn cells(&self, id: &MatrixId) -> Result<Vec<String>> {
         let what = "read the cells of the matrix";
         let rows =

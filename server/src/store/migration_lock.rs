@@ -1,6 +1,8 @@
-//! One process at a time opens an embedded database and brings it up to date: a new file becomes one with a write-ahead log only
-//! where nobody else has it open, SQLite's migrations are not one transaction, and two processes that open a new file at once would
-//! both make its tables. Postgres has a lock of its own for that.
+//! A lock for opening an embedded database and migrating it, one process at a time. A new file can switch to a
+//! write-ahead log only
+//! while no other process has it open. SQLite's migrations are not one transaction, so two processes could create the
+//! same tables.
+//! Postgres needs no lock here: its driver has one.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -8,7 +10,7 @@ use std::path::Path;
 
 use testwright_config::error::{Error, Result};
 
-/// The file `NAME.lock` beside the database; `None` where there is no such folder.
+/// Locks the file `NAME.lock` beside the database; `None` if the folder does not exist.
 pub(super) async fn lock(database: &Path) -> Result<Option<File>> {
     let mut path = database.as_os_str().to_owned();
     path.push(".lock");
@@ -23,7 +25,7 @@ pub(super) async fn lock(database: &Path) -> Result<Option<File>> {
     });
     match locked.await.map_err(io::Error::other).flatten() {
         Ok(file) => Ok(Some(file)),
-        // Whoever opens the database tells it better.
+        // Opening the database reports a missing folder more clearly.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let message = format!("lock the database {}", database.display());
@@ -39,7 +41,7 @@ mod tests {
     use super::super::Store;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_new_database_may_be_opened_by_several_at_once() {
+    async fn new_database_is_opened_concurrently() {
         for _ in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let url = Store::url_in(folder.path());

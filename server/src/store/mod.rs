@@ -1,6 +1,6 @@
-//! Keeps runs and their trajectories: in SQLite, embedded, or in Postgres, by the same statements.
+//! Stores runs and their trajectories in SQLite (embedded) or Postgres, with the same SQL statements.
 //!
-//! It is the queue as well: processes claim jobs in it ([`crate::jobs`]).
+//! The store is also the queue: processes claim jobs in it ([`crate::jobs`]).
 
 mod artifacts;
 mod comparisons;
@@ -52,7 +52,7 @@ pub use runs::{Filter, NewRun, RunId, StoredRun, now, timestamp};
 pub use tokens::{Scope, Token};
 pub use workers::{StoredWorker, WorkerProcess};
 
-/// Bytes that show whether the database can be written.
+/// Bytes of the test write that shows whether the database is writable.
 const WRITE_PROBE_BYTES: usize = 8 << 10;
 
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens `sqlite:PATH` (made if it is not there) or `postgres://…`, and brings its tables up to date.
+    /// Opens `sqlite:PATH` (created if missing) or `postgres://…`, and applies migrations.
     pub async fn open(url: &str) -> Result<Self> {
         let failed =
             |error: sqlx::Error| failure(&format!("open the database {}", redacted(url)), &error);
@@ -78,7 +78,7 @@ impl Store {
                     .synchronous(SqliteSynchronous::Full)
                     .busy_timeout(std::time::Duration::from_secs(30));
                 let lock = migration_lock::lock(options.get_filename()).await?;
-                // Makes the file, and its write-ahead log.
+                // Creates the file and its write-ahead log.
                 let connection = options.connect().await.map_err(failed)?;
                 connection.close().await.map_err(failed)?;
                 (false, lock)
@@ -86,8 +86,8 @@ impl Store {
             Some("postgres" | "postgresql") => (true, None),
             _ => {
                 return Err(Error::usage(format!("open the database {}", redacted(url)))
-                    .cause("it is neither SQLite nor Postgres")
-                    .hint("write sqlite:FILE or postgres://USER@HOST/NAME"));
+                    .cause("the URL is neither SQLite nor Postgres")
+                    .hint("use sqlite:FILE or postgres://USER@HOST/NAME"));
             }
         };
         let pool = pool::options()
@@ -109,16 +109,16 @@ impl Store {
             added_jobs: watch::Sender::new(()),
         };
         let migrated = migrations().run(&store.pool).await;
-        migrated.map_err(|error| failure("bring the database up to date", &error))?;
+        migrated.map_err(|error| failure("migrate the database", &error))?;
         Ok(store)
     }
 
-    /// The embedded one, in a folder.
+    /// Returns the URL of the embedded database in a folder.
     pub fn url_in(folder: &Path) -> String {
         format!("sqlite:{}", folder.join("testwright.db").display())
     }
 
-    /// Changes when a job may have become due by what this process did.
+    /// Returns a receiver that changes when this process may have made a job due.
     pub fn added_jobs(&self) -> watch::Receiver<()> {
         self.added_jobs.subscribe()
     }
@@ -127,7 +127,7 @@ impl Store {
         self.added_jobs.send_replace(());
     }
 
-    /// Does the database answer?
+    /// Checks that the database responds.
     pub async fn health(&self) -> Result<()> {
         let answered = sqlx::query("SELECT 1").execute(&self.pool).await;
         answered
@@ -135,13 +135,13 @@ impl Store {
             .map_err(|e| failure("reach the database", &e))
     }
 
-    /// Can the database be written? A write that is as large as a few rows.
+    /// Checks that the database is writable, with a write the size of a few rows.
     pub async fn check_write(&self) -> Result<()> {
         sqlx::query(
             "INSERT INTO write_probes (name, content) VALUES ('readiness', $1) \
              ON CONFLICT (name) DO UPDATE SET content = excluded.content",
         )
-        // SQLite writes nothing if the content is the same.
+        // SQLite skips the write if the content is unchanged.
         .bind(format!("{:016}", now()).repeat(WRITE_PROBE_BYTES / 16))
         .execute(&self.pool)
         .await
@@ -150,7 +150,7 @@ impl Store {
     }
 }
 
-/// In their order; a new one comes at the end. sqlx's macro for this would bring a parser of SQL, and 16 packages.
+/// Migrations in order; new ones are appended. sqlx's macro for this would add an SQL parser and 16 packages.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_schema.sql")];
 
 fn migrations() -> Migrator {
@@ -160,12 +160,12 @@ fn migrations() -> Migrator {
     };
     let all = (1..).zip(MIGRATIONS).map(migration);
     let mut migrations = Migrator::with_migrations(all.collect());
-    // Older programs can work on the database of a newer one.
+    // Older versions of testwright can use the database of a newer one.
     migrations.set_ignore_missing(true);
     migrations
 }
 
-/// What of it may be told: where the database is, neither who asks for it nor by what password or options.
+/// Returns the location of the database, without user, password and options.
 fn redacted(url: &str) -> String {
     let hidden = "…";
     let Some((scheme, rest)) = url.split_once(':') else {
@@ -175,7 +175,7 @@ fn redacted(url: &str) -> String {
     match scheme {
         "sqlite" => format!("sqlite:{rest}"),
         "postgres" | "postgresql" => {
-            // A password that was written as it is may hold any character: the last @ ends it.
+            // An unescaped password may contain any character, so the last @ ends it.
             let place = rest.trim_start_matches('/');
             let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
             let port = place

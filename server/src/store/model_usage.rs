@@ -1,5 +1,6 @@
-//! What models may use, all workers together: requests and tokens a minute, dollars a day, dollars of a batch of runs. A call
-//! of a worker that dies keeps what was reserved for it.
+//! Usage of models by all workers together: requests and tokens per minute, dollars per day, and dollars per batch of
+//! runs. If a
+//! worker dies during a call, the reservation of the call remains counted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,31 +17,31 @@ use testwright_models::price::price_names;
 use testwright_models::quota::{CallCost, Quota, Reservation};
 use testwright_models::{ModelError, ModelName};
 
-/// Begins the scope of a batch.
+/// Prefix of a batch's scope.
 const BATCH: &str = "batch ";
-/// Forgets what a batch has cost.
+/// Deletes the cost of a batch.
 pub(super) const FORGET_BATCH: &str = "DELETE FROM model_usage WHERE scope = 'batch ' || $1";
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 
-/// A batch of runs whose dollars are counted together.
+/// The budget of a batch of runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchBudget {
     pub batch: String,
-    /// How many there may be.
+    /// Maximum US dollars; `None` means no limit.
     pub dollars: Option<f64>,
 }
 
-/// The limits of the settings, and of a batch, counted in the store.
+/// Limits from the settings and of a batch, counted in the store.
 #[derive(Debug, Clone)]
 pub struct StoreQuota {
     pub store: Store,
-    /// By the model's name.
+    /// Limits by model name.
     pub limits: BTreeMap<String, ModelLimits>,
     pub budget: Option<BatchBudget>,
 }
 
-/// What is counted together, and how much of it there may be.
+/// A scope whose usage is counted together, with its limits.
 struct Window {
     scope: String,
     requests: Option<u64>,
@@ -50,7 +51,7 @@ struct Window {
 }
 
 impl StoreQuota {
-    /// The limits of a model, found as its price is, and the name that they have.
+    /// Returns the limits of a model and the name they are configured under, found in the same way as its price.
     fn of(&self, model: &ModelName) -> Option<(&str, &ModelLimits)> {
         let names = price_names(model);
         let found = names
@@ -59,7 +60,7 @@ impl StoreQuota {
         found.map(|(name, limits)| (name.as_str(), limits))
     }
 
-    /// Is there a limit in dollars for calls of this model?
+    /// Returns whether calls of this model have a limit in dollars.
     pub fn limits_dollars(&self, model: &ModelName) -> bool {
         let a_day = self
             .of(model)
@@ -68,7 +69,8 @@ impl StoreQuota {
         a_day.or(of_batch).is_some()
     }
 
-    /// Those whose end is not waited for.
+    /// Returns the windows with budgets in dollars. A call that exceeds one fails instead of waiting for the next
+    /// window.
     fn budgets(&self, model: &ModelName, now: i64) -> Vec<Window> {
         let of_dollars = |scope, dollars, ends_at| Window {
             scope,
@@ -118,7 +120,7 @@ impl Quota for StoreQuota {
             most,
             scopes: Vec::new(),
         };
-        // Who waits has nothing set aside: it may be ended meanwhile.
+        // The call waits before it reserves a budget, because the run may be cancelled meanwhile.
         while let Some(window) = self.minute(model, now()) {
             let is_counted = self.store.use_model(&window, most).await;
             if is_counted.map_err(unusable)? {
@@ -134,11 +136,11 @@ impl Quota for StoreQuota {
                 reserved.scopes.push(window.scope);
                 continue;
             }
-            // No call is made: nothing of it is to count.
+            // No call is made, so its reservations are removed.
             self.settle(&reserved, CallCost::default()).await?;
             is_counted?;
             return Err(ModelError::CeilingReached(format!(
-                "the next call could cost ${:.4}, and less is left of ${} ({})",
+                "the next call could cost ${:.4}, which exceeds what is left of ${} ({})",
                 most.dollars,
                 window.dollars.unwrap_or_default(),
                 window.scope
@@ -160,7 +162,7 @@ impl Quota for StoreQuota {
     }
 }
 
-/// A database that does not answer is asked again, as a model's service is.
+/// Converts an error of the database. Like an error of a model service, it is retried.
 fn unusable(error: testwright_config::error::Error) -> ModelError {
     ModelError::Transient {
         message: error.with_cause(),
@@ -178,8 +180,8 @@ fn whole(number: u64) -> i64 {
 }
 
 impl Store {
-    /// Counts a call, unless it would be more than there may be. One that is larger than a minute's tokens has a minute of its
-    /// own.
+    /// Counts a call unless it would exceed a limit. A call that is larger than the tokens per minute gets a minute of
+    /// its own.
     async fn use_model(&self, window: &Window, most: CallCost) -> Result<bool> {
         let failed = |e: &sqlx::Error| failure("count the calls of a model", e);
         let made = sqlx::query(
@@ -192,7 +194,7 @@ impl Store {
         .await
         .map_err(|e| failed(&e))?;
         if made.rows_affected() > 0 {
-            // Calls that go on may still be settled.
+            // Running calls may still be settled.
             sqlx::query("DELETE FROM model_usage WHERE ends_at < $1")
                 .bind(now() - DAY)
                 .execute(&self.pool)
@@ -228,7 +230,7 @@ impl Store {
         .map_err(|e| failure("count the calls of a model", &e))
     }
 
-    /// Dollars that batches of runs have cost, reservations included.
+    /// Returns the US dollars that batches of runs have cost, including reservations.
     pub async fn batch_dollars(&self, batches: &[&str]) -> Result<BTreeMap<String, f64>> {
         let failed = |e: &sqlx::Error| failure("read what was spent", e);
         let scopes: Vec<String> = batches.iter().map(|b| format!("{BATCH}{b}")).collect();

@@ -1,4 +1,4 @@
-//! How many runs there are of each status, how long the oldest one waits, and whether the tables are those of this program.
+//! The state of the queue, and a check that the database is migrated.
 
 use sqlx::Row;
 
@@ -7,9 +7,9 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// Every status, those of no run as well.
+    /// Number of runs by status; includes statuses without runs.
     pub by_status: Vec<(JobStatus, i64)>,
-    /// Milliseconds since 1970: when the oldest run that waits was made.
+    /// Creation time of the oldest queued run, in milliseconds since 1970.
     pub oldest: Option<i64>,
 }
 
@@ -19,7 +19,7 @@ impl QueueState {
         found.map_or(0, |(_, count)| *count)
     }
 
-    /// Milliseconds.
+    /// Returns the age of the oldest queued run, in milliseconds.
     pub fn oldest_age(&self) -> Option<i64> {
         self.oldest.map(|oldest| (now() - oldest).max(0))
     }
@@ -58,7 +58,7 @@ impl Store {
         Ok(state)
     }
 
-    /// Fails where the database lacks a table or a column that this program needs.
+    /// Checks that the database has all tables and columns that this program needs.
     pub async fn check_migrations(&self) -> Result<()> {
         let what = "compare the database with this program";
         let rows = sqlx::query("SELECT version FROM _sqlx_migrations WHERE success")

@@ -1,4 +1,4 @@
-//! Removes what ended long ago, with all that came of it; and files of what ended first, to make room.
+//! Removes old jobs with all their data, and the files of the oldest jobs to free space.
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -9,23 +9,23 @@ use super::runs::RunId;
 use super::{Store, failure};
 use testwright_config::error::Result;
 
-/// What is removed in one transaction: others are not kept waiting.
+/// Number of rows to remove in one transaction, so that other work is not blocked.
 const BATCH: i64 = 100;
 const REMOVE_FILES: &str = "DELETE FROM artifacts WHERE run = $1";
 
-/// A table of what comes to an end.
+/// A table of jobs, with SQL expressions for their end.
 struct Ending {
     table: &'static str,
     has_ended: &'static str,
-    /// When it ended, if it has.
+    /// Time of the end, if the job has ended.
     ended_at: &'static str,
-    /// What removes all that came of one; `$1` is its id.
+    /// Statements that remove the data of a job; `$1` is its id.
     rest: &'static [&'static str],
 }
 
 const RUNS: Ending = Ending {
     table: "runs",
-    // A comparison that goes on would make them anew.
+    // A running comparison would create these runs again.
     has_ended: "status NOT IN ('queued', 'running') AND NOT EXISTS \
                 (SELECT 1 FROM comparisons WHERE comparisons.id = runs.batch AND comparisons.status IN ('queued', 'running'))",
     ended_at: "ended_at",
@@ -37,9 +37,9 @@ const RUNS: Ending = Ending {
 };
 const COMPARISONS: Ending = Ending {
     table: "comparisons",
-    // One that a command makes has none.
+    // A comparison of a command has no status.
     has_ended: "COALESCE(status, 'done') NOT IN ('queued', 'running')",
-    // A command that was killed told no end: that of the last of its runs, where none goes on.
+    // A killed command stores no end; the last run's end is used, unless a run is still active.
     ended_at: "COALESCE(ended_at, CASE WHEN status IS NULL AND NOT EXISTS \
                (SELECT 1 FROM runs WHERE runs.batch = comparisons.id AND runs.status IN ('queued', 'running')) \
                THEN (SELECT COALESCE(MAX(runs.ended_at), comparisons.created_at) FROM runs WHERE runs.batch = comparisons.id) END)",
@@ -63,7 +63,7 @@ const GRADINGS: Ending = Ending {
     rest: &["DELETE FROM graded_predictions WHERE grading = $1"],
 };
 
-/// How many of each were removed.
+/// Numbers of removed jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
     pub runs: u64,
@@ -81,8 +81,9 @@ pub struct KeptFiles {
 }
 
 impl Store {
-    /// Removes what ended before a time, with all that came of it. What is in the artifact store is marked for removal. What was
-    /// taken up again meanwhile stays.
+    /// Removes jobs that ended before a time, with all their data. Content in the artifact store is marked for removal.
+    /// Jobs that
+    /// were retried meanwhile stay.
     pub async fn remove_ended_before(&self, time: i64) -> Result<Removed> {
         Ok(Removed {
             runs: self.remove_all(&RUNS, time).await?,
@@ -147,7 +148,7 @@ impl Store {
         Ok((rows.len() as u64, removed))
     }
 
-    /// Bytes of all files of runs and comparisons; content that several have counts once.
+    /// Returns the bytes of all files of runs and comparisons; shared content counts once.
     pub async fn artifact_bytes(&self) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
             "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT DISTINCT digest, bytes FROM artifacts) contents",
@@ -158,7 +159,7 @@ impl Store {
         Ok(u64::try_from(bytes).unwrap_or(0))
     }
 
-    /// Runs and comparisons that have ended and have files: at most so many, those that ended first.
+    /// Lists up to `most` ended runs and comparisons that have files, those that ended first.
     pub async fn oldest_files(&self, most: i64) -> Result<Vec<KeptFiles>> {
         let failed = |error: sqlx::Error| failure("list the oldest files of runs", &error);
         let of = |Ending {
@@ -195,7 +196,7 @@ impl Store {
         files.map_err(failed)
     }
 
-    /// A run or a comparison has no files from now on; their content is marked for removal.
+    /// Removes the files of a run or a comparison, and marks their content for removal.
     pub async fn remove_files(&self, of: &RunId) -> Result<()> {
         let failed = |error: sqlx::Error| failure("remove the files of a run", &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;

@@ -1,20 +1,21 @@
-//! Work that goes back to the queue because the machine lacks something: it waits for a while, longer each time.
+//! Returns jobs to the queue if the machine has a shortage, with an increasing delay.
 
 use super::jobs::Attempt;
 use super::runs::now;
 use super::{Store, failure};
 use testwright_config::error::Result;
 
-/// Milliseconds before work that was returned for the first time is taken again; twice as long each time.
+/// Milliseconds before a returned job can be claimed again; the delay doubles each time.
 const FIRST_DELAY: i64 = 5_000;
-/// How often the delay doubles: up to 640 seconds.
+/// Maximum number of doublings of the delay: up to 640 seconds.
 const MAX_DOUBLINGS: i64 = 7;
-/// How often work is returned by machines that seem well: the fault may be its own.
+/// Maximum number of returns by machines that seem healthy: the job itself may be at fault.
 const MAX_RETURNS: i64 = 20;
 
 impl Store {
-    /// Returns work to the queue, or ends it if it was cancelled. Such an attempt does not count. Work that was returned too
-    /// often stays as it is, unless the machine `is_sick`: `false` then, and if another worker has it.
+    /// Returns a job to the queue, or ends it if it was cancelled. The attempt does not count. Returns `false` if
+    /// another process holds
+    /// the job, or if it was returned too often and the machine is not `is_sick`.
     pub async fn return_to_queue(
         &self,
         taken: &Attempt,
@@ -36,7 +37,7 @@ impl Store {
             .bind(if is_sick { i64::MAX } else { MAX_RETURNS })
             .execute(&self.pool)
             .await
-            .map_err(|e| failure("return the work to the queue", &e))?;
+            .map_err(|e| failure("return the job to the queue", &e))?;
         Ok(returned.rows_affected() > 0)
     }
 }
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn retried_run_starts_its_returns_over() {
+    async fn retry_resets_returns() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
         let (run, _) = store.add_run(&new_run()).await.unwrap();
@@ -77,7 +78,7 @@ mod tests {
         let retried = read().await;
         assert_eq!((retried.returns, retried.return_reason), (0, None));
         assert_eq!(store.take("w").await.unwrap().unwrap().number, 2);
-        // The attempt that was returned still does not count.
+        // The returned attempt still does not count.
         assert_eq!(read().await.counted_attempts(), 1);
     }
 }

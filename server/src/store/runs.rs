@@ -1,4 +1,4 @@
-//! Runs: what was asked for, where each is, and what came of it.
+//! Runs: requests, statuses and results.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use super::job_status::JobStatus;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
-/// Sorts by the time at which the run was made.
+/// The id of a run. Ids sort by creation time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(String);
 
 impl RunId {
-    /// Milliseconds in base 16 and 8 random characters.
+    /// Creates an id from the time (milliseconds, as 11 hexadecimal digits) and 8 random characters.
     pub fn new(now: i64) -> Self {
         let random = std::iter::repeat_with(fastrand::alphanumeric).take(8);
         RunId(format!(
@@ -26,7 +26,7 @@ impl RunId {
         ))
     }
 
-    /// One that came in from outside: what is no id names no run.
+    /// Parses an id from a client; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         let is_id = text.len() == 19
             && text
@@ -35,7 +35,7 @@ impl RunId {
         is_id.then(|| RunId(text.to_owned()))
     }
 
-    /// As it was stored.
+    /// Wraps an id that was read from the database.
     pub(super) fn stored(text: String) -> Self {
         RunId(text)
     }
@@ -51,29 +51,29 @@ impl fmt::Display for RunId {
     }
 }
 
-/// One to be stored.
+/// A run to store.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// As JSON.
+    /// The request, as JSON.
     pub request: String,
-    /// What the issue is called, as far as that is known; a worker that has read the issue knows better.
+    /// Title of the issue, if it is known; a worker that reads the issue may update it.
     pub title: String,
     pub repository: String,
     pub approach: String,
     pub model: String,
     pub idempotency_key: Option<String>,
-    /// Who asked for it.
+    /// Owner of the request.
     pub owner: String,
-    /// The comparison or other batch to which it belongs; empty: none.
+    /// Comparison or other batch that the run belongs to; empty if there is none.
     pub batch: String,
-    /// The span of the request, as in the header of this name.
+    /// Span of the request, in the format of the `traceparent` header.
     pub traceparent: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
     pub id: RunId,
-    /// Milliseconds since 1970, UTC, here and below.
+    /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
@@ -90,18 +90,18 @@ pub struct StoredRun {
     pub owner: String,
     pub batch: String,
     pub traceparent: Option<String>,
-    /// How often it went back to the queue because a machine lacked something, since it was last retried.
+    /// Number of returns to the queue because of a shortage, since the last retry.
     pub returns: i64,
-    /// How often it did so before it was last retried.
+    /// Number of returns before the last retry.
     pub earlier_returns: i64,
-    /// Why it did so last.
+    /// Reason of the last return.
     pub return_reason: Option<String>,
-    /// No worker takes it before this time.
+    /// Time before which no worker claims the run.
     pub not_before: i64,
 }
 
 impl StoredRun {
-    /// `run.json`, or what stands for it; null where there is none.
+    /// Parses the record (`run.json` or its replacement); null if there is none.
     pub fn record_value(&self) -> Value {
         let record = self.record.as_deref();
         let value = record.and_then(|record| serde_json::from_str(record).ok());
@@ -113,20 +113,20 @@ impl StoredRun {
         self.attempt - self.returns - self.earlier_returns
     }
 
-    /// Why it went back to the queue, as long as it has not ended.
+    /// Returns the reason of the last return, unless the run has ended.
     pub fn return_reason(&self) -> Option<&str> {
         let reason = self.return_reason.as_deref();
         reason.filter(|_| !self.status.has_ended())
     }
 
-    /// The time before which no worker takes it, if that is to come.
+    /// Returns the time before which no worker claims the run, if it is in the future.
     pub fn waits_until(&self) -> Option<i64> {
         let waits = self.status == JobStatus::Queued && self.not_before > now();
         waits.then_some(self.not_before)
     }
 }
 
-/// Which runs are listed.
+/// Filters for listing runs.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub status: Option<JobStatus>,
@@ -134,9 +134,9 @@ pub struct Filter {
     pub repository: Option<String>,
     pub approach: Option<String>,
     pub model: Option<String>,
-    /// Those of a comparison.
+    /// Lists the runs of a comparison.
     pub batch: Option<RunId>,
-    /// Those that were made before this one.
+    /// Lists runs created before this one.
     pub before: Option<RunId>,
     pub limit: u32,
 }
@@ -146,7 +146,7 @@ const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, ti
                        not_before";
 
 impl Store {
-    /// Adds a run; where there is one of this idempotency key, that one, and `false`.
+    /// Adds a run. If the idempotency key is already in use, returns that run and `false`.
     pub async fn add_run(&self, new: &NewRun) -> Result<(StoredRun, bool)> {
         let now = now();
         let id = RunId::new(now);
@@ -174,8 +174,9 @@ impl Store {
             (0, Some(key)) => self.run_where("idempotency_key", key).await?,
             _ => self.run(&id).await?,
         };
-        let run =
-            found.ok_or_else(|| Error::infrastructure("store the run").cause("it is not there"))?;
+        let run = found.ok_or_else(|| {
+            Error::infrastructure("store the run").cause("the new run is missing")
+        })?;
         Ok((run, added.rows_affected() > 0))
     }
 
@@ -197,7 +198,7 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    /// The newest first.
+    /// Lists runs, newest first.
     pub async fn runs(&self, filter: &Filter) -> Result<Vec<StoredRun>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
@@ -214,7 +215,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Asks for a run that came to no result otherwise than before.
+    /// Replaces the request of a run that has no result.
     pub async fn set_request(&self, id: &RunId, request: &str) -> Result<()> {
         sqlx::query(
             "UPDATE runs SET request = $2 WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
@@ -227,7 +228,7 @@ impl Store {
         .map_err(|e| failure("store the request", &e))
     }
 
-    /// What the issue is called, once it was read.
+    /// Stores the title of the issue, once it was read.
     pub async fn set_title(&self, id: &RunId, title: &str) -> Result<()> {
         sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
             .bind(id.as_str())
@@ -239,7 +240,7 @@ impl Store {
     }
 }
 
-/// A time of the store: milliseconds since 1970, UTC.
+/// Converts a time of the store: milliseconds since 1970, UTC.
 pub fn timestamp(milliseconds: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! What a worker takes next: owners share the workers evenly, and so do the batches of one owner, however much each has
-//! waiting.
+//! Fair scheduling: owners share the workers evenly, and so do the batches of an owner, regardless of how many jobs
+//! each has queued.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use super::runs::{RunId, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
-/// Others may take the same at the same time; so often something else is looked for.
+/// Number of attempts to claim a job: other workers may claim the same job first.
 const TRIES: usize = 100;
 
-/// Work of one kind and one owner that belongs together.
+/// The queued jobs of one kind, owner and batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Share {
     kind: JobKind,
     owner: String,
     batch: String,
-    /// The oldest that waits.
+    /// Id of the oldest queued job.
     first: RunId,
-    /// Of all kinds.
+    /// Number of running jobs of all kinds in the batch.
     running: i64,
-    /// Of all batches of the owner.
+    /// Number of the owner's running jobs in all batches.
     owner_running: i64,
     turn: i64,
 }
@@ -43,7 +43,8 @@ impl Store {
                 return Ok(attempt);
             }
         }
-        Err(Error::infrastructure("take what waits").cause("other workers take it all"))
+        Err(Error::infrastructure("claim a queued job")
+            .cause("other workers claimed all candidates"))
     }
 
     async fn waiting_shares(&self) -> Result<Vec<Share>> {
@@ -74,7 +75,7 @@ impl Store {
             .bind(now())
             .fetch_all(&self.pool)
             .await
-            .map_err(|e| failure("see what waits", &e))?;
+            .map_err(|e| failure("list the queued jobs", &e))?;
         let read_share = |row: &AnyRow| {
             Ok(Share {
                 kind: kind_of(row)?,
@@ -88,7 +89,7 @@ impl Store {
         };
         let shares: std::result::Result<Vec<Share>, sqlx::Error> =
             rows.iter().map(read_share).collect();
-        shares.map_err(|e| failure("see what waits", &e))
+        shares.map_err(|e| failure("list the queued jobs", &e))
     }
 
     async fn end_turn(&self, share: &Share) -> Result<()> {
@@ -101,11 +102,12 @@ impl Store {
         .execute(&self.pool)
         .await
         .map(drop)
-        .map_err(|e| failure("store whose turn it was", &e))
+        .map_err(|e| failure("store the turn", &e))
     }
 }
 
-/// Of the owner that has the fewest running and was served longest ago, the batch of which the same holds.
+/// Chooses the owner with the fewest running jobs, then the least recently served; chooses among its batches in the
+/// same way.
 fn next(waiting: &[Share]) -> Option<&Share> {
     let mut turns: BTreeMap<&str, i64> = BTreeMap::new();
     for share in waiting {
@@ -139,10 +141,10 @@ mod tests {
         let chosen = |waiting: &[Share]| next(waiting).map(|s| (s.owner.clone(), s.batch.clone()));
         let of = |owner: &str, batch: &str| Some((owner.to_owned(), batch.to_owned()));
         assert_eq!(chosen(&[]), None);
-        // Who has fewer at work comes first, whoever was served last.
+        // The owner with fewer running jobs goes first, regardless of turns.
         let waiting = [share("a", "", 2, 1), share("b", "", 1, 9)];
         assert_eq!(chosen(&waiting), of("b", ""));
-        // Two batches do not make one owner's share larger.
+        // Two batches do not increase an owner's share.
         let mut waiting = [
             share("a", "x", 1, 1),
             share("a", "y", 0, 2),
@@ -151,7 +153,7 @@ mod tests {
         waiting[1].owner_running = 1;
         assert_eq!(chosen(&waiting), of("b", ""));
         assert_eq!(chosen(&waiting[..2]), of("a", "y"));
-        // As many at work: who was served longer ago.
+        // If both have as many running jobs, the least recently served goes first.
         let waiting = [
             share("a", "x", 0, 1),
             share("a", "y", 0, 5),

@@ -1,5 +1,6 @@
-//! Bearer tokens: who may use the API, and for what. Of a token its SHA-256 alone is kept: with 256 random bits it cannot be
-//! found from that, and needs neither salt nor a slow hash.
+//! Bearer tokens and their scopes. Only the SHA-256 hash of a token is stored. Tokens have 256 random bits, so they
+//! cannot be found
+//! from the hash, and need neither salt nor a slow hash.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,18 +14,18 @@ use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
 
-/// By which a secret scanner knows one.
+/// Prefix by which secret scanners recognize tokens.
 const PREFIX: &str = "testwright_";
 const RANDOM_BYTES: usize = 32;
-/// The time of the last use is kept this exactly, in milliseconds: reading is not to write each time.
+/// Precision of the time of the last use, in milliseconds, so that not every read causes a write.
 const USE_INTERVAL: i64 = 60_000;
 
-/// What a token is good for.
+/// The permissions of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scope {
-    /// Read runs and what came of them
+    /// Read runs and their results
     Read,
-    /// Make runs, end them, take them up again
+    /// Create, cancel and retry runs
     Write,
 }
 
@@ -50,7 +51,7 @@ pub struct Token {
 }
 
 impl Store {
-    /// Makes a token, which is told this once.
+    /// Creates a token. Only this call returns it in plain text.
     pub async fn add_token(
         &self,
         name: &str,
@@ -59,7 +60,7 @@ impl Store {
         expires_at: Option<i64>,
     ) -> Result<SecretString> {
         let mut random = [0; RANDOM_BYTES];
-        getrandom::fill(&mut random).map_err(|e| failure("make a token", &e))?;
+        getrandom::fill(&mut random).map_err(|e| failure("create a token", &e))?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
         let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
         let added = sqlx::query(
@@ -76,14 +77,14 @@ impl Store {
         .await
         .map_err(|e| failure("store the token", &e))?;
         match added.rows_affected() {
-            0 => Err(Error::usage(format!("make the token {name}"))
-                .cause("there is one of that name")
-                .hint("choose another name, or revoke that one first")),
+            0 => Err(Error::usage(format!("create the token {name}"))
+                .cause("a token with this name already exists")
+                .hint("choose another name, or revoke the existing token first")),
             _ => Ok(token.into()),
         }
     }
 
-    /// In the order of their names.
+    /// Lists tokens, sorted by name.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
         let rows = sqlx::query("SELECT * FROM tokens ORDER BY name")
             .fetch_all(&self.pool)
@@ -92,7 +93,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// `false` where there is none of that name.
+    /// Revokes a token; `false` if there is no token of that name.
     pub async fn revoke_token(&self, name: &str) -> Result<bool> {
         let revoked = sqlx::query("DELETE FROM tokens WHERE name = $1")
             .bind(name)
@@ -102,7 +103,7 @@ impl Store {
         Ok(revoked.rows_affected() > 0)
     }
 
-    /// The one that a client shows, unless it was revoked or is out of date.
+    /// Finds the token that a client sent, unless it was revoked or has expired.
     pub async fn token(&self, shown: &SecretString) -> Result<Option<Token>> {
         let hash = hash(shown.expose_secret());
         let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1")

@@ -9,12 +9,13 @@ use super::jobs::{Attempt, JobKind};
 use super::{RunId, Store, failure};
 use testwright_config::error::Result;
 
-/// Milliseconds without a heartbeat after which a process is dead.
+/// Milliseconds without a heartbeat after which a process is considered dead.
 const DEAD_AFTER: i64 = 15_000;
-/// Milliseconds without a heartbeat after which the jobs of a process are suspected to be orphans. They are returned to the
-/// queue a few seconds later, when the process counts as dead.
+/// Milliseconds without a heartbeat after which the jobs of a process may be orphans. They return to the queue a few
+/// seconds
+/// later, when the process is considered dead.
 const SUSPECTED_AFTER: i64 = 11_000;
-/// Milliseconds for which a dead process is listed.
+/// Milliseconds for which a dead process is still listed.
 const LISTED_FOR: i64 = 3_600_000;
 
 /// A process that claims jobs.
@@ -22,28 +23,28 @@ const LISTED_FOR: i64 = 3_600_000;
 pub struct WorkerProcess {
     pub name: String,
     pub host: String,
-    /// Of testwright.
+    /// Version of testwright.
     pub version: String,
-    /// Runs, matrices and gradings that it works on at a time.
+    /// Maximum number of concurrent runs, matrices and gradings.
     pub slots: i64,
-    /// Milliseconds since 1970, UTC.
+    /// Start time, in milliseconds since 1970, UTC.
     pub started_at: i64,
 }
 
-/// A process with slots, and what it works on.
+/// A process with slots, and its current jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredWorker {
     pub process: WorkerProcess,
-    /// Milliseconds since 1970, UTC.
+    /// Time of the last heartbeat, in milliseconds since 1970, UTC.
     pub last_seen: i64,
     pub is_alive: bool,
     pub runs: Vec<RunId>,
-    /// Matrices and gradings.
+    /// Number of matrices and gradings.
     pub tasks: usize,
 }
 
 impl Store {
-    /// An expression for the time by the clock of the database, which all processes share.
+    /// Returns an expression for the time of the database's clock, which all processes share.
     fn clock(&self) -> &'static str {
         match self.is_postgres {
             true => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
@@ -51,7 +52,7 @@ impl Store {
         }
     }
 
-    /// Stores the heartbeat of a process, and forgets processes that died long ago.
+    /// Stores the heartbeat of a process, and deletes processes that died long ago.
     pub async fn put_heartbeat(&self, process: &WorkerProcess) -> Result<()> {
         let failed = |e: sqlx::Error| failure("store the heartbeat", &e);
         let clock = self.clock();
@@ -87,7 +88,7 @@ impl Store {
             .map_err(|e| failure("remove the worker", &e))
     }
 
-    /// Lists the processes with slots, the oldest first.
+    /// Lists the processes with slots, oldest first.
     pub async fn workers(&self) -> Result<Vec<StoredWorker>> {
         let failed = |e: sqlx::Error| failure("list the workers", &e);
         let statement = format!(
@@ -132,7 +133,7 @@ impl Store {
     }
 }
 
-/// Selects the running jobs of all kinds.
+/// Returns a statement that selects the running jobs of all kinds.
 fn running_jobs() -> String {
     let of_kind = |kind: JobKind| {
         let table = kind.table();

@@ -1,4 +1,4 @@
-//! Sends spans to a collector, over the connections of this program: OTLP as JSON over HTTP.
+//! Sends spans to a collector with testwright's HTTP client: OTLP as JSON over HTTP.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tokio::runtime::Handle;
 
 use testwright_config::error::{Error, Result};
 
-/// For a whole exchange: spans come again and again.
+/// Timeout of an export. It is short, because further spans follow.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer: nothing of it but its status is needed.
+/// Maximum bytes of a response, of which only the status matters.
 const MAX_RESPONSE_LEN: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct CollectorClient {
 }
 
 impl CollectorClient {
-    /// Within the runtime that it is to use.
+    /// Creates a client that uses the current runtime.
     pub fn new() -> Result<Self> {
         let http = http_client::builder()
             .timeout(EXPORT_TIMEOUT)
@@ -41,14 +41,17 @@ impl HttpClient for CollectorClient {
         &self,
         request: Request<Bytes>,
     ) -> std::result::Result<Response<Bytes>, HttpError> {
-        // Asked for from a thread without a runtime.
+        // The caller's thread has no runtime.
         let sent = self.runtime.spawn(send(self.http.clone(), request)).await?;
         match &sent {
             Ok(response) if response.status().is_success() => {}
             Ok(response) => {
-                tracing::warn!(status = response.status().as_u16(), "spans were refused");
+                tracing::warn!(
+                    status = response.status().as_u16(),
+                    "the collector refused spans"
+                );
             }
-            Err(error) => tracing::warn!(%error, "spans were not sent"),
+            Err(error) => tracing::warn!(%error, "could not send spans"),
         }
         Ok(sent?)
     }
@@ -65,7 +68,7 @@ async fn send(
         .body(body)
         .send()
         .await;
-    // Its address may hold a password.
+    // The address may contain a password.
     let mut response = sent.map_err(reqwest::Error::without_url)?;
     let mut answer = Vec::new();
     while answer.len() < MAX_RESPONSE_LEN

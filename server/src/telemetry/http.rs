@@ -1,4 +1,4 @@
-//! What is told of requests.
+//! Metrics, logs and spans of HTTP requests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::store::{RunId, now};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Methods that are told apart: what else a client sends is `other`.
+/// Methods that metrics distinguish; any other method counts as `other`.
 const METHODS: [Method; 6] = [
     Method::GET,
     Method::POST,
@@ -24,10 +24,10 @@ const METHODS: [Method; 6] = [
     Method::HEAD,
 ];
 
-/// What is asked for again and again, by machines: there are no spans of it.
+/// Frequent requests of monitoring systems, which get no spans.
 const PROBES: [&str; 3] = ["/metrics", "/v1/health", "/v1/ready"];
 
-/// Counts, logs and names each request. Its id is of the server's making: a client's could hold anything.
+/// Counts and logs each request, and gives it an id. An id from the client could contain anything.
 pub async fn observe_request(
     State(telemetry): State<Arc<Telemetry>>,
     mut request: Request,
@@ -47,7 +47,7 @@ pub async fn observe_request(
     if let Some(traced) = &traced {
         request.extensions_mut().insert(traced.as_parent());
     }
-    // Its id is on each line that the request leads to.
+    // The span adds the id to each log line of the request.
     let span = tracing::info_span!("request", id = %id);
     let mut response = next.run(request).instrument(span).await;
     let (status, seconds) = (response.status().as_u16(), begun.elapsed().as_secs_f64());
@@ -56,14 +56,14 @@ pub async fn observe_request(
     }
     let metrics = &telemetry.metrics;
     metrics.request_answered(method, &route, status, seconds);
-    tracing::info!(request = %id, method, route, status, ms = (seconds * 1000.0).round(), "a request was answered");
+    tracing::info!(request = %id, method, route, status, ms = (seconds * 1000.0).round(), "answered a request");
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
 }
 
-/// A client that follows a run, for as long as this value lives.
+/// A client that follows a run, until this value is dropped.
 pub struct Listener(Arc<Telemetry>);
 
 impl Listener {

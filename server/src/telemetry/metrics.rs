@@ -1,4 +1,4 @@
-//! What is counted and measured, and how it is called. Names follow the conventions of Prometheus; labels have few values.
+//! The metrics of a process. Names follow the conventions of Prometheus; labels have few values.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -16,14 +16,14 @@ use testwright_sandboxes::Shortage;
 use super::process::ProcessCollector;
 use crate::store::QueueState;
 
-/// What Prometheus is told that it reads.
+/// Media type of the metrics.
 pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counts<const N: usize> = Family<Labels<N>, Counter>;
 type Durations<const N: usize> = Family<Labels<N>, Histogram>;
 
-/// Names of models that are told apart; what clients name beyond them is `other`.
+/// Maximum number of model names that metrics distinguish; any further model counts as `other`.
 const MODELS: usize = 50;
 
 #[derive(Debug)]
@@ -51,14 +51,14 @@ pub struct Metrics {
     cache_bytes: Family<Labels<1>, Gauge>,
 }
 
-/// For answers: around the 50 milliseconds that they are to take at most.
+/// Creates a histogram for responses, which should take at most 50 milliseconds.
 fn short() -> Histogram {
     Histogram::new([
         0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
     ])
 }
 
-/// From a second to hours.
+/// Creates a histogram from a second to hours.
 fn long() -> Histogram {
     Histogram::new(exponential_buckets(1.0, 2.0, 14))
 }
@@ -110,28 +110,28 @@ impl Metrics {
         );
         to.register(
             "returned_work",
-            "Attempts that went back to the queue because this machine lacked something, by what it lacked",
+            "Attempts that returned to the queue because of a shortage, by kind of shortage",
             self.returned.clone(),
         );
         to.register(
             "taking_no_work",
-            "1 while this process takes no work because its machine lacks something",
+            "1 while this process claims no jobs because of a shortage",
             self.paused.clone(),
         );
         to.register(
             "running_runs",
-            "Runs that this process works on",
+            "Runs in progress in this process",
             self.running.clone(),
         );
         to.register_with_unit(
             "run_queue_wait",
-            "From the making of a run to its first attempt",
+            "Time from the creation of a run to its first attempt",
             Unit::Seconds,
             self.queue_wait.clone(),
         );
         to.register_with_unit(
             "run_attempt_duration",
-            "An attempt of a run in this process, by the status that it led to",
+            "Duration of an attempt in this process, by resulting status",
             Unit::Seconds,
             self.run_duration.clone(),
         );
@@ -142,7 +142,7 @@ impl Metrics {
         );
         to.register_with_unit(
             "queue_oldest_run_age",
-            "Since the oldest run that waits was made; 0 where none waits",
+            "Age of the oldest queued run; 0 if no run is queued",
             Unit::Seconds,
             self.oldest_waiting.clone(),
         );
@@ -153,38 +153,42 @@ impl Metrics {
         );
         to.register_with_unit(
             "cache",
-            "What the folders of this machine's cache take; measured every hour",
+            "Disk usage of the cache, by folder; measured every hour",
             Unit::Bytes,
             self.cache_bytes.clone(),
         );
     }
 
     fn register_calls(&self, to: &mut Registry) {
-        to.register("model_calls", "Replies of models", self.model_calls.clone());
+        to.register(
+            "model_calls",
+            "Model calls that returned a reply",
+            self.model_calls.clone(),
+        );
         to.register(
             "model_tokens",
-            "Tokens of models: input, of which cached_input, and output",
+            "Model tokens: input (which includes cached_input) and output",
             self.model_tokens.clone(),
         );
         to.register(
             "model_cost_dollars",
-            "What replies cost, by the price table",
+            "Cost of model calls, by the price table",
             self.model_dollars.clone(),
         );
         to.register_with_unit(
             "model_call_duration",
-            "Until a reply was there, failed tries included",
+            "Duration of a model call, including failed tries",
             Unit::Seconds,
             self.model_call_duration.clone(),
         );
         to.register(
             "tool_calls",
-            "Answers of tools: ok or refused",
+            "Tool calls: ok or refused",
             self.tool_calls.clone(),
         );
         to.register_with_unit(
             "tool_call_duration",
-            "Until a tool answered",
+            "Duration of a tool call",
             Unit::Seconds,
             self.tool_call_duration.clone(),
         );
@@ -193,12 +197,12 @@ impl Metrics {
     fn register_server(&self, to: &mut Registry) {
         to.register(
             "http_requests",
-            "Requests that were answered, by route",
+            "HTTP requests, by route",
             self.http_requests.clone(),
         );
         to.register_with_unit(
             "http_request_duration",
-            "Until the head of an answer was ready",
+            "Time until the response headers were ready",
             Unit::Seconds,
             self.http_duration.clone(),
         );
@@ -208,7 +212,7 @@ impl Metrics {
             self.listeners.clone(),
         );
         let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
-        to.register("build", "Of testwright", Info::new(version));
+        to.register("build", "Version of testwright", Info::new(version));
     }
 
     pub fn run_begun(&self, waited: Option<f64>) {
@@ -218,7 +222,7 @@ impl Metrics {
         }
     }
 
-    /// `has_ended`: it was not given back.
+    /// Counts the end of an attempt; `has_ended` is `false` if the run returned to the queue.
     pub fn run_ended(&self, status: &str, has_ended: bool, seconds: f64) {
         self.running.dec();
         let labels = [("status", status.to_owned())];
@@ -289,7 +293,8 @@ impl Metrics {
         self.http_requests.get_or_create(&labels).inc();
     }
 
-    /// All of it as text. What the database holds is passed in; where it does not answer, it is left out.
+    /// Encodes all metrics as text. The caller passes the state of the queue; it is omitted if the database does not
+    /// respond.
     pub fn text(&self, queue: Option<&QueueState>) -> Result<String, std::fmt::Error> {
         self.stored_runs.clear();
         for (status, count) in queue.iter().flat_map(|queue| &queue.by_status) {
@@ -314,7 +319,7 @@ mod tests {
     use testwright_models::Usage;
 
     #[test]
-    fn clients_cannot_make_more_and_more_series() {
+    fn number_of_model_series_is_limited() {
         let metrics = Metrics::default();
         for n in 0..200 {
             metrics.model_replied(&format!("m{n}"), &Usage::default(), 0.1);
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_texts_are_what_dashboards_were_told() {
+    fn names_and_texts_are_stable() {
         let metrics = Metrics::default();
         let text = metrics.text(None).unwrap();
         let described = text.lines().filter(|line| line.starts_with("# HELP "));

@@ -1,6 +1,6 @@
-//! What the daemon tells those who run it: numbers for Prometheus, lines of the log, spans.
+//! Monitoring of the server: metrics for Prometheus, logs and spans.
 //!
-//! Runs are seen through the events that they store: nothing inside of a run knows of it.
+//! Runs are observed through the events that they store; their code contains no telemetry.
 
 mod collector;
 mod http;
@@ -19,7 +19,7 @@ use traces::Traces;
 
 use testwright_config::error::Result;
 
-/// Of one process.
+/// The telemetry of a process.
 #[derive(Debug)]
 pub struct Telemetry {
     pub metrics: Metrics,
@@ -27,7 +27,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// As the environment asks for it.
+    /// Starts telemetry, as configured by environment variables.
     pub fn start() -> Result<Arc<Self>> {
         Ok(Arc::new(Telemetry {
             metrics: Metrics::default(),
@@ -35,7 +35,7 @@ impl Telemetry {
         }))
     }
 
-    /// Sends what was not sent yet.
+    /// Sends the remaining spans.
     pub async fn stop(&self) {
         if let Some(traces) = &self.traces {
             traces.shut_down().await;

@@ -1,11 +1,11 @@
-//! What the kernel says of this process, under the names that Prometheus' own libraries use.
+//! Metrics of this process from the kernel, under the names that Prometheus' own libraries use.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Reads /proc when it is asked.
+/// Collects metrics by reading /proc on each request.
 #[derive(Debug)]
 pub struct ProcessCollector;
 
@@ -15,10 +15,10 @@ struct ProcessState {
     open_files: i64,
 }
 
-/// `None` where there is no /proc.
+/// Reads the state of this process; `None` if there is no /proc.
 fn read() -> Option<ProcessState> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name, in brackets, may hold spaces.
+    // The name is in parentheses and may contain spaces.
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let number = |at: usize| fields.get(at)?.parse::<u32>().ok();
@@ -39,7 +39,7 @@ impl Collector for ProcessCollector {
         let cpu = ConstCounter::new(state.cpu_seconds);
         let of_cpu = encoder.encode_descriptor(
             "process_cpu_seconds",
-            "Processor time of this process",
+            "CPU time of this process",
             None,
             cpu.metric_type(),
         )?;
@@ -47,12 +47,12 @@ impl Collector for ProcessCollector {
         for (name, help, value) in [
             (
                 "process_resident_memory_bytes",
-                "Memory that this process holds",
+                "Resident memory of this process",
                 state.resident_bytes,
             ),
             (
                 "process_open_fds",
-                "Files that this process has open",
+                "Open files of this process",
                 state.open_files,
             ),
         ] {

@@ -1,4 +1,4 @@
-//! A run as it goes on, seen through what it stores.
+//! Observes runs through the events that they store.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use super::traces::RunSpans;
 use crate::store::{JobStatus, RunId, StoredRun, now};
 use testwright_agent::trajectory::Event;
 
-/// Of one attempt; one that is dropped without an end counts as given back.
+/// Observes one attempt; if it is dropped without an end, the run counts as returned to the queue.
 pub struct RunObserver {
     telemetry: Arc<Telemetry>,
     run: RunId,
@@ -24,7 +24,7 @@ impl RunObserver {
     pub fn begin(telemetry: Arc<Telemetry>, run: &StoredRun) -> Self {
         let waited = (run.attempt == 1).then(|| (now() - run.created_at).max(0) as f64 / 1000.0);
         telemetry.metrics.run_begun(waited);
-        tracing::info!(run = %run.id, attempt = run.attempt, approach = run.approach, model = run.model, "a run begins");
+        tracing::info!(run = %run.id, attempt = run.attempt, approach = run.approach, model = run.model, "an attempt at a run begins");
         RunObserver {
             spans: telemetry.traces.as_ref().map(|traces| traces.run(run)),
             telemetry,
@@ -36,7 +36,7 @@ impl RunObserver {
         }
     }
 
-    /// What was stored now, not what an earlier attempt had stored.
+    /// Records an event that this attempt stored; events of earlier attempts are not counted again.
     pub fn stored(&self, event: &Event) {
         if let Some(spans) = &self.spans {
             spans.stored(event);
@@ -70,6 +70,6 @@ impl Drop for RunObserver {
         }
         let metrics = &self.telemetry.metrics;
         metrics.run_ended(status.as_str(), status.has_ended(), seconds);
-        tracing::info!(run = %self.run, attempt = self.attempt, status = status.as_str(), seconds, "a run ends");
+        tracing::info!(run = %self.run, attempt = self.attempt, status = status.as_str(), seconds, "an attempt at a run ends");
     }
 }

@@ -1,5 +1,6 @@
-//! Spans for OpenTelemetry: requests, attempts of runs, their steps, calls of models and tools. Names and attributes follow
-//! the semantic conventions, those for generative AI included; nothing that was said, by whomever, is in them.
+//! OpenTelemetry spans: requests, attempts at runs, their steps, model calls and tool calls. Names and attributes
+//! follow the semantic
+//! conventions, including those for generative AI. Spans contain no text of issues, models or tools.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -25,16 +26,16 @@ use testwright_agent::trajectory::{Answer, Event};
 use testwright_config::error::{Error, Result};
 use testwright_models::{Finish, ModelName, Reply};
 
-/// Where spans go, by OpenTelemetry's own variables. The others (headers, sampling, names) are read by its libraries.
+/// OpenTelemetry's variables for the collector's address. Its libraries read the others (headers, sampling, names).
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const SERVICE: &str = "OTEL_SERVICE_NAME";
-/// Of W3C Trace Context.
+/// Header of W3C Trace Context.
 const TRACEPARENT: &str = "traceparent";
-/// For what is not sent yet when the process ends.
+/// Timeout for sending the remaining spans at the end of the process.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// `None` where the environment names no collector.
+    /// Creates traces; `None` if the environment names no collector.
     pub fn from_environment() -> Result<Option<Self>> {
         let set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
         let is_disabled = std::env::var(DISABLED).is_ok_and(|v| v.eq_ignore_ascii_case("true"));
@@ -59,7 +60,7 @@ impl Traces {
             .map_err(|error| {
                 Error::usage("send spans")
                     .cause(error)
-                    .hint(format!("look at {}", ENDPOINTS.join(" and ")))
+                    .hint(format!("check {}", ENDPOINTS.join(" and ")))
             })?;
         let service = std::env::var(SERVICE).unwrap_or_else(|_| "testwright".to_owned());
         let resource = Resource::builder()
@@ -74,17 +75,17 @@ impl Traces {
         Ok(Some(Traces { provider, tracer }))
     }
 
-    /// Sends what was not sent yet.
+    /// Sends the remaining spans.
     pub async fn shut_down(&self) {
         let provider = self.provider.clone();
         let done =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(LAST_WORDS)).await;
         if let Ok(Err(error)) = done {
-            tracing::warn!(%error, "the last spans may not have been sent");
+            tracing::warn!(%error, "the last spans may be lost");
         }
     }
 
-    /// A request; a client that traces is its parent.
+    /// Starts the span of a request; its parent is the client's span, if the client traces.
     pub fn request(&self, method: &'static str, route: &str, headers: &HeaderMap) -> TracedRequest {
         let parent = TraceContextPropagator::new()
             .extract_with_context(&Context::new(), &HeaderExtractor(headers));
@@ -101,8 +102,8 @@ impl Traces {
         TracedRequest(span)
     }
 
-    /// An attempt at a run. It begins a trace of its own, which the request for the run may have been long before: its span
-    /// is linked.
+    /// Starts the span of an attempt at a run, in a new trace. The request for the run may be much older, so its span
+    /// is only linked.
     pub fn run(&self, run: &StoredRun) -> RunSpans {
         let approach = run.approach.clone();
         let attributes = [
@@ -131,7 +132,7 @@ impl Traces {
     }
 }
 
-/// A request that is being answered.
+/// The span of a request in progress.
 #[derive(Debug)]
 pub struct TracedRequest(Span);
 
@@ -140,7 +141,7 @@ impl TracedRequest {
         RequestSpan(self.0.span_context().clone())
     }
 
-    /// What it came to.
+    /// Ends the span with the status of the response.
     pub fn end(self, status: u16) {
         let mut span = self.0;
         span.set_attribute(KeyValue::new(
@@ -155,12 +156,12 @@ impl TracedRequest {
     }
 }
 
-/// The span of a request, for what is asked for by it.
+/// The span of a request, as the parent of later spans.
 #[derive(Debug, Clone)]
 pub struct RequestSpan(SpanContext);
 
 impl RequestSpan {
-    /// As in the header of this name.
+    /// Formats the span for the `traceparent` header.
     pub fn traceparent(&self) -> Option<String> {
         let context = Context::new().with_remote_span_context(self.0.clone());
         let mut headers = HashMap::new();
@@ -169,7 +170,7 @@ impl RequestSpan {
     }
 }
 
-/// To the span of a header; none where it is none.
+/// Links to the span of a header, if the header is valid.
 fn links(traceparent: Option<&str>) -> Vec<Link> {
     let Some(traceparent) = traceparent else {
         return Vec::new();
@@ -181,7 +182,9 @@ fn links(traceparent: Option<&str>) -> Vec<Link> {
     links.into_iter().collect()
 }
 
-/// Of one attempt. Events tell how long something took when it is over: its span is made then, with the time at which it began.
+/// The spans of an attempt. An event is stored when an operation is over, with its duration: the span is created then,
+/// with its
+/// start time.
 #[derive(Debug)]
 pub struct RunSpans {
     tracer: SdkTracer,
@@ -197,7 +200,7 @@ struct OpenSpans {
 }
 
 impl OpenSpans {
-    /// What a call belongs to.
+    /// Returns the parent span of a call: the current step or the run.
     fn parent(&self) -> Context {
         let span = self.step.as_ref().unwrap_or(&self.run);
         Context::new().with_remote_span_context(span.span_context().clone())
@@ -318,7 +321,7 @@ fn count(name: &'static str, value: u64) -> KeyValue {
     KeyValue::new(name, i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// Who answers, as far as a model's name tells: services are spoken to by OpenAI's protocol.
+/// Returns the provider of a model: language models use OpenAI's protocol.
 fn provider(model: &str) -> &'static str {
     let mut approaches = approaches::ALL.iter();
     let is_recording = ModelName::parse(model).is_ok_and(|name| name.is_recording());

@@ -5,13 +5,13 @@ use crate::store::{AttemptResults, JobStatus};
 use testwright_agent::agent::Outcome;
 use testwright_config::error::{Error, Result};
 
-/// Ends a run that the machine failed. No last event is stored, so that a retry can resume the run.
+/// Ends a run that failed because of the machine. The last event is not stored, so that a retry can resume the run.
 pub(super) fn failed(error: Error) -> Ending {
     let (shortage, failure) = (error.kind.shortage(), error.with_cause());
     Ending {
         shortage,
         failure: Some(failure),
-        // In place of a record, in its shape.
+        // This replaces the record, in the same format.
         results: AttemptResults {
             explanation: encode(&Outcome::of_error(error)).ok(),
             ..AttemptResults::default()

@@ -351,7 +351,7 @@ fn what_cannot_be_compared_is_a_problem() {
             json!({"test_seconds": 100_000}),
             "`test_seconds` is not from 1 to 7200",
         ),
-        (json!({"limits": {"steps": 0}}), "a limit is not above zero"),
+        (json!({"limits": {"steps": 0}}), "a limit is not greater than zero"),
         (
             json!({"name": "a\nb"}),
             "read `name`: it has a character that cannot be seen",
@@ -370,15 +370,15 @@ fn what_cannot_be_compared_is_a_problem() {
         ),
         (
             json!({"repositories": "/etc/{name}"}),
-            "it is not allowed here",
+            "this server does not allow it",
         ),
         (
             json!({"repositories": "ext::sh -c {name}"}),
-            "it is not a plain address",
+            "it contains blanks, special characters or `..`",
         ),
         (
             json!({"repositories": "http://169.254.169.254/{name}"}),
-            "it is not allowed here",
+            "this server does not allow it",
         ),
         (json!({"more": 1}), "unknown field"),
     ] {

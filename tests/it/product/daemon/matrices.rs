@@ -377,10 +377,10 @@ fn what_cannot_be_tried_is_a_problem() {
             json!({"tests": [{"run": run}]}),
             "has no accepted test: it is queued",
         ),
-        (json!({"repository": "/etc"}), "it is not allowed here"),
+        (json!({"repository": "/etc"}), "this server does not allow it"),
         (
             json!({"repository": "ext::sh -c id"}),
-            "it is not a plain address",
+            "it contains blanks, special characters or `..`",
         ),
         (json!({"repository": null}), "none is named"),
         (json!({"commit": "--output=x"}), "no commit, tag or branch"),

@@ -58,7 +58,7 @@ fn forms_are_taken_from_the_pages_of_the_server_alone() {
     );
     assert_eq!(wrong.status, 422);
     assert!(
-        wrong.body.contains("it is not allowed here"),
+        wrong.body.contains("this server does not allow it"),
         "{}",
         wrong.body
     );
@@ -316,7 +316,7 @@ fn a_comparison_is_asked_for_with_a_form() {
             "repositories",
             None,
             "/etc/{name}",
-            "it is not allowed here",
+            "this server does not allow it",
         ),
         (
             "samples",
