@@ -1,9 +1,9 @@
-//! Test files run as they are given, many in one go: how they come out ([`verify`]), and which lines of the repository they
-//! run ([`cov`]). The oracle context of a test ([`context`]) is made of these.
+//! Runs given test files, many in one batch: their outcomes ([`verify`]) and the repository lines they run ([`cov`]).
+//! The oracle context of a test ([`context`]) is built from these results.
 //!
-//! A case is a whole test file and its place in the repository. Cases know nothing of each other: what one writes, starts or
-//! leaves behind is gone before the next one runs, and the code under test is the same before and after. Outcomes are those
-//! that our pytest plugin reports; a process that ends without its report never passes.
+//! A case is a whole test file and its path in the repository. Cases are isolated from each other: whatever a case
+//! writes, starts or leaves behind is removed before the next one runs, and the code under test stays the same.
+//! Outcomes are those reported by testwright's pytest plugin. A process that ends without its report never passes.
 
 mod batch;
 pub mod context;
@@ -23,21 +23,21 @@ use testwright_sandboxes::sandbox::Result;
 pub use empty_test::empty_test;
 pub use place::Place;
 
-/// A test file as it shall be, and the tests in it to run.
+/// A test file with its final content, and the tests in it to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     pub id: String,
-    /// Where in the repository it is, or is to be.
+    /// Path in the repository; the file may not exist there yet.
     pub path: String,
-    /// The whole file.
+    /// The complete text of the file.
     pub source: String,
-    /// `Class::test_x` or `test_x`, with or without parameters; none: all of the file.
+    /// Tests as `Class::test_x` or `test_x`, with or without parameters. If empty, the whole file runs.
     pub tests: Vec<String>,
-    /// The longest time that all of it may take.
+    /// Maximum time for the whole case.
     pub timeout: Duration,
 }
 
-/// How a case came out. All of its tests have to pass for [`CaseOutcome::Passed`].
+/// The outcome of a case. [`CaseOutcome::Passed`] requires that all of its tests pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum CaseOutcome {
@@ -50,25 +50,25 @@ pub enum CaseOutcome {
     Error {
         message: String,
     },
-    /// A test was skipped, deselected or expected to fail, or is not there.
+    /// A test was skipped, deselected, expected to fail, or does not exist.
     NotRun {
         reason: String,
     },
     TimedOut,
-    /// The process ended before pytest reported the end of the run, or its report cannot be true.
+    /// The process ended before pytest reported the end of the run, or its report contradicts itself.
     Crashed {
         reason: String,
     },
-    /// It came out in more than one way.
+    /// Repeated runs had different outcomes.
     Flaky,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Of the case.
+    /// Id of the case.
     pub id: String,
     pub outcome: CaseOutcome,
-    /// Wall time of its first run.
+    /// Wall time of the first run.
     pub seconds: f64,
 }
 
@@ -78,7 +78,7 @@ impl Verification {
     }
 }
 
-/// Statements of a file, by their first lines.
+/// Statements of a file, each identified by its first line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLines {
     pub hit: BTreeSet<u32>,
@@ -86,7 +86,7 @@ pub struct FileLines {
 }
 
 impl FileLines {
-    /// The share of the statements that ran; 1 where there are none.
+    /// Returns the share of statements that ran, or 1 if the file has no statements.
     pub fn rate(&self) -> f64 {
         match self.hit.len() + self.missed.len() {
             0 => 1.0,
@@ -95,33 +95,34 @@ impl FileLines {
     }
 }
 
-/// Lines by file.
+/// Line numbers by file.
 pub type Lines = BTreeMap<String, BTreeSet<u32>>;
 
-/// What a case ran of the repository's Python files, however it came out.
+/// Lines of the repository's Python files that a case ran, whatever its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseCoverage {
     pub verification: Verification,
-    /// Files of which it ran something, its own left out. Shared by the cases that ran the same lines.
+    /// Files of which the case ran something, without its own file. Cases that ran the same lines share an entry.
     pub files: BTreeMap<String, Arc<FileLines>>,
-    /// By node id: what each test ran, fixtures included, and what ran only while files were imported left out. Filled if
-    /// [`CaseOptions::contexts`] asks for it.
+    /// Lines that each test ran, by node id. Includes fixtures and excludes lines that ran only during import. Filled
+    /// if [`CaseOptions::contexts`] is set.
     pub contexts: BTreeMap<String, Lines>,
-    /// Why more lines may have run (the process was ended, the measuring was disturbed): of a line that is not there,
-    /// nothing may be concluded.
+    /// Why the coverage may be incomplete, for example because the process was killed or the measurement was disturbed.
+    /// If set, a line that is not listed may still have run.
     pub problem: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseOptions {
-    /// Sandboxes at a time.
+    /// Maximum concurrent sandboxes.
     pub workers: usize,
-    /// How often each case runs; other runs than the first have other hash seeds. A case that comes out in different ways is
-    /// flaky. Coverage is that of the first.
+    /// Runs per case. Each repetition has another hash seed; different outcomes make a case flaky. Coverage comes from
+    /// the first run.
     pub repeats: u32,
-    /// Which test ran which line.
+    /// Whether to record which test ran which line.
     pub contexts: bool,
-    /// Fork each run from a process that has loaded pytest and what the repository needs already, where that can be done.
+    /// Whether to fork each run, if possible, from a process that has already loaded pytest and the repository's
+    /// dependencies.
     pub warm: bool,
 }
 
@@ -136,10 +137,10 @@ impl Default for CaseOptions {
     }
 }
 
-/// Is told how many cases have ended.
+/// Callback that receives the number of finished cases.
 pub type Done<'d> = &'d (dyn Fn(usize) + Send + Sync);
 
-/// Runs cases, and gives how they came out in their order. An error is one of the machine, never of a case.
+/// Runs cases and returns their outcomes, in the order of the cases.
 pub async fn verify(
     place: &Place,
     cases: &[Case],
@@ -148,7 +149,7 @@ pub async fn verify(
     verify_with_progress(place, cases, options, &|_| ()).await
 }
 
-/// As [`verify`], and says which lines of the repository ran.
+/// Runs cases as [`verify`] does, and also measures which lines of the repository they run.
 pub async fn cov(
     place: &Place,
     cases: &[Case],
@@ -157,6 +158,7 @@ pub async fn cov(
     cov_with_progress(place, cases, options, &|_| ()).await
 }
 
+/// Runs cases as [`verify`] does, and reports progress to `done`.
 pub async fn verify_with_progress(
     place: &Place,
     cases: &[Case],
@@ -167,6 +169,7 @@ pub async fn verify_with_progress(
     Ok(ran.into_iter().map(|ran| ran.verification).collect())
 }
 
+/// Runs cases as [`cov`] does, and reports progress to `done`.
 pub async fn cov_with_progress(
     place: &Place,
     cases: &[Case],

@@ -1,9 +1,12 @@
-//! CLOVER's three tasks (Xu et al. 2025, arXiv 2502.08806) from any Python repository: fill the blank of an assertion (I), write
-//! a test that calls a given class or function (II), write a test that covers given blocks (III).
+//! CLOVER's three tasks (Xu et al. 2025, arXiv 2502.08806), generated from any Python repository.
 //!
-//! Problems are taken from the repository's own tests, so that each has a golden answer; it is verified before the problem is
-//! let in. Everything is drawn by a seed: the same commits give the same problems, byte for byte. Nothing here knows a model:
-//! answers are texts.
+//! - I: fill the blank of an assertion.
+//! - II: write a test that calls a given class or function.
+//! - III: write a test that covers given blocks.
+//!
+//! Problems come from the repository's own tests, so each has a golden answer, which is verified before the problem is
+//! accepted. All random choices use a seed: the same commits give the same problems, byte for byte. This module does
+//! not depend on models; answers are texts.
 
 pub mod answer;
 pub mod blanks;
@@ -29,16 +32,18 @@ use testwright_sandboxes::sandbox::Result;
 
 pub use problem::{Budget, Problem, Question, Task};
 
-/// Changes when the same repository would give other problems.
+/// Version of the generator; changes whenever the same repository would give different problems.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
 
-/// Bytes of stack for reading code: those who walk a syntax tree recurse.
+/// Stack size in bytes for reading code, because syntax trees are walked recursively.
 const STACK: usize = 64 << 20;
 
 fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let done = thread.spawn_scoped(scope, work)?.join();
-        done.map_err(|_| SandboxError::new(ErrorKind::System, "read the code of tests"))
+        done.map_err(|_| {
+            SandboxError::new(ErrorKind::System, "reading the code of the tests panicked")
+        })
     })
 }

@@ -1,7 +1,7 @@
-//! Datasets in the format of SWE-bench and of those made from it (Lite, Verified, SWT-bench, TDD-Bench-Verified): one
-//! instance an issue, as JSON lines, a JSON array, or Parquet.
+//! Datasets in the format of SWE-bench and its derivatives (Lite, Verified, SWT-bench, TDD-Bench-Verified). Each
+//! instance is an issue, and the file is JSON lines, a JSON array, or Parquet.
 //!
-//! Fields that are not known here are kept.
+//! Unknown fields are preserved.
 
 mod formats;
 mod python_literals;
@@ -22,19 +22,19 @@ pub use selection::SelectionError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Instance {
     pub instance_id: String,
-    /// `owner/name`.
+    /// Repository as `owner/name`.
     pub repo: String,
-    /// The old code.
+    /// Commit of the old code.
     pub base_commit: String,
-    /// The issue: title and body, and nothing that came after the fix.
+    /// The issue: title and body, without anything written after the fix.
     pub problem_statement: String,
-    /// Comments from before the fix.
+    /// Comments written before the fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints_text: Option<String>,
-    /// RFC 3339; of the pull request with the fix.
+    /// Date of the pull request with the fix, in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// The repository's own version, which names its environment.
+    /// Version of the repository, which identifies its environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct Instance {
     /// The golden test patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_patch: Option<String>,
-    /// Names of tests; written as a list or as a string that holds one, in the writing of JSON or of Python.
+    /// Names of tests: a list, or a string with a list in JSON or Python syntax.
     #[serde(
         default,
         rename = "FAIL_TO_PASS",
@@ -60,7 +60,7 @@ pub struct Instance {
         skip_serializing_if = "Option::is_none"
     )]
     pub pass_to_pass: Option<Vec<String>>,
-    /// Fields that are not known here.
+    /// Unknown fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -70,11 +70,12 @@ const REQUIRED: [&str; 4] = ["instance_id", "repo", "base_commit", "problem_stat
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     pub path: PathBuf,
-    /// In the order of the file; ids are unique.
+    /// Instances in the order of the file; ids are unique.
     pub instances: Vec<Instance>,
 }
 
 impl Dataset {
+    /// Reads a dataset file.
     pub fn read(path: &Path) -> Result<Dataset, RecordsError> {
         let (file, content) = File::read(path)?;
         match parse(content, file.place) {
@@ -86,7 +87,7 @@ impl Dataset {
         }
     }
 
-    /// Of records that came otherwise than in a file; `name` stands for it. Problems are counted by their place in the list.
+    /// Builds a dataset from records without a file, named `name`. Problems refer to positions in the list.
     pub fn of_records(name: &str, records: Vec<Value>) -> Result<Dataset, RecordsError> {
         let path = PathBuf::from(name);
         let place = "instance";
@@ -100,7 +101,7 @@ impl Dataset {
         }
     }
 
-    /// The records of a file that came as its bytes, and not yet as instances; `name` stands for it.
+    /// Parses the bytes of a file, named `name`, to records that are not checked as instances.
     pub fn records_in(name: &str, bytes: Vec<u8>) -> Result<Vec<Map<String, Value>>, RecordsError> {
         let (file, content) = File::of_bytes(Path::new(name), bytes)?;
         let (mut records, mut problems) = (Vec::new(), Vec::new());
@@ -132,7 +133,7 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
             Ok(instance) => {
                 if let Some(first) = seen.insert(instance.instance_id.clone(), line) {
                     let message = format!(
-                        "`{}` is there already, in {place} {first}",
+                        "duplicate instance_id `{}`, first in {place} {first}",
                         instance.instance_id
                     );
                     problems.push(Problem { line, message });
@@ -143,7 +144,7 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
         }
     }
     if instances.is_empty() && problems.is_empty() {
-        let message = "there are no instances in it".to_owned();
+        let message = "the file contains no instances".to_owned();
         problems.push(Problem { line: 1, message });
     }
     problems.sort_by_key(|p| p.line);
@@ -157,16 +158,16 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
 /// An error in a record of a dataset.
 #[derive(Debug, thiserror::Error)]
 enum InstanceError {
-    #[error("it is not an object")]
+    #[error("the record is not a JSON object")]
     NotAnObject,
-    #[error("{}lacks {}", if .id.is_empty() { String::new() } else { format!("`{id}` ") }, .fields.join(", "))]
+    #[error("{}is missing {}", if .id.is_empty() { String::new() } else { format!("`{id}` ") }, .fields.join(", "))]
     Lacks {
         id: String,
         fields: Vec<&'static str>,
     },
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    // The id itself cannot be quoted.
+    // An invalid id cannot be quoted.
     #[error("`instance_id` {0}")]
     Id(#[source] NameError),
     #[error("`{id}`: {source}")]
@@ -181,7 +182,7 @@ enum FieldError {
     Commit,
     #[error("`{0}` has more than {TESTS} tests")]
     TooManyTests(&'static str),
-    #[error("`{0}` has a name that is longer than {max} KiB", max = TEST >> 10)]
+    #[error("`{0}` contains a name longer than {max} KiB", max = TEST >> 10)]
     LongTest(&'static str),
 }
 
@@ -217,12 +218,12 @@ fn instance(value: Value) -> Result<Instance, InstanceError> {
     Ok(instance)
 }
 
-/// Names of tests in a list, and bytes of one.
+/// Maximum number of test names in a list, and maximum bytes of a name.
 const TESTS: usize = 100_000;
 const TEST: usize = 64 << 10;
 
 impl Instance {
-    /// Checks the fields, which become paths, addresses, names of images and arguments of git.
+    /// Checks the fields that become paths, addresses, image names and arguments of git.
     fn check(&self) -> Result<(), FieldError> {
         if !is_repository(&self.repo) {
             return Err(FieldError::Repository);
@@ -246,7 +247,8 @@ impl Instance {
     }
 }
 
-/// `owner/name` with the letters that forges allow, each a folder of its own, and no option.
+/// Returns whether the text is `owner/name` in the characters that forges allow, and safe as a folder name and an
+/// argument.
 pub fn is_repository(repo: &str) -> bool {
     let is_fit = |part: &str| {
         !part.is_empty()
@@ -261,7 +263,8 @@ pub fn is_repository(repo: &str) -> bool {
         .is_some_and(|(owner, name)| is_fit(owner) && is_fit(name))
 }
 
-/// Of SHA-1 or SHA-256, whole or the beginning of it: names of branches move, and revisions may ask git for more.
+/// Returns whether the text is a full or abbreviated SHA-1 or SHA-256 hash. Branch names are refused because they move,
+/// and other revision syntax because git would interpret it.
 fn is_hash(commit: &str) -> bool {
     (4..=64).contains(&commit.len()) && commit.bytes().all(|b| b.is_ascii_hexdigit())
 }
@@ -282,8 +285,8 @@ fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String
             .ok()
             .or_else(|| python_literals::python_list(&text))
             .map(Some)
-            .ok_or_else(|| serde::de::Error::custom("a list of test names is not one")),
-        Err(_) => Err(serde::de::Error::custom("a list of test names is not one")),
+            .ok_or_else(|| serde::de::Error::custom("invalid list of test names")),
+        Err(_) => Err(serde::de::Error::custom("invalid list of test names")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What reports are made of: figures as people read them, tables, plots, and the forms that they are written in.
+//! Building blocks of reports: readable figures, tables, plots, and output formats.
 
 pub mod format;
 pub mod html;
@@ -9,13 +9,13 @@ mod table;
 pub use markdown::markdown;
 pub use table::{Cell, Column, Section, Table};
 
-/// Characters of a text that comes from data; the files of results have it whole.
+/// Maximum characters of a text from data; the result files contain the full text.
 const MAX_TEXT_LEN: usize = 4_000;
 
-/// Width of all plots in units that are a pixel where there is room.
+/// Width of all plots in SVG units, one pixel each if there is enough room.
 pub const WIDTH: f64 = 380.0;
 
-/// A plot with what it shows.
+/// A plot with its caption.
 #[derive(serde::Serialize)]
 pub struct Plot {
     pub caption: String,

@@ -1,4 +1,5 @@
-//! The folder of results: its files are reached without following links below it, for somebody else may have filled it.
+//! Access to the results folder. Files in it are opened without following links, because the folder may contain
+//! untrusted files.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use testwright_sandboxes::plain_file::{self, MAX_DOCUMENT};
 
-/// A path that stays below the folder.
+/// Returns whether a path stays below the folder.
 pub fn is_below(path: &str) -> bool {
     let mut components = Path::new(path).components();
     !path.is_empty() && components.all(|part| matches!(part, Component::Normal(_)))
@@ -19,12 +20,12 @@ pub fn is_below(path: &str) -> bool {
 fn outside() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
-        "it is not below the folder of results",
+        "the path leads outside of the results folder",
     )
 }
 
-/// Writes a file aside and renames it: it is never half there, and nothing is written through a link. `mode` is what the
-/// process's umask leaves of it.
+/// Writes a file atomically: to a temporary file that is then renamed. An existing link is replaced, not followed. The
+/// umask of the process applies to `mode`.
 pub fn replace(
     path: &Path,
     mode: u32,
@@ -39,7 +40,7 @@ pub fn replace(
     aside.persist(path).map_err(|error| error.error)
 }
 
-/// Records as JSON, a line each.
+/// Serializes records as JSON, one per line.
 pub fn json_lines<'r, T: Serialize + 'r>(
     records: impl IntoIterator<Item = &'r T>,
 ) -> serde_json::Result<Vec<u8>> {
@@ -51,7 +52,8 @@ pub fn json_lines<'r, T: Serialize + 'r>(
     Ok(text)
 }
 
-/// The folder of a path below `root`, and the last name; `make` makes folders that are not there.
+/// Opens the folder of a path below `root`, and returns it with the file name. If `make` is set, missing folders are
+/// created.
 fn parent<'a>(root: &Path, path: &'a str, make: bool) -> io::Result<(OwnedFd, &'a str)> {
     if !is_below(path) {
         return Err(outside());
@@ -80,7 +82,7 @@ pub fn read_below(root: &Path, path: &str) -> io::Result<Vec<u8>> {
     plain_file::read_all(file, MAX_DOCUMENT)
 }
 
-/// Writes a file below the folder anew; what was there under its name goes.
+/// Writes a new file below the folder, replacing any file of that name.
 pub fn write_below(root: &Path, path: &str, content: &[u8]) -> io::Result<()> {
     testwright_sandboxes::private::create(root)?;
     let (folder, name) = parent(root, path, true)?;
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_nowhere() {
+    fn links_are_not_followed() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = folder.path();
         write_below(root, "logs/a/b.log", b"one").unwrap();

@@ -1,13 +1,13 @@
-//! Text of strangers (names in datasets and predictions, what tests and programs print): what may stand in a name, and how
-//! the rest is shown.
+//! Rules for untrusted text, such as names in datasets and predictions, and the output of tests and programs: which
+//! characters a name may contain, and how other text is displayed.
 
 use std::fmt::Write as _;
 
-/// Characters that a name may have: with its folder it has to fit into a path, and with others into a table.
+/// Maximum characters of a name, so that it fits into a path and into a table.
 pub const NAME: usize = 200;
 
-/// It is not to be seen, or changes how what is about it is seen: controls of a terminal, signs that turn the reading
-/// direction, spaces without width, tags.
+/// Returns whether a character is invisible or changes the display of others: terminal controls, direction marks,
+/// zero-width spaces, tags.
 fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -17,21 +17,21 @@ fn is_unseen(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns the first character of a text that cannot be seen.
+/// Returns the first invisible character of a text.
 pub fn unseen(text: &str) -> Option<char> {
     text.chars().find(|c| is_unseen(*c))
 }
 
-/// Why a text cannot be a name. Messages continue "`field` …".
+/// Reason why a text is not a valid name. Messages continue "`field` …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("has a character that cannot be seen (U+{:04X})", u32::from(*.0))]
+    #[error("contains an invisible character (U+{:04X})", u32::from(*.0))]
     Unseen(char),
     #[error("is longer than {NAME} characters")]
     TooLong,
 }
 
-/// Checks that a text can be a name.
+/// Checks that a text is a valid name.
 pub fn check_name(text: &str) -> Result<(), NameError> {
     if let Some(c) = unseen(text) {
         return Err(NameError::Unseen(c));
@@ -42,7 +42,7 @@ pub fn check_name(text: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// On one line, with what cannot be seen written out; cut after so many characters.
+/// Returns a text on one line, with invisible characters escaped, and shortened to at most `most` characters.
 pub fn excerpt(text: &str, most: usize) -> String {
     let mut shown = visible(text.chars().take(most), |_| false);
     if text.chars().nth(most).is_some() {
@@ -51,7 +51,7 @@ pub fn excerpt(text: &str, most: usize) -> String {
     shown
 }
 
-/// The same on several lines, and uncut.
+/// Returns the full text with its line breaks, and with invisible characters escaped.
 pub fn lines(text: &str) -> String {
     visible(text.chars(), |c| matches!(c, '\n' | '\t'))
 }
@@ -62,7 +62,7 @@ fn visible(text: impl Iterator<Item = char>, kept: fn(char) -> bool) -> String {
         match c {
             '\n' | '\t' if !kept(c) => shown.push(' '),
             c if is_unseen(c) && !kept(c) => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
             }
             c => shown.push(c),
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_written_out() {
+    fn invisible_characters_are_escaped() {
         assert_eq!(
             excerpt("a\u{1b}[1m\nb\u{202e}", 99),
             "a\\u{1b}[1m b\\u{202e}"
@@ -87,11 +87,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short_and_can_be_seen() {
+    fn names_are_short_and_visible() {
         assert_eq!(check_name("Ωtter (run 2) 日本 é"), Ok(()));
         assert_eq!(
             check_name("a\u{200d}b").unwrap_err().to_string(),
-            "has a character that cannot be seen (U+200D)"
+            "contains an invisible character (U+200D)"
         );
         assert!(check_name(&"ä".repeat(NAME)).is_ok());
         assert!(check_name(&"ä".repeat(NAME + 1)).is_err());

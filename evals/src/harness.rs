@@ -1,8 +1,8 @@
-//! The harness: runs the tests of predictions on the old and on the new code, and says how they came out.
+//! The harness: runs the tests of predictions on the old and the new code, and records their outcomes.
 //!
-//! Old and new code are two states of one prepared environment; every run has a sandbox of its own, started from the
-//! saved state. Runs are cached by content ([`test_run_cache`]): of those that an instance needs, the ones that do not
-//! depend on the prediction are made once. Nothing here decides what an outcome means: see [`crate::verdict`].
+//! Old and new code are two states of one prepared environment. Every run has its own sandbox, started from the saved
+//! state. Runs are cached by content ([`test_run_cache`]), so runs that do not depend on the prediction happen once per
+//! instance. The harness does not interpret outcomes: see [`crate::verdict`].
 
 #[cfg(not(fuzzing))]
 mod changed_lines;
@@ -48,45 +48,46 @@ pub use results::{Results, ResultsError};
 pub(crate) use run_config::run_config;
 pub use schedule::{Job, Progress, Step, Workers, grade_all, grade_job, ungraded, workers};
 
-/// Changes when the same runs would be judged otherwise.
+/// Version of grading; changes whenever the same runs would get other verdicts.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
-/// Changes when the same runs would be made otherwise.
+/// Version of the runs; changes whenever the harness would run tests differently.
 const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 
-/// What the harness works with.
+/// Settings and services of the harness.
 #[derive(Clone)]
 pub struct Harness {
     pub backend: Arc<dyn Backend>,
     pub build: BuildSettings,
     pub open: OpenOptions,
-    /// Where git comes from: `{owner}` and `{name}` are put in.
+    /// URL or path template of repositories; `{owner}` and `{name}` are replaced.
     pub repositories: String,
     pub python: Option<String>,
-    /// What holds for the environment of every instance.
+    /// Recipe that overrides the environment of every instance.
     pub environment: Option<Recipe>,
-    /// A ready image instead of a built environment; `{instance_id}` is put in.
+    /// Ready image to use in place of a built environment; `{instance_id}` is replaced.
     pub image: Option<String>,
-    /// Python versions that the backend has.
+    /// Python versions that the backend provides.
     pub pythons: Vec<String>,
-    /// A program that is the toolbox by that name, whatever there is in a sandbox.
+    /// Path of the toolbox executable on this machine.
     pub toolbox: PathBuf,
     pub limits: Limits,
-    /// Longest time of one run of tests.
+    /// Timeout of one test run.
     pub test_time: Duration,
-    /// What took too long before that may not do so again.
+    /// Start of the harness. Timeouts recorded before it are retried once.
     pub begun: SystemTime,
-    /// For labels of sandboxes.
+    /// Text for the labels of sandboxes.
     pub purpose: String,
-    /// Where environments, clones and runs are kept.
+    /// Folder for environments, clones and runs.
     pub cache: PathBuf,
-    /// Folder of the results; logs go below it.
+    /// Results folder, which also contains the logs.
     pub out: PathBuf,
 }
 
-/// In [`crate::InstanceResult::logs`]: outcomes of all tests of the prediction's files, with it, as JSON.
+/// Key in [`crate::InstanceResult::logs`]: outcomes of all tests in the prediction's files, with the prediction, as
+/// JSON.
 pub const TESTS: &str = "tests";
 
-/// The forge's own address.
+/// Template of GitHub's own repositories.
 pub const FORGE: &str = "https://github.com/{owner}/{name}";
 
 impl Harness {
@@ -98,17 +99,17 @@ impl Harness {
     }
 
     fn overrides(&self, instance_id: &str) -> Result<Overrides, SandboxError> {
-        // Names of images are lower-case, and two underscores are not allowed in a row: as SWE-bench publishes them.
+        // SWE-bench publishes images with lower-case names, in which two underscores in a row are not allowed.
         let id = instance_id.to_lowercase();
         let image = self.image.as_ref().map(|template| {
             template
                 .replace("{instance_id}", &id)
                 .replace("{instance_id_1776}", &id.replace("__", "_1776_"))
         });
-        // Anything else may name another registry, another image or another tag.
+        // Any other character could select another registry, image or tag.
         let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
         if image != self.image && (!id.bytes().all(is_fit) || id.contains("..")) {
-            let message = format!("the id `{instance_id}` cannot be part of an image's name");
+            let message = format!("the id `{instance_id}` is not valid in an image name");
             return Err(SandboxError::new(ErrorKind::Input, message));
         }
         Ok(Overrides {
@@ -125,7 +126,7 @@ impl Harness {
     }
 }
 
-/// What keeps an instance from being graded.
+/// Reason why an instance could not be graded.
 type GradingFailure = Box<Infrastructure>;
 
 fn at_stage(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
@@ -143,7 +144,7 @@ fn at_stage(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
     }
 }
 
-/// A sandbox that starts from a saved state, without a network or the host's folders.
+/// Returns the specification of a sandbox that starts from a saved state, without a network or folders of the host.
 pub(crate) fn offline(saved: &str, limits: &Limits, purpose: &str) -> Spec {
     Spec {
         start: SandboxSource::Saved(saved.to_owned()),

@@ -1,8 +1,8 @@
-//! Evaluation: datasets of issues with a repository at a base commit, predictions for them, and how they are graded.
+//! Evaluation: datasets of issues (each with a repository at a base commit), predictions for them, and their grading.
 //!
-//! Nothing here knows what an agent, an approach or a model is: the harness reads predictions.
+//! This crate does not depend on agents, approaches or models: the harness reads predictions.
 
-// The made-up results are used by tests in here and by programs outside.
+// The sample results name this crate, in its own tests as in other programs.
 #[cfg(test)]
 extern crate self as testwright_evals;
 

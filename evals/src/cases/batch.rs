@@ -1,4 +1,4 @@
-//! Many cases over a few sandboxes, each of which is thrown away when a case has done harm to it.
+//! Distributes many cases over a few sandboxes, and discards a sandbox that a case has damaged.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +13,12 @@ use super::outcome::{crashed, outcome};
 use super::worker::{Lost, Worker};
 use super::{Case, CaseCoverage, CaseOptions, CaseOutcome, Done, Place, Verification};
 
-/// Hash seeds of repeated runs: as many processes are kept from which runs are forked.
+/// Number of hash seeds for repeated runs. Each seed keeps a process from which runs are forked.
 const SEEDS: u32 = 3;
-/// A case of ours, where another did not run.
+/// Path of a control case, which shows whether a failure is due to the sandbox or to the case.
 const CONTROL: &str = "test_testwright_control.py";
 
-/// All cases, in their order.
+/// Runs all cases and returns their results in order.
 pub async fn run(
     place: &Place,
     cases: &[Case],
@@ -46,7 +46,7 @@ pub async fn run(
         };
         let worked: Result<()> = worked.await;
         if worked.is_err() {
-            // The others need not go on.
+            // Stop the other workers early.
             next.store(cases.len(), Ordering::Relaxed);
         }
         let stopped = match worker {
@@ -74,7 +74,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// All runs of one case.
+    /// Runs one case as many times as requested.
     async fn case(&self, case: &Case, worker: &mut Option<Worker>) -> Result<CaseCoverage> {
         let first = self.once(case, 0, worker).await?;
         let (mut found, seconds, measured) = match first {
@@ -88,7 +88,7 @@ impl Batch<'_> {
             }
         };
         for repeat in 1..self.options.repeats {
-            // A further one would take as long, and tell no more.
+            // Another run after a timeout would take as long and reveal nothing new.
             if matches!(found, CaseOutcome::TimedOut | CaseOutcome::Flaky) {
                 break;
             }
@@ -110,7 +110,7 @@ impl Batch<'_> {
         })
     }
 
-    /// One run. Where the sandbox does not survive it, twice, and does survive a case of ours, that is the case's doing.
+    /// Runs a case once. A crash is the case's fault if the sandbox dies twice but survives the control case.
     async fn once(
         &self,
         case: &Case,
@@ -159,7 +159,7 @@ impl Batch<'_> {
             }
         };
         let measured = match self.measuring.filter(|_| run.measured) {
-            // Of a workspace that was changed nothing is to be learnt.
+            // A changed workspace would give wrong coverage.
             Some(measuring) if answer.is_clean => {
                 let coverage = answer.coverage.as_ref();
                 measuring.measured(coverage, &run.path, &mut worker).await?

@@ -1,8 +1,9 @@
-//! Oracle context (CLOVER, arXiv 2502.08806): which files of a repository tell most about a test, and as many of them as a
-//! budget of tokens allows.
+//! Oracle context (CLOVER, arXiv 2502.08806): ranks the files of a repository by relevance to a test, and selects as
+//! many as fit into a token budget.
 //!
-//! A test is run as it is and, in the same place, emptied (see [`super::empty_test`]). Files with a line that of all tests of
-//! the file only this one runs tell most; files that run the same lines for the empty test tell least.
+//! A test runs once as it is and once emptied in the same place (see [`super::empty_test`]). A file is most relevant if
+//! the test runs a line of it that no other test of the test file runs. It is least relevant if the empty test runs the
+//! same lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +13,20 @@ use testwright_tools::outcomes::report::is_of;
 
 use super::{CaseCoverage, Lines};
 
-/// How much a file tells about a test; what tells most comes first.
+/// Relevance of a file to a test, most relevant first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContextClass {
-    /// Q_peer: of all tests in the same file only this one runs some line of it.
+    /// Q_peer: the test runs a line of the file that no other test in the same test file runs.
     Peer,
-    /// Q': the test runs other lines of it than an empty test does.
+    /// Q': the test runs different lines of the file than an empty test does.
     Other,
-    /// Q_repo: an empty test in the same place runs the same lines.
+    /// Q_repo: an empty test in the same place runs the same lines of the file.
     Repository,
 }
 
-/// Lines that of all tests only this one runs (`path::Class::test_x`, all of its parameters together). `contexts` are those
-/// of a run of all tests of the file.
+/// Returns the lines that only this test runs (`path::Class::test_x`, with all of its parameters). `contexts` must come
+/// from a run of all tests of the file.
 pub fn unique_lines(contexts: &BTreeMap<String, Lines>, test: &str) -> Lines {
     let mut own = Lines::new();
     let mut others = Lines::new();
@@ -48,8 +49,8 @@ pub fn unique_lines(contexts: &BTreeMap<String, Lines>, test: &str) -> Lines {
     own
 }
 
-/// The files that the test runs something of, by what they tell. `base` is the test as it is, `empty` the empty one,
-/// `unique` its [`unique_lines`].
+/// Returns the relevance of each file that the test runs. `base` is the run of the test, `empty` that of the empty
+/// test, and `unique` holds the [`unique_lines`] of the test.
 pub fn classes(
     base: &CaseCoverage,
     empty: &CaseCoverage,
@@ -70,26 +71,27 @@ pub fn classes(
     files.collect()
 }
 
-/// Counts tokens. The name ends up in the data.
+/// Counts tokens.
 pub trait Tokenizer: Sync {
+    /// Name of the tokenizer, as recorded in the data.
     fn name(&self) -> &str;
 
     fn count(&self, text: &str) -> usize;
 
-    /// The whole lines from the begin of a text that take at most so many tokens.
+    /// Returns the longest prefix of whole lines that takes at most `most` tokens.
     fn first<'t>(&self, text: &'t str, most: usize) -> &'t str;
 }
 
-/// A file as it is shown.
+/// A file shown in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextFile {
     pub path: String,
-    /// `None` of a file that the task names.
+    /// Relevance of the file; `None` if the task names the file.
     pub class: Option<ContextClass>,
-    /// Shorter than the file where the budget ended in it.
+    /// Text of the file, cut off if the budget ran out.
     pub text: String,
     pub is_whole: bool,
-    /// Its path among them.
+    /// Tokens of the text and the path.
     pub tokens: usize,
 }
 
@@ -101,8 +103,8 @@ pub struct OracleContext {
     pub files: Vec<ContextFile>,
 }
 
-/// Paths in the order in which they are shown: those that the task names, then class by class, within a class at random.
-/// The order follows from the seed and the id alone.
+/// Orders the paths to show: files that the task names first, then by class, and at random within a class. The order
+/// depends only on the seed and the id.
 pub fn order(
     classes: &BTreeMap<String, ContextClass>,
     named: &[String],
@@ -135,8 +137,8 @@ fn draw(seed: u64, id: &str, path: &str) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// As many files as take at most so many tokens together; the last one is cut at the end of a line. Files that the task
-/// names are there whole, always. `read` gives a file's text; files without one are left out.
+/// Fills the budget with files in order, and cuts the last one at the end of a line. Files that the task names are
+/// always included in full. `read` returns the text of a file; files without text are skipped.
 pub fn fill(
     order: &[(String, Option<ContextClass>)],
     budget: usize,

@@ -1,7 +1,7 @@
-//! From the raw lines of a run to hit and missed statements by file.
+//! Converts the raw lines of a run to hit and missed statements by file.
 //!
-//! Which lines are statements is asked once for each file, in whichever sandbox needs it first: the repository is the same
-//! in all of them. Equal results are kept once, since most files are the same in nearly all cases.
+//! The statements of a file are requested once, from whichever sandbox needs them first, since the repository is the
+//! same in all of them. Equal results are shared, because most files have the same coverage in nearly all cases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use testwright_tools::coverage::{Coverage, Statements};
 use super::worker::Worker;
 use super::{FileLines, Lines, Place};
 
-/// Lines of a file by its path and those that ran: many cases run the same ones.
+/// Results by path and executed lines; many cases run the same lines.
 type KnownLines = HashMap<(String, BTreeSet<u32>), Arc<FileLines>>;
 
-/// What all measured runs share.
+/// State shared by all measured runs.
 pub struct Measuring {
     pub package: Package,
     files: BTreeSet<String>,
@@ -24,7 +24,7 @@ pub struct Measuring {
     known: Mutex<KnownLines>,
 }
 
-/// What a case ran.
+/// Coverage of one case.
 #[derive(Default)]
 pub struct Measured {
     pub files: BTreeMap<String, Arc<FileLines>>,
@@ -43,7 +43,7 @@ impl Measuring {
         })
     }
 
-    /// `own` is the case's file: it is not the repository's.
+    /// Converts the coverage of a run. Lines of `own`, the test file of the case, are excluded.
     pub async fn measured(
         &self,
         coverage: Option<&Coverage>,
@@ -84,7 +84,7 @@ impl Measuring {
         })
     }
 
-    /// Asks which lines are statements, of files that are new.
+    /// Requests the statements of files that are not known yet.
     async fn learn(&self, paths: &[&String], worker: &mut Worker) -> Result<()> {
         let new: Vec<String> = {
             let known = locked(&self.statements);
@@ -97,7 +97,7 @@ impl Measuring {
         let mut found = worker.statements(&new).await?;
         let mut known = locked(&self.statements);
         for path in new {
-            // One that cannot be parsed has none.
+            // A file that does not parse has no statements.
             let statements = found.remove(&path).unwrap_or_default();
             known.insert(path, Arc::new(statements));
         }
@@ -128,7 +128,7 @@ impl Measuring {
     }
 }
 
-/// A poisoned lock is of a worker that panicked; what it guards is whole all the same.
+/// Locks a mutex. A poisoned lock means that a worker panicked, but the data is always in a consistent state.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

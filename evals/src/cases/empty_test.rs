@@ -1,16 +1,16 @@
-//! A test that does nothing, in the place of one that is there: what runs with it runs for the sake of its file alone.
+//! Replaces a test with one that does nothing; whatever still runs is due to the file, not to the test.
 
 use testwright_tools::python::Module;
 
-/// The file with this test (`Class::test_x` or `test_x`) emptied: no decorators, no fixtures, no body. `None` where there is
-/// no such test.
+/// Returns the file with the given test (`Class::test_x` or `test_x`) emptied: no decorators, no fixtures, no body.
+/// Returns `None` if the test does not exist.
 pub fn empty_test(source: &str, test: &str) -> Option<String> {
     let module = Module::parse(source);
     let name = test.split('[').next().unwrap_or(test);
-    // The last one of a name is the one that counts.
+    // In Python the last definition of a name wins.
     let definition = module.find(name).pop()?;
     let mut emptied = source.to_owned();
-    // Any arguments: as a function, as a method, and neither of them fixtures to pytest.
+    // `*_` works for functions and methods, and pytest does not take it for a fixture.
     let nothing = format!("def {}(*_): pass", definition.name);
     emptied.replace_range(definition.bytes, &nothing);
     Some(emptied)
@@ -33,7 +33,7 @@ class TestB:
 ";
 
     #[test]
-    fn a_test_is_emptied_and_nothing_else() {
+    fn only_the_named_test_is_emptied() {
         let emptied = empty_test(FILE, "test_a[1]");
         let (before, _) = FILE.split_once("@pytest").unwrap_or_default();
         let (_, after) = FILE.split_once("assert x\n").unwrap_or_default();

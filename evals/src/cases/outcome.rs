@@ -1,13 +1,13 @@
-//! What a run of a case means.
+//! Classifies a run of a case.
 
 use testwright_tools::cases::CaseAnswer;
 use testwright_tools::outcomes::report::{Failure, Outcome, Report, TestResult};
 
 use super::CaseOutcome;
 
-/// Characters of a message that are kept.
+/// Maximum characters of a message.
 const MESSAGE: usize = 2_000;
-/// The exception of a process that ended by itself.
+/// Exception name recorded for a process that exited on its own.
 const PROCESS: &str = "process";
 
 pub fn outcome(answer: &CaseAnswer) -> CaseOutcome {
@@ -19,24 +19,24 @@ pub fn outcome(answer: &CaseAnswer) -> CaseOutcome {
     }
     if let Some(name) = &answer.names_recorder {
         return crashed(format!(
-            "the file names `{name}`, a part of what records the run"
+            "the file uses `{name}`, which belongs to the test recorder"
         ));
     }
     if report.timed_out {
         return CaseOutcome::TimedOut;
     }
     if let Some(what) = &report.tampered {
-        return crashed(format!("the outcome is not to be trusted: {what}"));
+        return crashed(format!("the outcome cannot be trusted: {what}"));
     }
     if report.contradicted {
-        return crashed("what was recorded and how the process ended cannot both be true");
+        return crashed("the recorded outcome contradicts the exit status of the process");
     }
     not_collected(report)
         .or_else(|| worst(report))
         .unwrap_or_else(|| ended(answer))
 }
 
-/// Nothing is wrong with what was recorded.
+/// Classifies a run whose records show no failure.
 fn ended(answer: &CaseAnswer) -> CaseOutcome {
     let report = &answer.report;
     if !answer.is_whole {
@@ -47,7 +47,7 @@ fn ended(answer: &CaseAnswer) -> CaseOutcome {
         return crashed(format!("the process ended {how} before pytest did"));
     }
     if report.tests.is_empty() {
-        return not_run("there is no test in it");
+        return not_run("the file contains no tests");
     }
     CaseOutcome::Passed
 }
@@ -57,10 +57,10 @@ fn not_collected(report: &Report) -> Option<CaseOutcome> {
         return Some(of_failure(&error.id, &error.failure, true));
     }
     let missing = report.not_found.first()?;
-    Some(not_run(format!("there is no test {missing}")))
+    Some(not_run(format!("test {missing} does not exist")))
 }
 
-/// Of the tests that did not pass, the one that tells most.
+/// Returns the most informative of the tests that did not pass.
 fn worst(report: &Report) -> Option<CaseOutcome> {
     let rank = |test: &&TestResult| match test.outcome {
         Outcome::Failed => 0,

@@ -1,4 +1,4 @@
-//! Where cases run: the environment of a repository at a commit, on a backend.
+//! The environment that cases run in: a repository at a commit, on a backend.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use testwright_sandboxes::{Backend, Limits, Sandbox};
 use crate::harness::{Harness, Step, offline};
 use crate::result::Infrastructure;
 
-/// A repository at a commit, ready to run cases in.
+/// A repository at a commit, with the environment to run cases in.
 #[derive(Clone)]
 pub struct Place {
     pub backend: Arc<dyn Backend>,
     pub source: Source,
     pub environment: Environment,
-    /// Where coverage.py comes from.
+    /// Settings for the installation of coverage.py.
     pub build: BuildSettings,
     pub limits: Limits,
-    /// A program that is the toolbox by that name.
+    /// Path of the toolbox executable on this machine.
     pub toolbox: PathBuf,
-    /// For labels of sandboxes.
+    /// Text for the labels of sandboxes.
     pub purpose: String,
 }
 
 impl Place {
-    /// Opens a repository (a folder or a URL) at a revision, and builds its environment where that is not there yet.
+    /// Opens a repository (a folder or a URL) at a revision, and builds its environment if necessary.
     pub async fn open(
         harness: &Harness,
         location: &str,
@@ -38,7 +38,7 @@ impl Place {
         Ok(Place::of(harness, source, environment))
     }
 
-    /// Of code whose environment is there.
+    /// Wraps a source whose environment has already been built.
     pub fn of(harness: &Harness, source: Source, environment: Environment) -> Place {
         Place {
             backend: harness.backend.clone(),
@@ -51,7 +51,7 @@ impl Place {
         }
     }
 
-    /// The repository's Python files, relative to its root.
+    /// Returns the repository's Python files, relative to its root.
     pub fn python_files(&self) -> Result<Vec<String>> {
         let tree = self.source.tree()?;
         let paths = tree.paths().filter(|path| path.ends_with(".py"));

@@ -1,4 +1,4 @@
-//! A sandbox in which cases run one after the other, and the toolbox that runs them there.
+//! A sandbox that runs cases one after another, and the toolbox in it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,11 +20,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use super::Place;
 use crate::harness::run_config;
 
-/// How long after the time of its runs an answer may still come.
+/// Extra time to wait for an answer, beyond the timeouts of its runs.
 const GRACE: Duration = Duration::from_secs(60);
-/// Parsing all files of a large repository.
+/// Timeout for parsing all files of a large repository.
 const STATEMENTS: Duration = Duration::from_secs(660);
-/// Bytes of an answer: the sandbox may be made to say anything, and this is our memory.
+/// Maximum bytes of an answer. The sandbox is untrusted and could exhaust the memory of this process.
 const ANSWER: u64 = 128 << 20;
 
 pub struct Worker {
@@ -34,7 +34,7 @@ pub struct Worker {
     exit: BoxFuture<'static, Result<i32>>,
 }
 
-/// The toolbox was ended, or said nothing any more: the sandbox is of no use.
+/// The toolbox was killed or stopped answering; its sandbox can no longer be used.
 pub struct Lost(pub String);
 
 impl Lost {
@@ -95,9 +95,9 @@ impl Worker {
         Ok(channel)
     }
 
-    /// One run of a case. The outer error is of this machine.
+    /// Runs a case once. The outer error is a failure of the machine.
     pub async fn run(&mut self, run: CaseRun) -> Result<std::result::Result<CaseAnswer, Lost>> {
-        // It may be made again in a new process.
+        // The toolbox may repeat the run in a new process.
         let time = Duration::from_millis(run.milliseconds) * 2 + GRACE;
         self.ask(&CaseRequest::Run(run), time).await
     }
@@ -128,24 +128,26 @@ impl Worker {
         let read = bounded.read_until(b'\n', &mut line);
         let Ok(read) = tokio::time::timeout(time, read).await else {
             let seconds = time.as_secs();
-            return Ok(Err(Lost(format!("there was no answer within {seconds} s"))));
+            return Ok(Err(Lost(format!(
+                "the toolbox did not answer within {seconds} s"
+            ))));
         };
         if read.is_err() || line.last() != Some(&b'\n') {
             return Ok(Err(self.lost().await));
         }
         let answer = serde_json::from_slice(&line);
-        Ok(answer.map_err(|error| Lost(format!("its answer cannot be read: {error}"))))
+        Ok(answer.map_err(|error| Lost(format!("invalid answer of the toolbox: {error}"))))
     }
 
-    /// What is known of its end.
+    /// Describes how the toolbox ended.
     async fn lost(&mut self) -> Lost {
         match tokio::time::timeout(Duration::from_secs(5), &mut self.exit).await {
             Ok(Ok(code)) if code >= 128 => {
-                Lost(format!("the toolbox was ended by signal {}", code - 128))
+                Lost(format!("the toolbox was killed by signal {}", code - 128))
             }
             Ok(Ok(code)) => Lost(format!("the toolbox ended with exit status {code}")),
             Ok(Err(error)) => Lost(error.to_string()),
-            Err(_) => Lost("the toolbox said too much".to_owned()),
+            Err(_) => Lost("the toolbox wrote too much output".to_owned()),
         }
     }
 }
@@ -160,7 +162,7 @@ async fn open(sandbox: &dyn Sandbox, program: &Path) -> Result<Channel> {
     let argv = [program.to_string_lossy().into_owned(), "cases".to_owned()];
     let process = sandbox.spawn(&Command::new(argv)).await?;
     let mut errors = process.stderr;
-    // Nobody waits for somebody to read them.
+    // Discard stderr, so that the process never blocks on a full pipe.
     tokio::spawn(async move {
         let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
     });

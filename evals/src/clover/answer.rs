@@ -1,4 +1,4 @@
-//! From the code of an answer to the test file that is run.
+//! Builds the test file to run from the code of an answer.
 
 use serde::{Deserialize, Serialize};
 use testwright_tools::python::edit::reindented;
@@ -7,11 +7,11 @@ use testwright_tools::python::{Assertion, Comparison, Module, Operand, assertion
 use super::problem::{Problem, Question};
 use super::refusals::forbidden;
 
-/// What an answer is asked to hold.
+/// The form in which an answer is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// Task I: what stands in the blank, alone.
+    /// Task I: only the content of the blank.
     Operand,
     /// Task I: the assertion with its blank filled in.
     Assertion,
@@ -26,7 +26,7 @@ pub enum Form {
 pub struct Usable {
     /// The whole test file.
     pub source: String,
-    /// Of task I.
+    /// The filled blank (task I only).
     pub filled: Option<Filled>,
 }
 
@@ -35,19 +35,19 @@ pub struct Usable {
 pub struct Filled {
     pub assertion: String,
     pub comparison: Comparison,
-    /// It says the same as the reference.
+    /// Whether the answer equals the reference.
     pub is_exact: bool,
 }
 
-/// An answer that is not run.
+/// An answer that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// It is no Python, or says nothing of what was asked.
+    /// The answer is not Python, or does not address the question.
     Gibberish(String),
     Refused(String),
 }
 
-/// Reads the code of an answer.
+/// Parses the code of an answer.
 pub fn read(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusable> {
     if code.trim().is_empty() {
         return Err(Unusable::Gibberish("the answer is empty".to_owned()));
@@ -63,7 +63,7 @@ pub fn read(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusabl
     match forbidden(&usable.source, &problem.golden()) {
         None => Ok(usable),
         Some(name) => Err(Unusable::Refused(format!(
-            "it names `{name}`, which is for measuring and ending runs"
+            "the answer uses `{name}`, which can measure or end the run"
         ))),
     }
 }
@@ -75,7 +75,7 @@ fn fill(
     [lead, reference, tail]: [&str; 3],
 ) -> Result<Usable, Unusable> {
     let (_, golden) = one_assertion(&format!("{lead}{reference}{tail}"))
-        .ok_or_else(|| Unusable::Refused("the golden assertion cannot be read".to_owned()))?;
+        .ok_or_else(|| Unusable::Refused("the golden assertion does not parse".to_owned()))?;
     let side = golden
         .comparison
         .operands()
@@ -91,7 +91,7 @@ fn fill(
         _ => frame.operand_of(&code),
     }?;
     let mut assertion = format!("{lead}{operand}{tail}");
-    // What stood on several lines inside of brackets needs them here too.
+    // A multi-line operand may have relied on brackets around it, so add them.
     if operand.contains('\n') && operand != reference {
         assertion = format!("{lead}({operand}){tail}");
     }
@@ -112,10 +112,10 @@ fn fill(
 }
 
 fn not_asked_for() -> Unusable {
-    Unusable::Refused("the assertion is not the one that was asked for".to_owned())
+    Unusable::Refused("the assertion is not the requested one".to_owned())
 }
 
-/// A text that is one assertion and nothing else.
+/// Parses a text that consists of exactly one assertion.
 fn one_assertion(text: &str) -> Option<(Module, Assertion)> {
     let module = Module::parse(text);
     let mut found = assertions(&module, &(0..text.len()));
@@ -123,14 +123,14 @@ fn one_assertion(text: &str) -> Option<(Module, Assertion)> {
     (is_alone && found.len() == 1).then(|| (module, found.remove(0)))
 }
 
-/// The assertion that is asked for, and which of its operands is the blank.
+/// The requested assertion, and which of its operands is the blank.
 struct Frame<'g> {
     golden: &'g Assertion,
     side: usize,
 }
 
 impl Frame<'_> {
-    /// All but the blank is as it was given.
+    /// Returns whether everything but the blank is unchanged.
     fn fits(&self, other: &Assertion) -> bool {
         let is_same = match (&self.golden.comparison, &other.comparison) {
             (
@@ -154,14 +154,14 @@ impl Frame<'_> {
             (Comparison::Unary { negated: true, .. }, Comparison::Unary { negated, .. }) => {
                 *negated
             }
-            // Whatever can be asserted fills a blank that is the whole condition.
+            // Any condition fits if the blank is the whole condition.
             (Comparison::Unary { negated: false, .. }, _) => true,
             _ => false,
         };
         is_same && self.golden.message == other.message
     }
 
-    /// The blank holds the same, brackets and quotes aside.
+    /// Returns whether the blank has the same content, ignoring brackets and quotes.
     fn is_exact(&self, other: &Assertion) -> bool {
         let is_same_kind = match (&self.golden.comparison, &other.comparison) {
             (Comparison::Unary { negated, .. }, Comparison::Unary { negated: other, .. }) => {
@@ -180,7 +180,7 @@ impl Frame<'_> {
         comparison.operands().get(self.side).copied()
     }
 
-    /// The blank's text in an assertion.
+    /// Returns the blank's text in an assertion.
     fn text<'t>(&self, assertion: &Assertion, source: &'t str) -> Option<&'t str> {
         let is_whole = matches!(
             self.golden.comparison,
@@ -204,14 +204,14 @@ impl Frame<'_> {
         }
         match read {
             Some((_, read)) if self.fits(&read) => Ok(text),
-            None if !Module::parse(code).errors().is_empty() => {
-                Err(Unusable::Gibberish("it is no Python expression".to_owned()))
-            }
+            None if !Module::parse(code).errors().is_empty() => Err(Unusable::Gibberish(
+                "the answer is not a Python expression".to_owned(),
+            )),
             _ => Err(not_asked_for()),
         }
     }
 
-    /// The blank's text in the last assertion of a code that fits.
+    /// Returns the blank's text from the last assertion in the code that fits.
     fn operand_of(&self, code: &str) -> Result<String, Unusable> {
         let module = Module::parse(code);
         let found = assertions(&module, &(0..code.len()));
@@ -220,13 +220,15 @@ impl Frame<'_> {
             return Ok(text.trim().to_owned());
         }
         match found.is_empty() {
-            true => Err(Unusable::Gibberish("it holds no assertion".to_owned())),
+            true => Err(Unusable::Gibberish(
+                "the answer has no assertion".to_owned(),
+            )),
             false => Err(not_asked_for()),
         }
     }
 }
 
-/// Where the condition of an assertion stands: behind `assert`, up to the message.
+/// Returns the range of an assertion's condition: after `assert`, up to the message.
 fn condition(assertion: &Assertion, source: &str) -> Option<std::ops::Range<usize>> {
     let operands = assertion.comparison.operands();
     match (&assertion.comparison, operands.as_slice()) {
@@ -235,7 +237,7 @@ fn condition(assertion: &Assertion, source: &str) -> Option<std::ops::Range<usiz
             let start = assertion.bytes.start + "assert".len();
             Some(start..assertion.bytes.end)
         }
-        // The last operand ends the condition, but for brackets around it.
+        // The condition ends with the last operand and any closing brackets.
         (_, [.., last]) => {
             let end = source.get(last.bytes.end..assertion.bytes.end)?.find(',')?;
             Some(assertion.bytes.start + "assert".len()..last.bytes.end + end)
@@ -244,11 +246,11 @@ fn condition(assertion: &Assertion, source: &str) -> Option<std::ops::Range<usiz
     }
 }
 
-/// The test file with the answer's test.
+/// Builds the test file with the answer's test.
 fn test_file(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusable> {
     let module = Module::parse(code);
     if !module.errors().is_empty() && is_no_code(&module) {
-        return Err(Unusable::Gibberish("it is no Python".to_owned()));
+        return Err(Unusable::Gibberish("the answer is not Python".to_owned()));
     }
     let source = match form {
         Form::Full => format!("{}\n", code.trim_end()),
@@ -257,13 +259,13 @@ fn test_file(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusab
     let written = Module::parse(source.clone());
     if let Some(error) = written.errors().first() {
         return Err(Unusable::Refused(format!(
-            "it does not parse: line {}: {}",
+            "the answer does not parse: line {}: {}",
             error.line, error.what
         )));
     }
     if written.find(&problem.test).is_empty() {
         return Err(Unusable::Refused(format!(
-            "it does not hold the test {}",
+            "the answer does not contain the test {}",
             problem.test
         )));
     }
@@ -273,14 +275,14 @@ fn test_file(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusab
     })
 }
 
-/// No statement that a test is made of is found in it.
+/// Returns whether the text contains no definition, import, assertion or assignment.
 fn is_no_code(module: &Module) -> bool {
     let has_definitions = !module.outline().is_empty() || !module.imports().is_empty();
     let has_assertions = !assertions(module, &(0..module.text().len())).is_empty();
     !has_definitions && !has_assertions && module.assignments().is_empty()
 }
 
-/// The statements of the test, where the answer has it as a whole too.
+/// Returns the statements of the test, also if the answer repeats the whole test.
 fn completion(problem: &Problem, code: &str) -> String {
     let code = reindented(code.trim_matches('\n').trim_end(), "");
     let module = Module::parse(code.clone());
@@ -290,7 +292,7 @@ fn completion(problem: &Problem, code: &str) -> String {
         .rfind(|d| d.name == problem.name());
     let body = match own.and_then(|own| code.get(line_start(&code, own.body.start)..own.bytes.end))
     {
-        // `def test(): pass` on one line.
+        // One-line definition such as `def test(): pass`.
         Some(body)
             if body.trim_start().starts_with("def ") || body.trim_start().starts_with("async ") =>
         {

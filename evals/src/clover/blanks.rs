@@ -1,5 +1,5 @@
-//! Task I: the assertions of a test, each operand of which may be the blank. What follows the assertion is taken away, so that
-//! it is the test's last line.
+//! Task I: the assertions of a test, each operand of which can be the blank. Everything after the assertion is removed,
+//! so it becomes the test's last line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::drops::{Counts, DropReason};
 use super::extract::IsolatedTest;
 use super::problem::{Question, TestText};
 
-/// References that make up a larger share of a repository's than 1 in so many are left out.
+/// Rarity limit: a reference is excluded if it makes up more than 1/`COMMON` of a repository's references.
 const COMMON: usize = 100;
 
 /// An operand that may be the blank.
@@ -17,14 +17,14 @@ const COMMON: usize = 100;
 pub struct Blank {
     pub path: String,
     pub test: String,
-    /// Of its assertion in the test, counted from 0, and of the operand in that.
+    /// Index of the assertion in the test and of the operand in the assertion, both from 0.
     pub place: (usize, usize),
     pub text: TestText,
     pub question: Question,
 }
 
 impl Blank {
-    /// Of the assertion: its operands have the same.
+    /// Returns the name of the assertion, which all of its operands share.
     pub fn assertion_name(&self) -> String {
         format!("{}::{}#{}", self.path, self.test, self.place.0)
     }
@@ -41,7 +41,7 @@ impl Blank {
     }
 }
 
-/// The blanks of one test.
+/// Returns the blanks of one test.
 pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
     let text = test.text.text();
     let start = test.text.before.len() + test.text.header.len();
@@ -78,7 +78,7 @@ pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
     found
 }
 
-/// Why an assertion is none to ask about.
+/// Returns why an assertion cannot become a problem.
 fn unfit(assertion: &Assertion, text: &str) -> Option<DropReason> {
     if assertion.is_nested {
         return Some(DropReason::NestedAssertion);
@@ -94,14 +94,14 @@ fn unfit(assertion: &Assertion, text: &str) -> Option<DropReason> {
     is_copied(own, above).then_some(DropReason::InContext)
 }
 
-/// An assertion that says nothing.
+/// An assertion without content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trivial {
-    /// A constant in a unary assertion.
+    /// A unary assertion of a constant.
     Constant,
-    /// Constants on both sides.
+    /// A comparison of two constants.
     Constants,
-    /// An equality whose two sides are the same.
+    /// An equality of two identical sides.
     SameSides,
 }
 
@@ -122,14 +122,14 @@ pub fn trivial(comparison: &Comparison) -> Option<Trivial> {
     }
 }
 
-/// The same assertion, messages aside, stands in a text.
+/// Returns whether a text contains the same assertion, ignoring messages.
 pub fn is_copied(assertion: &str, text: &str) -> bool {
     let own = all_assertions(assertion);
     own.first()
         .is_some_and(|own| all_assertions(text).contains(own))
 }
 
-/// Takes out the references that are too common in the repository.
+/// Removes references that are too common in the repository.
 pub fn without_common(blanks: Vec<Blank>, counts: &mut Counts) -> Vec<Blank> {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for blank in &blanks {
@@ -138,7 +138,7 @@ pub fn without_common(blanks: Vec<Blank>, counts: &mut Counts) -> Vec<Blank> {
     let all = blanks.len();
     let common: BTreeSet<String> = times
         .into_iter()
-        // One of less than a hundred is no pattern.
+        // A single occurrence is not a pattern, even among fewer than 100 references.
         .filter(|(_, times)| *times > 1 && times * COMMON > all)
         .map(|(reference, _)| reference)
         .collect();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_assertion_is_the_last_line() {
+    fn assertion_becomes_the_last_line() {
         let (found, _) =
             of("    with a:\n        assert a.x(b) == 'one', 'why'\n    assert not b\n    b()");
         let shown: Vec<(String, String)> = found
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_falls_out() {
+    fn trivial_and_copied_assertions_are_rejected() {
         let (found, counts) = of(
             "    assert True\n    assert 1 == 2\n    assert b == b\n    assert 1 < b < 3\n    assert a == b\n    assert (a) == b, 'again'\n    def f():\n        assert b",
         );

@@ -1,4 +1,4 @@
-//! Task III: runs of lines that of all tests of a file only one covers.
+//! Task III: blocks of lines that exactly one test of a file covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::drops::DropReason;
 use super::problem::Block;
 use crate::cases::{FileLines, Lines};
 
-/// Fewest executable lines of a block.
+/// Minimum executable lines of a block.
 const MIN_BLOCK_LINES: usize = 5;
-/// Most files that the blocks of one problem lie in.
+/// Maximum files that the blocks of one problem span.
 const MAX_FILES: usize = 10;
 
-/// Of each test the lines that no other of these tests runs.
+/// Returns, for each test, the lines that no other of these tests runs.
 pub fn unique_lines(tests: &BTreeMap<String, Lines>) -> BTreeMap<String, Lines> {
     let mut times: BTreeMap<(&str, u32), u32> = BTreeMap::new();
     for (path, lines) in tests.values().flatten() {
@@ -31,7 +31,8 @@ pub fn unique_lines(tests: &BTreeMap<String, Lines>) -> BTreeMap<String, Lines> 
         .collect()
 }
 
-/// The blocks among a test's own lines. A line that cannot be executed does not end a block; one that others run too does.
+/// Returns the blocks in a test's own lines. Lines that cannot be executed do not end a block; lines that other tests
+/// run do.
 pub fn blocks<'f>(
     own: &Lines,
     statements: impl Fn(&str) -> Option<&'f FileLines>,
@@ -75,7 +76,7 @@ pub fn blocks<'f>(
 }
 
 impl Block {
-    /// With its lines in the text of its file.
+    /// Adds the block's lines from the text of its file.
     pub fn with_source(self, text: &str) -> Block {
         let (skipped, shown) = (self.first.saturating_sub(1), self.last + 1 - self.first);
         let lines = text.lines().skip(skipped as usize).take(shown as usize);
@@ -84,7 +85,7 @@ impl Block {
     }
 }
 
-/// All lines of all blocks ran.
+/// Returns whether all lines of all blocks ran.
 pub fn are_covered<'f>(blocks: &[Block], lines: impl Fn(&str) -> Option<&'f FileLines>) -> bool {
     blocks.iter().all(|block| {
         let hit = lines(&block.path).map(|file| &file.hit);
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_runs_that_one_test_alone_covers() {
+    fn blocks_are_lines_of_a_single_test() {
         let tests = BTreeMap::from([
             (
                 "test_x".to_owned(),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_in_too_many_files_are_none() {
+    fn blocks_in_too_many_files_are_rejected() {
         let run: Vec<u32> = (1..=5).collect();
         let file = FileLines {
             hit: run.iter().copied().collect(),

@@ -1,5 +1,5 @@
-//! From a repository to problems: its tests are taken apart, run alone, measured; problems are drawn, and let in once their
-//! golden answer was judged to be right.
+//! Builds problems from a repository: extracts its tests, runs each alone, measures them and draws problems. A problem
+//! is accepted if its golden answers are graded as correct.
 
 mod candidates;
 mod measured;
@@ -28,25 +28,25 @@ use crate::cases::{self, Case, CaseOptions, Place};
 use candidates::{Candidate, Candidates};
 use measured::Measured;
 
-/// Tokens that the instructions of task II and the target's file may take.
+/// Maximum tokens for the instructions of task II and the target's file.
 const INSTRUCTIONS: usize = 4_000;
 
-/// After so many tests or files the number of them is told.
+/// Progress is reported each time this many tests or files have finished.
 const PROGRESS: usize = 50;
 
-/// How a benchmark is built.
+/// Options for building a benchmark.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
     pub seed: u64,
-    /// Sandboxes at a time.
+    /// Maximum concurrent sandboxes.
     pub workers: usize,
     pub limits: BuildLimits,
 }
 
-/// Takes what is going on, for a display.
+/// Callback that receives progress messages for display.
 pub type Report<'r> = &'r (dyn Fn(&str) + Send + Sync);
 
-/// The problems of a repository at a commit.
+/// Builds the problems of a repository at a commit.
 pub async fn build(
     place: &Place,
     options: &BuildOptions,
@@ -107,7 +107,7 @@ pub async fn build(
     })
 }
 
-/// The tests of as many files as may be run, in the order in which they are found.
+/// Draws test files up to the maximum number of tests; the tests keep their order.
 fn files_drawn(
     options: &BuildOptions,
     tests: Vec<IsolatedTest>,
@@ -122,7 +122,7 @@ fn files_drawn(
     let mut run = BTreeSet::new();
     let mut number = 0;
     for (path, tests) in files {
-        // A file is measured as a whole, so that it is run as a whole.
+        // A file is measured as a whole, so all of its tests must run.
         if number > 0 && number + tests > options.limits.max_tests as usize {
             continue;
         }
@@ -145,7 +145,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Those that pass alone, twice.
+    /// Returns the tests that pass twice when run alone.
     async fn verified(
         &self,
         tests: Vec<IsolatedTest>,
@@ -198,7 +198,7 @@ impl Builder<'_> {
         Candidates { drawn, counts }
     }
 
-    /// Lets in candidates in the order of the draw until there are enough.
+    /// Accepts candidates in the order of the draw until there are enough.
     async fn admit(
         &mut self,
         task: Task,
@@ -211,7 +211,7 @@ impl Builder<'_> {
         let mut kept: Vec<Problem> = Vec::new();
         let mut places = BTreeSet::new();
         while kept.len() < task.cap() {
-            // Some more than are wanted, since some fall out.
+            // Take a quarter more than needed, since some will be rejected.
             let wanted = (task.cap() - kept.len()).div_ceil(4) * 5;
             let batch: Vec<Candidate> = drawn.by_ref().take(wanted).collect();
             if batch.is_empty() {
@@ -252,7 +252,7 @@ impl Builder<'_> {
         Ok(kept)
     }
 
-    /// A candidate with its context.
+    /// Builds the problem of a candidate, with its context.
     fn problem(
         &self,
         task: Task,
@@ -305,7 +305,7 @@ impl Builder<'_> {
         Ok(problem)
     }
 
-    /// It is not too long for a model.
+    /// Checks that the problem is not too long for a model.
     fn fits(&self, problem: &Problem) -> std::result::Result<(), DropReason> {
         match &problem.question {
             Question::Assertion {
@@ -332,7 +332,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What is wrong with the golden answers, in all forms and with the longest context.
+    /// Returns what is wrong with each problem's golden answers, in all forms and with the longest context.
     async fn judged(&self, ready: &[(Candidate, Problem)]) -> Result<Vec<Option<DropReason>>> {
         let judge = Judge {
             place: self.place,
@@ -360,7 +360,7 @@ impl Builder<'_> {
     }
 }
 
-/// The golden answer in both forms.
+/// Returns the golden answer in both forms.
 fn golden_answers(problem: &Problem) -> [Answer; 2] {
     let answer = |form: Form, code: String| Answer {
         problem: problem.id.clone(),

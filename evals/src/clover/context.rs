@@ -1,25 +1,25 @@
-//! The code that is shown with a problem: which files, in which order, and as much of them as a budget allows.
+//! The code shown with a problem: which files, in which order, and how much of them fits into the budget.
 
 use std::collections::BTreeMap;
 
 use super::problem::{Budget, Problem, sha256};
 use crate::cases::context::{ContextClass, Tokenizer, fill};
 
-/// Tokens that the heading and the end of a shown file may take beside its name.
+/// Maximum tokens around the text of a shown file, without its name.
 const AROUND: usize = 4;
-/// What says at most that a file is cut.
+/// Longest note on a cut file.
 const CUT: &str = ", the first 100000 lines";
 
-/// How long prompts are.
+/// Access to the prompts, to compute their length.
 pub trait Prompts: Send + Sync {
     fn tokenizer(&self) -> &dyn Tokenizer;
 
-    /// Tokens of the prompt of a problem without its context.
+    /// Counts the tokens of a problem's prompt without its context.
     fn instructions(&self, problem: &Problem) -> usize;
 }
 
-/// The context of a problem: whole files as far as they fit, the first lines of the one after them. `None` where there is none
-/// to show. `text` gives the files of the repository.
+/// Builds the context of a problem: whole files while they fit, then the first lines of the next one. Returns `None` if
+/// the budget allows no context. `text` returns the text of a repository file.
 pub fn context<'t>(
     problem: &Problem,
     budget: Budget,
@@ -47,7 +47,7 @@ pub fn context<'t>(
     Some(shown.collect())
 }
 
-/// Hashes of the contexts of all budgets.
+/// Returns the hash of the context for each budget.
 pub fn hashes<'t>(
     problem: &Problem,
     prompts: &dyn Prompts,
@@ -67,7 +67,7 @@ pub(super) mod tests {
     use crate::clover::problem::tests::problem;
     use crate::clover::problem::{Block, ContextFile, Question, TestText};
 
-    /// A token is a character.
+    /// Tokenizer that counts each character as a token.
     pub struct Characters;
 
     impl Tokenizer for Characters {
@@ -96,7 +96,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_budget_is_filled_and_not_passed() {
+    fn context_fills_but_never_exceeds_budget() {
         let text = TestText {
             before: String::new(),
             header: "def test_x():\n".to_owned(),

@@ -1,4 +1,4 @@
-//! Why a test or a candidate is no problem: counted by reason.
+//! Counts why tests and candidates were rejected.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cases::CaseOutcome;
 
-/// What became of a test, or of what was taken from one.
+/// The reason why a test, or a candidate taken from one, was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
@@ -54,35 +54,37 @@ impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DropReason::NotParsed => "the file does not parse",
-            DropReason::NotSeparable => "the test cannot be taken out of its file",
-            DropReason::NotDrawn => "its file was not drawn: there are more tests than are run",
+            DropReason::NotSeparable => "the test cannot be separated from its file",
+            DropReason::NotDrawn => {
+                "its file was not drawn, because there are more tests than the limit"
+            }
             DropReason::Failed => "it fails in isolation",
-            DropReason::Error => "it cannot be set up in isolation",
+            DropReason::Error => "its setup fails in isolation",
             DropReason::NotRun => "it is skipped, deselected or expected to fail",
             DropReason::TimedOut => "it takes too long",
-            DropReason::Crashed => "its process ends without a report",
-            DropReason::Flaky => "it passes and fails",
+            DropReason::Crashed => "its process ends without a test report",
+            DropReason::Flaky => "its outcome varies",
             DropReason::NotMeasured => "its coverage could not be measured",
-            DropReason::NestedAssertion => "the assertion stands in an inner function",
+            DropReason::NestedAssertion => "the assertion is in a nested function",
             DropReason::ChainedComparison => "the assertion compares more than two values",
             DropReason::TrivialAssertion => "the assertion is trivial",
             DropReason::CommonReference => {
                 "the reference makes up more than 1 % of the repository's"
             }
-            DropReason::InContext => "the assertion stands in the context as well",
-            DropReason::LongReference => "the reference is longer than an answer may be",
-            DropReason::SamePlace => "the other side of the assertion was drawn",
+            DropReason::InContext => "the context contains the same assertion",
+            DropReason::LongReference => "the reference exceeds the maximum length of an answer",
+            DropReason::SamePlace => "another operand of the assertion was already used",
             DropReason::NoTarget => "it calls no class or function of the repository",
             DropReason::LongInstructions => "instructions and file take more than 4k tokens",
-            DropReason::NoBlock => "no block of 5 lines is covered by it alone",
-            DropReason::ManyFiles => "its blocks lie in more than 10 files",
-            DropReason::NotGolden => "its golden answer is not judged to be right",
-            DropReason::OverCap => "the repository has enough of them",
+            DropReason::NoBlock => "no block of 5 lines is covered by this test only",
+            DropReason::ManyFiles => "its blocks span more than 10 files",
+            DropReason::NotGolden => "its golden answer is not graded as correct",
+            DropReason::OverCap => "the repository already has the maximum number of problems",
         })
     }
 }
 
-/// Tests or candidates: found, kept, and dropped by reason.
+/// Number of tests or candidates that were found, kept, and dropped by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub found: usize,

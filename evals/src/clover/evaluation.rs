@@ -1,4 +1,4 @@
-//! Judging answers: exact match, execution, refined execution (task I), success (tasks II and III).
+//! Grades answers: exact match, execution, refined execution (task I), success (tasks II and III).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,17 +18,17 @@ use super::targets::calls;
 use crate::cases::{self, Case, CaseCoverage, CaseOptions, CaseOutcome, Place, Verification};
 use crate::foreign_text::excerpt;
 
-/// Characters of a reason.
+/// Maximum characters of a reason.
 const REASON: usize = 300;
 
-/// How a model's reply ended.
+/// The way a model's reply ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum End {
     Complete,
-    /// At the limit of its length.
+    /// The reply reached the length limit.
     CutOff,
-    /// There is none, and why.
+    /// The model gave no reply, for this reason.
     NoReply {
         reason: String,
     },
@@ -49,16 +49,16 @@ pub struct Answer {
     pub code: String,
 }
 
-/// Names an answer: problem, system, budget and form.
+/// Key of an answer: problem, system, budget and form.
 pub type AnswerKey = (String, String, Budget, Form);
 
-/// What an answer is, whatever it is worth.
+/// Kind of an answer, independent of its grade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerClass {
-    /// It could be run.
+    /// The answer could be run.
     Run,
-    /// What was asked for was not answered, or more was done than that.
+    /// The answer does not do what was asked, or does more.
     Refused,
     Gibberish,
     TooLong,
@@ -66,7 +66,7 @@ pub enum AnswerClass {
     NoReply,
 }
 
-/// What an answer is worth.
+/// The grade of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     pub problem: String,
@@ -75,18 +75,18 @@ pub struct Judgement {
     pub budget: Budget,
     pub form: Form,
     pub class: AnswerClass,
-    /// Task I: it says the same as the reference (EM).
+    /// Task I: the answer equals the reference (EM).
     pub exact: bool,
-    /// It runs and passes (ER).
+    /// The test runs and passes (ER).
     pub executed: bool,
-    /// Task I: it passes and is not trivial (RER). Tasks II and III: it passes and does what was asked.
+    /// Task I: the test passes and is not trivial (RER). Tasks II and III: it passes and does what was asked.
     pub success: bool,
-    /// Why it is no success; empty for one.
+    /// Why the answer is not a success; empty for a success.
     pub reason: String,
 }
 
 impl Judgement {
-    /// Of the answer.
+    /// Returns the key of the graded answer.
     pub fn key(&self) -> AnswerKey {
         (
             self.problem.clone(),
@@ -97,7 +97,7 @@ impl Judgement {
     }
 }
 
-/// What answers are judged with: one repository at one commit.
+/// Grades answers for one repository at one commit.
 pub struct Judge<'a> {
     pub place: &'a Place,
     pub index: &'a RepositoryIndex,
@@ -105,11 +105,11 @@ pub struct Judge<'a> {
     pub texts: &'a BTreeMap<String, String>,
     pub prompts: &'a dyn Prompts,
     pub workers: usize,
-    /// The longest time that one answer may run.
+    /// Maximum run time of one answer.
     pub timeout: Duration,
 }
 
-/// An answer that is to be run.
+/// An answer that is ready to run.
 struct Prepared {
     at: usize,
     source: String,
@@ -117,7 +117,7 @@ struct Prepared {
 }
 
 impl Judge<'_> {
-    /// In their order.
+    /// Grades answers and returns their grades in order.
     pub async fn judge(&self, asked: &[(&Problem, &Answer)]) -> Result<Vec<Judgement>> {
         let mut judgements = Vec::with_capacity(asked.len());
         let mut prepared = Vec::new();
@@ -169,7 +169,7 @@ impl Judge<'_> {
             End::CutOff => {
                 return Err((
                     AnswerClass::CutOff,
-                    "the reply was cut off at its longest".to_owned(),
+                    "the reply reached the length limit".to_owned(),
                 ));
             }
             End::NoReply { reason } => return Err((AnswerClass::NoReply, reason.clone())),
@@ -178,7 +178,7 @@ impl Judge<'_> {
         let tokens = self.prompts.tokenizer().count(&answer.code);
         let room = longest(problem, answer.form);
         if tokens > room {
-            let reason = format!("it has {tokens} tokens, and {room} are allowed");
+            let reason = format!("the answer has {tokens} tokens, but the limit is {room}");
             return Err((AnswerClass::TooLong, reason));
         }
         answer::read(problem, answer.form, &answer.code).map_err(|unusable| match unusable {
@@ -187,7 +187,7 @@ impl Judge<'_> {
         })
     }
 
-    /// Runs each file once, whoever gave it.
+    /// Runs each distinct file once, even if several answers share it.
     async fn run(
         &self,
         asked: &[(&Problem, &Answer)],
@@ -237,7 +237,7 @@ impl Judge<'_> {
         Ok(verified.chain(covered).map(by_id).collect())
     }
 
-    /// Why an answer that passes is no success.
+    /// Returns why an answer that passes is not a success.
     fn shortfall(
         &self,
         problem: &Problem,
@@ -275,9 +275,9 @@ impl Judge<'_> {
                     .find(|block| !are_covered(std::slice::from_ref(*block), lines))?;
                 let problem = coverage.problem.as_ref();
                 Some(match problem {
-                    Some(problem) => format!("what it covers could not be measured: {problem}"),
+                    Some(problem) => format!("its coverage could not be measured: {problem}"),
                     None => format!(
-                        "it does not cover all of {}:{}-{}",
+                        "the test does not cover all of {}:{}-{}",
                         missed.path, missed.first, missed.last
                     ),
                 })
@@ -285,7 +285,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Why a filled assertion says nothing.
+    /// Returns why a filled assertion has no content.
     fn refusal(
         &self,
         problem: &Problem,
@@ -294,9 +294,9 @@ impl Judge<'_> {
         copies: &Copies,
     ) -> Option<String> {
         let trivial = trivial(&filled.comparison).map(|trivial| match trivial {
-            Trivial::Constant => "a constant is asserted",
-            Trivial::Constants => "both sides are constants",
-            Trivial::SameSides => "both sides are the same",
+            Trivial::Constant => "the assertion checks a constant",
+            Trivial::Constants => "both sides of the assertion are constants",
+            Trivial::SameSides => "both sides of the assertion are the same",
         });
         let is_known = || self.is_in_context(problem, answer.budget, &filled.assertion, copies);
         trivial
@@ -304,7 +304,7 @@ impl Judge<'_> {
             .map(str::to_owned)
     }
 
-    /// The test file above the assertion, or the code that was shown, has it already.
+    /// Returns whether the test file or the shown code already contains the assertion.
     fn is_in_context(
         &self,
         problem: &Problem,
@@ -332,7 +332,7 @@ impl Judge<'_> {
     }
 }
 
-/// The assertions of files, each read once.
+/// Cache of the assertions in each file.
 #[derive(Default)]
 struct Copies(RefCell<HashMap<String, HashSet<Vec<String>>>>);
 
@@ -352,7 +352,7 @@ struct Ran {
     coverage: Option<CaseCoverage>,
 }
 
-/// Tokens that an answer may have. A whole file is longer by what was given.
+/// Returns the maximum tokens of an answer. A full file may also repeat the text that was given.
 fn longest(problem: &Problem, form: Form) -> usize {
     match form {
         Form::Full => {
@@ -391,12 +391,12 @@ fn blank(problem: &Problem, answer: &Answer) -> Judgement {
 
 pub fn reason(outcome: &CaseOutcome) -> String {
     match outcome {
-        CaseOutcome::Passed => "it passes".to_owned(),
-        CaseOutcome::Failed { message } => format!("it fails: {message}"),
-        CaseOutcome::Error { message } => format!("it cannot be run: {message}"),
-        CaseOutcome::NotRun { reason } => format!("it does not run: {reason}"),
-        CaseOutcome::TimedOut => "it takes too long".to_owned(),
-        CaseOutcome::Crashed { reason } => format!("its process ends without a report: {reason}"),
-        CaseOutcome::Flaky => "it passes and fails".to_owned(),
+        CaseOutcome::Passed => "the test passes".to_owned(),
+        CaseOutcome::Failed { message } => format!("the test fails: {message}"),
+        CaseOutcome::Error { message } => format!("the test cannot be run: {message}"),
+        CaseOutcome::NotRun { reason } => format!("the test does not run: {reason}"),
+        CaseOutcome::TimedOut => "the test timed out".to_owned(),
+        CaseOutcome::Crashed { reason } => format!("the process ended without a report: {reason}"),
+        CaseOutcome::Flaky => "the outcome varies".to_owned(),
     }
 }

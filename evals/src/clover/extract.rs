@@ -1,16 +1,17 @@
-//! From a test file to its tests, each alone: what else pytest would run is taken out, the set-up stays.
+//! Splits a test file into files with one test each: everything else that pytest would run is removed, but the setup
+//! stays.
 
 use testwright_tools::python::{Module, SingleTest, single_test, test_functions};
 use testwright_tools::workspace::Layout;
 
 use super::drops::{Counts, DropReason};
 
-/// A test with its file.
+/// A test isolated in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolatedTest {
-    /// The test file.
+    /// Path of the test file.
     pub path: String,
-    /// `Class::function`.
+    /// The test as `Class::function`.
     pub id: String,
     pub text: SingleTest,
 }
@@ -21,7 +22,7 @@ impl IsolatedTest {
     }
 }
 
-/// `test_*.py` and `*_test.py`, whatever the repository's configuration says.
+/// Returns whether the file name is `test_*.py` or `*_test.py`, regardless of the repository's configuration.
 pub fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let Some(stem) = name.strip_suffix(".py") else {
@@ -30,7 +31,7 @@ pub fn is_test_file(path: &str) -> bool {
     stem.starts_with("test_") || stem.ends_with("_test")
 }
 
-/// The tests of one file.
+/// Extracts the tests of one file.
 pub fn isolated_tests(
     path: &str,
     text: &str,
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_of_a_file_and_of_one_that_does_not_parse() {
+    fn tests_are_extracted_or_counted_unparsed() {
         let mut counts = Counts::default();
         let text = "import a\n\nclass TestA:\n    async def test_x(self):\n        assert a\n\ndef test_y(): assert a\n";
         let found = isolated_tests("t/test_a.py", text, &Layout::default(), &mut counts);
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn test_files_go_by_their_names() {
+    fn test_files_are_recognized_by_name() {
         for (path, is) in [
             ("tests/test_a.py", true),
             ("a_test.py", true),

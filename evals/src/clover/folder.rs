@@ -1,5 +1,9 @@
-//! The folder of a benchmark: `problems.jsonl`, `sources.jsonl` (the files that contexts are made of), `manifest.json`, and
-//! `locations.json`, which says where each repository came from on the machine that built it.
+//! The folder of a benchmark:
+//!
+//! - `problems.jsonl`
+//! - `sources.jsonl`: the files used in contexts.
+//! - `manifest.json`
+//! - `locations.json`: the origin of each repository on the machine that built the benchmark.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -30,25 +34,25 @@ pub struct SourceFile {
     pub text: String,
 }
 
-/// What one repository gives.
+/// Problems of one repository, with the sources they use.
 pub struct RepositoryProblems {
     pub facts: RepositoryFacts,
     pub problems: Vec<Problem>,
     pub sources: Vec<SourceFile>,
 }
 
-/// A benchmark as it is on disk.
+/// A benchmark, as stored on disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Benchmark {
     pub manifest: Manifest,
     pub problems: Vec<Problem>,
     /// Sorted by repository and path.
     pub sources: Vec<SourceFile>,
-    /// By `owner/name@commit`.
+    /// Locations of repositories, by `owner/name@commit`.
     pub locations: BTreeMap<String, String>,
 }
 
-/// A file of the folder that cannot be read or written.
+/// A file of the folder that could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FolderError {
@@ -65,7 +69,7 @@ impl FolderError {
     }
 }
 
-/// A repository at a commit, as [`Benchmark::locations`] names it.
+/// Returns the key of a repository at a commit in [`Benchmark::locations`].
 pub fn location_key(repository: &str, commit: &str) -> String {
     format!("{repository}@{commit}")
 }
@@ -85,7 +89,7 @@ impl Benchmark {
         repositories.any(|facts| facts.name == repository && facts.commit == commit)
     }
 
-    /// The order of repositories is that of their names, however they came.
+    /// Adds the problems of a repository. Repositories stay sorted by name, regardless of the order of insertion.
     pub fn add(&mut self, built: RepositoryProblems, location: String) {
         let key = location_key(&built.facts.name, &built.facts.commit);
         self.locations.insert(key, location);
@@ -101,6 +105,7 @@ impl Benchmark {
         });
     }
 
+    /// Writes the folder.
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         std::fs::create_dir_all(out).map_err(|error| FolderError::at(out, error))?;
         write_json(&out.join(PROBLEMS), folder::json_lines(&self.problems))?;
@@ -112,7 +117,7 @@ impl Benchmark {
             ("seed", self.manifest.seed.to_string()),
             ("tokenizer", self.manifest.tokenizer.clone()),
             (
-                "tests of a repository run at most",
+                "maximum tests per repository",
                 self.manifest.limits.max_tests.to_string(),
             ),
         ];
@@ -125,6 +130,7 @@ impl Benchmark {
         write(&out.join(TABLE), table.as_bytes())
     }
 
+    /// Reads a folder, and checks the hashes of its sources.
     pub fn read(folder: &Path) -> Result<Benchmark, FolderError> {
         let benchmark = Benchmark {
             manifest: read(&folder.join(MANIFEST))?,
@@ -135,7 +141,7 @@ impl Benchmark {
         for source in &benchmark.sources {
             if sha256(&source.text) != source.sha256 {
                 let problem = format!(
-                    "{} of {} is not what its hash says",
+                    "the text of {} in {} does not match its hash",
                     source.path, source.repository
                 );
                 return Err(FolderError::at(&folder.join(SOURCES), problem));
@@ -144,7 +150,7 @@ impl Benchmark {
         Ok(benchmark)
     }
 
-    /// Texts of a repository's files by path.
+    /// Returns the texts of a repository's files, by path.
     pub fn texts(&self, repository: &str, commit: &str) -> BTreeMap<&str, &str> {
         let of = self.sources.iter();
         of.filter(|file| file.repository == repository && file.commit == commit)
@@ -179,7 +185,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {
     serde_json::from_slice(&bytes(path)?).map_err(|error| FolderError::at(path, error))
 }
 
-/// JSON lines; each must be one.
+/// Reads a file of JSON lines; every line that is not blank must be valid.
 pub fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, FolderError> {
     let bytes = bytes(path)?;
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();

@@ -1,7 +1,8 @@
-//! The repository as an agent may see it for a problem: of all tests only the problem's own is there, without its statements.
+//! Repository view for an agent that solves a problem: all tests are removed except the problem's own, without its
+//! statements.
 //!
-//! The files are changed before anything is built or started from them, so that no archive, bytecode or installed copy holds
-//! what is hidden. What is no test (code, `conftest.py`, helpers, data) stays as it is.
+//! Files are changed before anything is built or started from them, so no archive, bytecode or installed copy contains
+//! the hidden tests. Everything that is not a test stays unchanged (code, `conftest.py`, helpers, data).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ use super::on_large_stack;
 use super::problem::Problem;
 use crate::harness::layout;
 
-/// The code that an agent works on; it has a digest of its own.
+/// Returns the source that an agent works on; it has its own digest.
 pub fn with_hidden_tests(source: &Source, problem: &Problem, cache: &Path) -> Result<Source> {
     let tree = source.tree()?;
     let layout = layout(&tree)?;
@@ -26,7 +27,7 @@ pub fn with_hidden_tests(source: &Source, problem: &Problem, cache: &Path) -> Re
     source.with_changes(&files, cache)
 }
 
-/// Test files as they are without their tests; `None` stands for one that goes.
+/// Returns the changed test files, without their tests; `None` means that the file is removed.
 fn changes(tree: &Tree, layout: &Layout) -> Result<BTreeMap<String, Option<Vec<u8>>>> {
     let mut files = BTreeMap::new();
     let is_test = |path: &&str| is_test_file(path) || layout.is_test_file(path);
@@ -43,7 +44,7 @@ fn changes(tree: &Tree, layout: &Layout) -> Result<BTreeMap<String, Option<Vec<u
     Ok(files)
 }
 
-/// `None` where it cannot be said what in it is a test.
+/// Returns the text without its tests, or `None` if its tests cannot be identified.
 fn stripped(text: &str, layout: &Layout) -> Option<String> {
     let module = Module::parse(text);
     if !module.errors().is_empty() {
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_go_and_what_cannot_be_read_goes_as_a_whole() {
+    fn unparsable_test_files_are_removed_entirely() {
         let text = "import a\n\n\ndef test_a():\n    assert a\n\n\ndef helper():\n    return a\n";
         assert_eq!(
             stripped(text, &Layout::default()).as_deref(),

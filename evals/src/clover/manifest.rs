@@ -1,4 +1,4 @@
-//! What a benchmark was made from, and what became of all that was looked at.
+//! Records the input of a benchmark, and how many tests and candidates became problems.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::document::{Section, Table};
 /// `manifest.json` of a benchmark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`super::VERSION`].
+    /// Version of the generator, [`super::VERSION`].
     pub version: String,
     pub seed: u64,
     pub tokenizer: String,
@@ -20,13 +20,13 @@ pub struct Manifest {
     pub repositories: Vec<RepositoryFacts>,
 }
 
-/// How much is made of each repository.
+/// Limits on the tests and tasks of each repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildLimits {
     pub tasks: Vec<Task>,
-    /// Tests of a repository that are run at most, by whole files.
+    /// Maximum tests to run per repository; whole files are chosen.
     pub max_tests: u32,
-    /// The longest time of one test.
+    /// Timeout of one test, in seconds.
     pub test_seconds: u64,
 }
 
@@ -36,28 +36,28 @@ impl BuildLimits {
     }
 }
 
-/// One repository at one commit.
+/// Facts about one repository at one commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryFacts {
-    /// `owner/name`.
+    /// Name as `owner/name`.
     pub name: String,
     pub commit: String,
     pub date: Option<String>,
     pub python: String,
-    /// `name==version`.
+    /// Installed packages as `name==version`.
     pub packages: Vec<String>,
     pub test_files: usize,
-    /// Tests, each alone in its file.
+    /// Number of tests, each isolated in its file.
     pub tests: Counts,
-    /// Candidates by task.
+    /// Number of candidates by task.
     pub tasks: BTreeMap<Task, Counts>,
 }
 
 impl Manifest {
-    /// Found, kept and dropped, with reasons.
+    /// Returns the tables of tests and candidates: found, kept, and dropped by reason.
     pub fn section(&self) -> Section {
         let mut found =
-            Table::new("Tests, each alone in its file, and what of them became problems")
+            Table::new("Tests, each isolated in its file, and the problems made from them")
                 .words("repository")
                 .figures(&[
                     "test files",
@@ -90,8 +90,8 @@ impl Manifest {
         if self.repositories.len() > 1 {
             found.labelled("all", sums.iter().map(usize::to_string));
         }
-        let mut dropped = Table::new("Why the others fell out")
-            .words("of")
+        let mut dropped = Table::new("Rejected tests and candidates")
+            .words("type")
             .sentences("reason")
             .figures(&["dropped"]);
         let tests = self.repositories.iter().map(|facts| &facts.tests);
@@ -103,7 +103,7 @@ impl Manifest {
                 .filter_map(|facts| facts.tasks.get(&task));
             rows(&mut dropped, &format!("task {}", task.numeral()), counts);
         }
-        Section::new("problems", "Problems", [found, dropped]).note("Of task I each operand of each assertion is a candidate, of tasks II and III each test.")
+        Section::new("problems", "Problems", [found, dropped]).note("In task I, each operand of each assertion is a candidate; in tasks II and III, each test is.")
     }
 }
 

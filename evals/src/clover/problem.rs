@@ -1,4 +1,4 @@
-//! A problem: a test file with one test, what is asked about it, and the code that may be shown with it.
+//! A problem: a test file with one test, the question about it, and the code that may be shown with it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use testwright_tools::python::SingleTest;
 
 use crate::cases::context::ContextClass;
 
-/// What stands for the statements that are missing.
+/// Placeholder for the missing statements.
 pub const MISSING: &str = "...";
 
-/// What is asked.
+/// A CLOVER task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -28,7 +28,7 @@ pub enum Task {
 impl Task {
     pub const ALL: [Task; 3] = [Task::Assertion, Task::Target, Task::Blocks];
 
-    /// As the paper counts them.
+    /// Returns the number of the task in the paper.
     pub fn number(self) -> u32 {
         match self {
             Task::Assertion => 1,
@@ -45,7 +45,7 @@ impl Task {
         }
     }
 
-    /// Most problems of one repository.
+    /// Returns the maximum number of problems per repository.
     pub fn cap(self) -> usize {
         match self {
             Task::Assertion => 50,
@@ -53,7 +53,7 @@ impl Task {
         }
     }
 
-    /// Tokens that an answer may take.
+    /// Returns the maximum tokens of an answer.
     pub fn room(self) -> usize {
         match self {
             Task::Assertion => 200,
@@ -61,7 +61,7 @@ impl Task {
         }
     }
 
-    /// How much context its problems are asked with.
+    /// Returns the context budgets for the problems of the task.
     pub fn budgets(self) -> &'static [Budget] {
         match self {
             Task::Assertion | Task::Target => &Budget::ALL,
@@ -71,7 +71,7 @@ impl Task {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no task `{0}`: they are 1, 2 and 3")]
+#[error("unknown task `{0}`; the tasks are 1, 2 and 3")]
 pub struct UnknownTask(String);
 
 impl FromStr for Task {
@@ -85,11 +85,11 @@ impl FromStr for Task {
     }
 }
 
-/// How long a prompt and its answer may be, in tokens.
+/// Maximum length of a prompt and its answer, in thousands of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Budget {
-    /// No context at all.
+    /// The prompt contains no context.
     ProblemOnly,
     Tokens(u32),
 }
@@ -105,7 +105,7 @@ impl Budget {
         Budget::Tokens(128),
     ];
 
-    /// `None`: no context is shown.
+    /// Returns the budget in tokens, or `None` if no context is shown.
     pub fn tokens(self) -> Option<usize> {
         match self {
             Budget::ProblemOnly => None,
@@ -124,7 +124,7 @@ impl fmt::Display for Budget {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no context `{0}`: they are {all}", all = Budget::ALL.map(|budget| budget.to_string()).join(", "))]
+#[error("unknown context `{0}`; the contexts are {all}", all = Budget::ALL.map(|budget| budget.to_string()).join(", "))]
 pub struct UnknownBudget(String);
 
 impl FromStr for Budget {
@@ -152,17 +152,17 @@ impl From<Budget> for String {
     }
 }
 
-/// A test file that holds one test. Its text is `before`, `header`, `body`, `after`.
+/// A test file with a single test. Its text is `before`, `header`, `body` and `after`, joined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestText {
     /// Imports, fixtures, constants and helpers.
     pub before: String,
     /// Decorators and `def …:`.
     pub header: String,
-    /// The golden test; of task I up to the assertion, without it.
+    /// The golden test; in task I only the part before the assertion.
     pub body: String,
     pub after: String,
-    /// White space in front of its statements.
+    /// Indentation of the test's statements.
     pub indent: String,
 }
 
@@ -183,7 +183,7 @@ impl TestText {
         format!("{}{}{body}{}", self.before, self.header, self.after)
     }
 
-    /// The file with [`MISSING`] in place of the test's statements.
+    /// Returns the file with [`MISSING`] in place of the test's statements.
     pub fn without_statements(&self) -> String {
         let gap = match self.header.ends_with('\n') {
             true => self.indent.as_str(),
@@ -193,11 +193,11 @@ impl TestText {
     }
 }
 
-/// What is asked about the test.
+/// The question about the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Question {
-    /// The assertion is `lead`, `reference`, `tail`; it is the last line of the test.
+    /// Fill a blank. The assertion is `lead`, `reference` and `tail`, joined; it is the last line of the test.
     Assertion {
         lead: String,
         reference: String,
@@ -205,7 +205,7 @@ pub enum Question {
     },
     Target {
         path: String,
-        /// Classes around it and its name, joined by dots.
+        /// Names of the enclosing classes and of the target, joined by dots.
         qualified: String,
         is_class: bool,
     },
@@ -214,77 +214,78 @@ pub enum Question {
     },
 }
 
-/// Lines of one file, counted from 1.
+/// A range of lines in one file, numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Block {
     pub path: String,
     pub first: u32,
     pub last: u32,
-    /// Those that can be executed.
+    /// Executable lines of the block.
     pub lines: Vec<u32>,
-    /// The text of all of them.
+    /// Text of the block, including lines that cannot be executed.
     pub source: String,
 }
 
-/// A file that is shown as context, as far as the budget goes.
+/// A file that may be shown as context, if the budget allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextFile {
     pub path: String,
-    /// `None` of a file that the task names.
+    /// Relevance of the file; `None` if the task names the file.
     pub class: Option<ContextClass>,
     pub sha256: String,
 }
 
-/// One problem.
+/// A problem to be solved by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     pub id: String,
     pub task: Task,
-    /// `owner/name`.
+    /// Repository as `owner/name`.
     pub repository: String,
     pub commit: String,
-    /// The test file.
+    /// Path of the test file.
     pub path: String,
-    /// `Class::function`.
+    /// The test as `Class::function`.
     pub test: String,
     pub text: TestText,
     pub question: Question,
-    /// In the order in which they are shown.
+    /// Context files in display order.
     pub context: Vec<ContextFile>,
     pub budgets: Vec<Budget>,
     pub provenance: Provenance,
 }
 
-/// Where a problem comes from, so that it can be made again.
+/// The origin of a problem, which makes it reproducible.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// [`super::VERSION`].
+    /// Version of the generator, [`super::VERSION`].
     pub version: String,
     pub seed: u64,
     pub python: String,
     pub tokenizer: String,
-    /// Of the repository's files at the commit.
+    /// Hash of the repository's files at the commit.
     pub source_sha256: String,
-    /// Of what is installed, `name==version` a line.
+    /// Hash of the installed packages, one `name==version` per line.
     pub packages_sha256: String,
-    /// Of the test file with the golden answer.
+    /// Hash of the test file with the golden answer.
     pub golden_sha256: String,
-    /// Of the context of each budget.
+    /// Hash of the context for each budget.
     pub context_sha256: BTreeMap<Budget, String>,
 }
 
 impl Problem {
-    /// The test file with the golden answer.
+    /// Returns the test file with the golden answer.
     pub fn golden(&self) -> String {
         golden(&self.text, &self.question)
     }
 
-    /// Name of the test alone.
+    /// Returns the name of the test without its classes.
     pub fn name(&self) -> &str {
         self.test.rsplit("::").next().unwrap_or(&self.test)
     }
 }
 
+/// Returns the test file with the golden answer to a question.
 pub fn golden(text: &TestText, question: &Question) -> String {
     match question {
         Question::Assertion {
@@ -296,7 +297,7 @@ pub fn golden(text: &TestText, question: &Question) -> String {
     }
 }
 
-/// Files that the task names, and that are always shown.
+/// Returns the files that the task names, which are always shown.
 pub fn named_files(question: &Question) -> Vec<&str> {
     let mut paths: Vec<&str> = match question {
         Question::Assertion { .. } => Vec::new(),
@@ -317,7 +318,7 @@ pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A problem of no repository.
+    /// Builds a problem that belongs to no real repository.
     pub fn problem(path: &str, test: &str, text: TestText, question: Question) -> Problem {
         let task = match question {
             Question::Assertion { .. } => Task::Assertion,
@@ -349,7 +350,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn budgets_and_tasks_have_names() {
+    fn budgets_and_tasks_parse_by_name() {
         assert_eq!("po".parse(), Ok(Budget::ProblemOnly));
         assert_eq!("16k".parse::<Budget>().unwrap().tokens(), Some(16_000));
         assert!(

@@ -1,10 +1,10 @@
-//! What an answer may not name, since it is no part of a test and could forge what is measured.
+//! Names that an answer must not use, because they do not belong in a test and could falsify the measurement.
 
 use std::collections::BTreeSet;
 
 use testwright_tools::python::code_tokens;
 
-/// Names of what measures, reports and ends runs.
+/// Names of functions and modules that measure, report or end runs.
 const FORBIDDEN: [&str; 23] = [
     "coverage",
     "settrace",
@@ -31,7 +31,7 @@ const FORBIDDEN: [&str; 23] = [
     "get_referrers",
 ];
 
-/// The first of these names that an answer has in its code and the golden file has not. Strings do not count.
+/// Returns the first forbidden name that the answer uses in code and the golden file does not. Strings are ignored.
 pub fn forbidden(answer: &str, golden: &str) -> Option<&'static str> {
     let used = names(answer);
     let known = names(golden);
@@ -39,7 +39,7 @@ pub fn forbidden(answer: &str, golden: &str) -> Option<&'static str> {
     FORBIDDEN.iter().find(is_new).copied()
 }
 
-/// Tokens that are not the content of a string.
+/// Returns the tokens outside of strings.
 fn names(text: &str) -> BTreeSet<String> {
     let (mut found, mut in_string) = (BTreeSet::new(), false);
     for token in code_tokens(text) {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_code_are_refused_unless_the_golden_test_has_them() {
+    fn forbidden_names_in_code_are_refused() {
         let golden = "import os\ndef test_x():\n    pass\n";
         let found = |answer: &str| forbidden(answer, golden);
         assert_eq!(

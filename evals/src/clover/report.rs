@@ -1,5 +1,5 @@
-//! How systems do on a benchmark: rates by task and context as in the paper (tables 3 to 6), what contexts add, and what became
-//! of the answers.
+//! The report on systems in a benchmark: rates by task and context as in the paper (tables 3 to 6), the effect of
+//! contexts, and the classes of answers.
 
 mod page;
 mod tables;
@@ -19,46 +19,46 @@ pub use tables::{costs, figures};
 
 pub const TITLE: &str = "CLOVER";
 
-/// Everything that a report says.
+/// The content of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// About the benchmark and the machine.
+    /// Facts about the benchmark and the machine.
     pub facts: Vec<(String, String)>,
     pub rows: Vec<Row>,
     pub utilisation: Vec<Utilisation>,
     pub pairs: Vec<Pair>,
 }
 
-/// One system on one task with one context.
+/// Results of one system on one task with one context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub system: String,
     pub task: Task,
     pub form: Form,
     pub budget: Budget,
-    /// Task I: EM.
+    /// Task I: exact match (EM).
     pub exact: Rate,
-    /// Task I: ER; else the execution rate.
+    /// Task I: execution rate (ER); otherwise the share of tests that run and pass.
     pub executed: Rate,
-    /// Task I: RER; else the success rate.
+    /// Task I: refined execution rate (RER); otherwise the success rate.
     pub success: Rate,
     pub classes: BTreeMap<AnswerClass, u64>,
-    /// `None` where nothing is known of it.
+    /// Mean cost; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MeanCost>,
 }
 
-/// What an answer took.
+/// The cost of one answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AnswerCost {
     pub calls: u32,
-    /// Of prompts and replies together.
+    /// Tokens of prompts and replies together.
     pub tokens: u64,
-    /// `None` where the model has no price.
+    /// Cost in US dollars; `None` if the model has no price.
     pub dollars: Option<f64>,
 }
 
-/// What an answer took on average.
+/// The mean cost of answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeanCost {
     pub answers: u64,
@@ -80,23 +80,23 @@ impl MeanCost {
     }
 }
 
-/// What contexts add to a system's rate (RER, success), in shares.
+/// Change of a system's rate (RER, success) due to contexts, as shares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
     pub system: String,
     pub task: Task,
     pub form: Form,
-    /// Problems that were asked without context and with each.
+    /// Number of problems that were asked without context and with every context.
     pub problems: u64,
-    /// Best and worst of the contexts, less the rate without one.
+    /// Best and worst context rate, minus the rate without context.
     pub most: f64,
     pub least: f64,
-    /// Bootstrap over problems, 95 %.
+    /// Bootstrap interval over problems, 95 %.
     pub most_interval: Option<[f64; 2]>,
     pub least_interval: Option<[f64; 2]>,
 }
 
-/// Two systems on the same problems with the same context.
+/// Comparison of two systems on the same problems with the same context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     pub task: Task,
@@ -104,7 +104,7 @@ pub struct Pair {
     pub first: String,
     pub second: String,
     pub compared: PairedComparison,
-    /// Of the difference: bootstrap over problems, 95 %.
+    /// Interval of the difference: bootstrap over problems, 95 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
@@ -168,14 +168,14 @@ impl Report {
         markdown(TITLE, &self.facts, &self.sections(), whole)
     }
 
-    /// Names of the systems, in the order of their letters.
+    /// Returns the names of the systems in alphabetical order.
     pub fn systems(&self) -> Vec<&str> {
         let names: BTreeSet<&str> = self.rows.iter().map(|row| row.system.as_str()).collect();
         names.into_iter().collect()
     }
 }
 
-/// Success by problem and context.
+/// Groups success by problem and context.
 fn by_problem(judgements: &[Judgement]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> {
     let mut found: BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> = BTreeMap::new();
     for judgement in judgements {
@@ -204,7 +204,7 @@ fn utilisation(judgements: &[Judgement]) -> Vec<Utilisation> {
             if contexts.is_empty() || !budgets.contains(&Budget::ProblemOnly) {
                 return None;
             }
-            // Rates of different problems cannot be compared.
+            // Only problems with all contexts are counted, since rates over different problems are not comparable.
             let whole: Vec<&BTreeMap<Budget, bool>> = problems
                 .values()
                 .filter(|of| of.len() == budgets.len())
@@ -276,7 +276,7 @@ fn pairs(judgements: &[Judgement]) -> Vec<Pair> {
     found
 }
 
-/// Rate of the first less that of the second.
+/// Returns the rate of the first system minus that of the second.
 fn difference(both: &[(bool, bool)], drawn: &[usize]) -> f64 {
     let points = drawn
         .iter()

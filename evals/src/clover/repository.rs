@@ -22,7 +22,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Reads what a place was made of.
+    /// Reads the source of a place.
     pub fn read(place: &Place) -> Result<Repository> {
         let tree = place.source.tree()?;
         let mut texts = BTreeMap::new();
@@ -40,7 +40,7 @@ impl Repository {
         })
     }
 
-    /// What its code defines; reads all of it.
+    /// Indexes the definitions in all of the code.
     pub fn index(&self) -> Result<RepositoryIndex> {
         on_large_stack(|| index(&self.texts, &self.layout))
     }
@@ -49,7 +49,7 @@ impl Repository {
         self.texts.iter().filter(|(path, _)| is_test_file(path))
     }
 
-    /// All tests, each alone in its file.
+    /// Returns all tests, each isolated in its file.
     pub fn tests(&self, counts: &mut Counts) -> Vec<IsolatedTest> {
         let files = self.test_files();
         files
@@ -57,7 +57,7 @@ impl Repository {
             .collect()
     }
 
-    /// These files as a benchmark keeps them.
+    /// Returns the given files in the format of a benchmark.
     pub fn sources(&self, name: &str, paths: &BTreeSet<&str>) -> Vec<SourceFile> {
         let file = |path: &&str| {
             let text = self.texts.get(*path)?;

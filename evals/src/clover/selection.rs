@@ -1,8 +1,8 @@
-//! Draws by a seed: the same on every machine.
+//! Seeded random draws, which are the same on every machine.
 
 use sha2::{Digest, Sha256};
 
-/// A number between 0 and 1, neither included, that a seed and names decide.
+/// Returns a number strictly between 0 and 1, determined by the seed and the names.
 pub fn unit(seed: u64, names: &[&str]) -> f64 {
     let mut hasher = Sha256::new();
     hasher.update(seed.to_le_bytes());
@@ -16,8 +16,8 @@ pub fn unit(seed: u64, names: &[&str]) -> f64 {
     (bits as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// The order in which items are drawn without putting them back, each with a probability proportional to its weight among those
-/// that are left (Efraimidis and Spirakis 2006).
+/// Returns items in a random order without replacement. The probability of each draw is proportional to the weights of
+/// the remaining items (Efraimidis and Spirakis 2006).
 pub fn drawn<T>(
     seed: u64,
     items: Vec<T>,
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_kept_apart() {
+    fn unit_depends_on_name_boundaries() {
         assert_ne!(
             unit(0, &["a", "b"]).to_bits(),
             unit(0, &["ab", ""]).to_bits()

@@ -9,7 +9,7 @@ use super::extract::{IsolatedTest, is_test_file};
 use super::problem::Question;
 use crate::cases::Lines;
 
-/// The modules of a repository that may hold targets: tests and what serves them are none.
+/// Indexes the modules that can contain targets; tests and their helpers are excluded.
 pub fn index<'t>(
     texts: impl IntoIterator<Item = (&'t String, &'t String)>,
     layout: &Layout,
@@ -19,7 +19,7 @@ pub fn index<'t>(
     RepositoryIndex::new(texts.map(|(path, text)| (path.clone(), text.clone())))
 }
 
-/// What the test calls and covers, each once, by path and name.
+/// Returns the definitions that the test calls and covers, sorted by path and name, without duplicates.
 pub fn targets(index: &RepositoryIndex, test: &IsolatedTest, covered: &Lines) -> Vec<Found> {
     let found = called(index, &test.path, &test.text.text(), &test.id);
     let by_name: BTreeMap<(String, String), Found> = found
@@ -30,7 +30,7 @@ pub fn targets(index: &RepositoryIndex, test: &IsolatedTest, covered: &Lines) ->
     by_name.into_values().collect()
 }
 
-/// A line of its body ran.
+/// Returns whether a line of the definition's body ran.
 fn covers(lines: &Lines, found: &Found) -> bool {
     let Some(ran) = lines.get(&found.path) else {
         return false;
@@ -48,7 +48,7 @@ pub fn question(found: &Found) -> Question {
     }
 }
 
-/// The test of a file calls the target: by the syntax tree, with names resolved.
+/// Returns whether the test calls the target, according to the syntax tree with names resolved.
 pub fn calls(
     index: &RepositoryIndex,
     path: &str,
@@ -62,7 +62,7 @@ pub fn calls(
 
 fn called(index: &RepositoryIndex, path: &str, source: &str, test: &str) -> Vec<Found> {
     let module = Module::parse(source);
-    // Of several of one name the last one runs.
+    // In Python the last definition of a name wins.
     let Some(definition) = module.find(test).pop() else {
         return Vec::new();
     };
@@ -82,7 +82,7 @@ mod tests {
     use crate::clover::extract::isolated_tests;
 
     #[test]
-    fn a_target_is_called_and_covered_and_no_test() {
+    fn targets_must_be_called_and_covered() {
         let texts = BTreeMap::from(
             [
                 ("pkg/__init__.py", "from .core import Thing, make\n"),

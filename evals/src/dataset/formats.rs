@@ -1,10 +1,10 @@
-//! Records in the formats that datasets made from SWE-bench have, brought into SWE-bench's own.
+//! Converts records of datasets derived from SWE-bench to SWE-bench's own format.
 //!
-//! - SWT-bench's harness calls the patches `golden_code_patch` and `golden_test_patch`.
-//! - The datasets with prompts (SWE-bench's "oracle" and "BM25", SWT-bench's "zsb" and "zsp") put `patch` between tags; those
-//!   of SWT-bench hold the test patch in `patch` and the code patch in `test_patch`.
-//! - Records that have nothing but a prompt hold the issue in it, between tags.
-//! - Numbers where texts are meant, as tables make them of versions.
+//! - SWT-bench's harness names the patches `golden_code_patch` and `golden_test_patch`.
+//! - Datasets with prompts (SWE-bench's "oracle" and "BM25", SWT-bench's "zsb" and "zsp") wrap `patch` in tags. Those
+//!   of SWT-bench swap the patches: `patch` holds the test patch, and `test_patch` the code patch.
+//! - Records with only a prompt contain the issue in it, between tags.
+//! - Tables may turn texts, such as versions, into numbers.
 
 use serde_json::{Map, Value};
 use testwright_tools::workspace::Layout;
@@ -41,7 +41,7 @@ pub(super) fn adapt(fields: &mut Map<String, Value>) {
     }
 }
 
-/// A text that says something.
+/// Returns a field's text, unless it is blank.
 fn text<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     let text = fields.get(name)?.as_str()?;
     (!text.trim().is_empty()).then_some(text)
@@ -52,7 +52,7 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     rest.rsplit_once(end).map(|(inside, _)| inside)
 }
 
-/// Takes the tags off; and where the patch is of tests and the test patch is not, each gets the other's place.
+/// Removes the tags, and swaps the patches if only `patch` contains tests.
 fn unwrap_patch(fields: &mut Map<String, Value>) {
     let inside = text(fields, "patch").and_then(|patch| {
         let patch = patch.trim().strip_prefix("<patch>")?;
@@ -73,12 +73,12 @@ fn unwrap_patch(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Without the empty lines about it, and with the line end that `git apply` asks for.
+/// Removes surrounding empty lines, and adds the final newline that `git apply` requires.
 fn whole(patch: &str) -> String {
     format!("{}\n", patch.trim_matches(['\n', '\r']))
 }
 
-/// It changes nothing but test files, by their names.
+/// Returns whether a patch only changes test files, judged by their names.
 fn is_of_tests(patch: &str) -> bool {
     let layout = Layout::default();
     let paths = patch
@@ -119,29 +119,29 @@ mod tests {
     }
 
     #[test]
-    fn swt_bench_names_its_patches_otherwise() {
+    fn swt_bench_patch_names_are_mapped() {
         let record = adapted(json!({"golden_code_patch": CODE, "golden_test_patch": TEST}));
         assert_eq!(patches(&record), (CODE, TEST));
-        // The usual names win, and nothing is thrown away.
+        // The usual names take precedence, and no field is lost.
         let record = adapted(json!({"patch": CODE, "golden_code_patch": "x", "test_patch": TEST}));
         assert_eq!(patches(&record), (CODE, TEST));
         assert_eq!(record["golden_code_patch"], "x");
     }
 
     #[test]
-    fn patches_between_tags_are_the_code_patch_or_the_test_patch() {
+    fn tagged_patches_are_unwrapped_and_sorted() {
         let tagged = |patch: &str| format!("<patch>\n{patch}\n</patch>");
         let swe = adapted(json!({"patch": tagged(CODE), "test_patch": TEST}));
         assert_eq!(patches(&swe), (CODE, TEST));
         let swt = adapted(json!({"patch": tagged(TEST), "test_patch": CODE.trim_end()}));
         assert_eq!(patches(&swt), (CODE, TEST));
-        // Without tags nothing is guessed.
+        // Patches without tags are never swapped.
         let plain = adapted(json!({"patch": TEST, "test_patch": CODE}));
         assert_eq!(patches(&plain), (TEST, CODE));
     }
 
     #[test]
-    fn the_issue_is_taken_from_a_prompt_if_it_is_nowhere_else() {
+    fn issue_falls_back_to_the_prompt() {
         let prompt = "Some words.\n<issue>\nIt fails\n\n</issue>\n<code>\n</code>";
         let record = adapted(json!({"text": prompt}));
         assert_eq!(record["problem_statement"], "It fails");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_the_texts_that_are_meant() {
+    fn numeric_versions_become_text() {
         let record = adapted(json!({"version": 3.1, "stars": 5}));
         assert_eq!(record, json!({"version": "3.1", "stars": 5}));
     }

@@ -1,7 +1,7 @@
-//! Lists of names as Python prints them: `['a', "b's"]`, and as NumPy does, without commas. Some tools leave them in files
-//! where JSON is meant.
+//! Parses lists of names as Python prints them (`['a', "b's"]`), or as NumPy does, without commas. Some tools write
+//! them to files in place of JSON.
 
-/// `None` where it is not a list of texts.
+/// Parses a list of strings; `None` if the text is not one.
 pub(super) fn python_list(text: &str) -> Option<Vec<String>> {
     let inside = text.trim().strip_prefix('[')?.strip_suffix(']')?;
     let mut names = Vec::new();
@@ -15,7 +15,7 @@ pub(super) fn python_list(text: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// A string literal at the beginning of the text, and what follows it.
+/// Parses a string literal at the start of the text, and returns it with the rest.
 fn string(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     let mut name = String::new();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_as_python_prints_them() {
+    fn python_lists_are_parsed() {
         for (text, expected) in [
             ("[]", vec![]),
             (" ['a', 'b'] ", vec!["a", "b"]),

@@ -1,4 +1,4 @@
-//! Which instances of a dataset are meant: ids, or globs of ids.
+//! Selects instances of a dataset by ids or globs.
 
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -6,21 +6,21 @@ use super::Dataset;
 use crate::foreign_text::excerpt;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("choose instances: {}", excerpt(&.problems.join("; "), 2_000))]
+#[error("invalid instance selection: {}", excerpt(&.problems.join("; "), 2_000))]
 pub struct SelectionError {
-    /// Everything that is wrong, one sentence each.
+    /// All problems, one sentence each.
     pub problems: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum SelectorError {
-    #[error("there is no `{0}`")]
+    #[error("unknown instance `{0}`")]
     Unknown(String),
-    #[error("there is no `{id}`; the nearest is `{nearest}`")]
+    #[error("unknown instance `{id}`; did you mean `{nearest}`?")]
     Misspelt { id: String, nearest: String },
     #[error("`{}` is not a glob: {}", .0.glob().unwrap_or_default(), .0.kind())]
     Glob(#[source] globset::Error),
-    #[error("no instance fits `{0}`")]
+    #[error("no instance matches `{0}`")]
     NoMatch(String),
 }
 
@@ -30,8 +30,8 @@ enum Selector {
 }
 
 impl Dataset {
-    /// The instances that fit any of the ids or globs, which commas part; in the order of the dataset. An id that is not
-    /// there, and a glob that fits nothing, is an error.
+    /// Selects the instances that match any of the comma-separated ids or globs, in the order of the dataset. Unknown
+    /// ids and globs without a match are errors.
     pub fn select(&self, pattern: &str) -> Result<Dataset, SelectionError> {
         let mut problems = Vec::new();
         let mut selectors = Vec::new();
@@ -42,7 +42,7 @@ impl Dataset {
             }
         }
         if selectors.is_empty() && problems.is_empty() {
-            problems.push("there is no id".to_owned());
+            problems.push("the selection is empty".to_owned());
         }
         if !problems.is_empty() {
             return Err(SelectionError { problems });
@@ -92,7 +92,7 @@ impl Dataset {
     }
 }
 
-/// Commas part, but not those between braces: `{a,b}-*` is one glob.
+/// Splits at commas outside of braces: `{a,b}-*` is one glob.
 fn parts(pattern: &str) -> Vec<String> {
     let mut depth = 0usize;
     let parted = pattern.split(|c| {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_globs_in_the_order_of_the_dataset() {
+    fn selection_keeps_the_order_of_the_dataset() {
         assert_eq!(
             chosen("psf__requests-1, sympy__sympy-1,").unwrap(),
             ["sympy__sympy-1", "psf__requests-1"]
@@ -164,15 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_the_nearest() {
+    fn unknown_id_suggests_the_nearest() {
         assert_eq!(
             chosen("psf__request-1,*zzz*,sympy__sympy-1").unwrap_err(),
-            "choose instances: there is no `psf__request-1`; the nearest is `psf__requests-1`; no instance fits `*zzz*`"
+            "invalid instance selection: unknown instance `psf__request-1`; did you mean `psf__requests-1`?; no instance matches `*zzz*`"
         );
         assert!(chosen("a[").unwrap_err().contains("`a[` is not a glob"));
         assert_eq!(
             chosen(" , ").unwrap_err(),
-            "choose instances: there is no id"
+            "invalid instance selection: the selection is empty"
         );
     }
 }

@@ -24,7 +24,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn both_forms_are_read_alike() {
+fn lines_and_arrays_read_alike() {
     let lines = format!("{}\n\n{}\n", one("a"), one("b"));
     let array = serde_json::to_string_pretty(&json!([one("a"), one("b")])).unwrap();
     let instances = parse(&lines).unwrap();
@@ -43,14 +43,14 @@ fn both_forms_are_read_alike() {
 }
 
 #[test]
-fn what_is_not_known_is_kept() {
+fn unknown_fields_are_kept() {
     let instance = parse(&one("a").to_string()).unwrap().remove(0);
     assert_eq!(instance.other["difficulty"], 3);
     assert_eq!(serde_json::to_value(&instance).unwrap(), one("a"));
 }
 
 #[test]
-fn test_names_come_as_list_or_text() {
+fn test_names_parse_from_list_or_text() {
     let with = |value: Value| {
         let mut it = one("a");
         it["FAIL_TO_PASS"] = value;
@@ -66,13 +66,13 @@ fn test_names_come_as_list_or_text() {
     assert_eq!(with(json!("")).unwrap(), None);
     assert_eq!(
         with(json!("t.py::a")).unwrap_err()[0].message,
-        "a list of test names is not one"
+        "invalid list of test names"
     );
     assert_eq!(with(json!([1])).unwrap_err()[0].line, 1);
 }
 
 #[test]
-fn everything_wrong_is_told_at_once_with_its_line() {
+fn all_problems_are_reported_with_lines() {
     let mut lacking = one("c");
     lacking.as_object_mut().unwrap().remove("repo");
     lacking["base_commit"] = json!(" ");
@@ -89,47 +89,47 @@ fn everything_wrong_is_told_at_once_with_its_line() {
     assert_eq!(
         problems(&text.join("\n")),
         [
-            "line 2: it is not JSON: EOF while parsing a value (column 16)",
-            "line 3: `a` is there already, in line 1",
-            "line 4: `c` lacks repo, base_commit",
-            "line 5: it is not an object",
+            "line 2: invalid JSON: EOF while parsing a value (column 16)",
+            "line 3: duplicate instance_id `a`, first in line 1",
+            "line 4: `c` is missing repo, base_commit",
+            "line 5: the record is not a JSON object",
             "line 6: invalid type: integer `5`, expected a string",
         ]
     );
 }
 
 #[test]
-fn arrays_tell_lines_too() {
+fn array_problems_have_line_numbers() {
     let mut lacking = one("b");
     lacking.as_object_mut().unwrap().remove("problem_statement");
     let text = format!("\n[\n{},\n{},\n\n{}\n]\n", one("a"), lacking, one("a"));
     assert_eq!(
         problems(&text),
         [
-            "line 4: `b` lacks problem_statement",
-            "line 6: `a` is there already, in line 3"
+            "line 4: `b` is missing problem_statement",
+            "line 6: duplicate instance_id `a`, first in line 3"
         ]
     );
     assert_eq!(
         problems(&format!("[{}\n{}]", one("a"), one("b"))),
-        ["line 2: it is not JSON: expected `,` or `]`, found `{`"]
+        ["line 2: invalid JSON: expected `,` or `]`, found `{`"]
     );
     assert_eq!(
         problems(&format!("[{},", one("a"))),
-        ["line 1: the array has no end"]
+        ["line 1: the array is not closed"]
     );
     assert_eq!(
         problems(&format!("[{}]\n\nx", one("a"))),
-        ["line 3: there is something behind the array"]
+        ["line 3: unexpected text after the array"]
     );
-    assert!(problems("[{\"a\": 1,\n\n \"b\": }]")[0].starts_with("line 3: it is not JSON"));
+    assert!(problems("[{\"a\": 1,\n\n \"b\": }]")[0].starts_with("line 3: invalid JSON"));
     for empty in ["", "\n\n", "[]", "[ ]"] {
-        assert_eq!(problems(empty), ["line 1: there are no instances in it"]);
+        assert_eq!(problems(empty), ["line 1: the file contains no instances"]);
     }
 }
 
 #[test]
-fn long_lists_of_problems_are_cut() {
+fn long_problem_lists_are_cut() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.jsonl");
     std::fs::write(&path, "{\n".repeat(14)).unwrap();

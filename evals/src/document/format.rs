@@ -1,18 +1,18 @@
-//! Figures as people read them.
+//! Formats figures for people.
 
 use crate::statistics::{Mean, Rate};
 use crate::verdict::OldClass;
 use testwright_tools::outcomes::report::Outcome;
 
-/// What stands where there is no figure.
+/// Placeholder for a missing figure.
 pub const NONE: &str = "–";
 
-/// `37.0 %`.
+/// Formats a share as a percentage: `37.0 %`.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), |s| format!("{:.1} %", 100.0 * s))
 }
 
-/// Percentage points with their sign.
+/// Formats a difference in percentage points, with its sign.
 pub fn points(difference: Option<f64>) -> String {
     match difference {
         None => NONE.to_owned(),
@@ -29,19 +29,19 @@ fn interval(interval: Option<[f64; 2]>) -> String {
     })
 }
 
-/// `37.0 % (166/449, 32.6–41.5)`.
+/// Formats a rate with its counts and interval: `37.0 % (166/449, 32.6–41.5)`.
 pub fn rate(rate: &Rate) -> String {
     let (share, between) = (percent(rate.rate), interval(rate.interval));
     format!("{share} ({}/{}{between})", rate.numerator, rate.denominator)
 }
 
-/// `37.0 % (166/449)`.
+/// Formats a rate with its counts: `37.0 % (166/449)`.
 pub fn short_rate(rate: &Rate) -> String {
     let share = percent(rate.rate);
     format!("{share} ({}/{})", rate.numerator, rate.denominator)
 }
 
-/// `32.4 % (n = 449, 28.2–36.7)`.
+/// Formats a mean with its interval: `32.4 % (n = 449, 28.2–36.7)`.
 pub fn mean(mean: &Mean) -> String {
     let (value, between) = (percent(mean.mean), interval(mean.interval));
     format!("{value} (n = {}{between})", mean.denominator)
@@ -55,7 +55,7 @@ pub fn p_value(p: f64) -> String {
     }
 }
 
-/// `8.4 s`, `3 min 20 s`, `2 h 5 min`.
+/// Formats a duration: `8.4 s`, `3 min 20 s`, `2 h 5 min`.
 pub fn seconds(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     match whole {
@@ -98,7 +98,7 @@ pub fn old_class(class: OldClass) -> &'static str {
     }
 }
 
-/// Names of prediction sets in plots and narrow columns: A, B, …, Z, A1, ….
+/// Returns the letter of a prediction set in plots and narrow columns: A, B, …, Z, A1, ….
 pub fn letter(at: usize) -> String {
     let letter = char::from(b'A' + (at % 26) as u8);
     match at / 26 {

@@ -1,5 +1,5 @@
-//! Documents as pages: one file that needs no other, in light and dark. Whatever comes from data is escaped, and the page's
-//! policy lets no other script run than its own.
+//! Renders documents as self-contained pages with light and dark styles. All data is escaped, and the page's content
+//! security policy allows no scripts but its own.
 
 use std::borrow::Cow;
 use std::path::{Component, Path};
@@ -14,9 +14,9 @@ use super::format::letter;
 use super::{Cell, Column, MAX_TEXT_LEN, Plot, Section, Table};
 use crate::foreign_text;
 
-/// The layout of reports: templates extend it as `base.html`.
+/// Base layout of reports; templates extend it as `base.html`.
 pub const LAYOUT: &str = include_str!("page.html");
-/// The style of all pages.
+/// Base style sheet of all pages.
 pub const STYLE: &str = include_str!("page.css");
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub struct TableView {
     pub caption: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Link>>,
-    /// Shown without being asked for.
+    /// Whether the table is open initially.
     pub is_open: bool,
 }
 
@@ -43,15 +43,15 @@ pub struct Link {
     pub href: Option<String>,
 }
 
-/// A page in the layout of `page.html`, whose template may extend that with its own fields.
+/// Data of a page in the layout of `page.html`; a template may extend it with its own fields.
 #[derive(Serialize)]
 pub struct Page<'p, T> {
     pub title: &'p str,
-    /// [`STYLE`], and what the page adds to it.
+    /// [`STYLE`], with the page's own additions.
     pub style: Cow<'static, str>,
     pub script: Option<&'static str>,
     pub facts: &'p [(String, String)],
-    /// What the systems are called for screen readers.
+    /// Label of the list of systems, for screen readers.
     pub systems_label: &'static str,
     pub systems: Vec<SystemView>,
     pub sections: Vec<SectionView>,
@@ -94,10 +94,12 @@ pub fn class(at: usize) -> String {
 pub struct RenderError(#[source] minijinja::Error);
 
 impl<T: Serialize> Page<'_, T> {
-    /// Renders the page; texts are cut and put on one line.
+    /// Renders the page. Texts from data are put on one line and shortened.
+    ///
     ///
     /// # Errors
-    /// The template does not fit the page.
+    ///
+    /// Fails if the template does not match the page.
     pub fn render(&self, template: &str) -> Result<String, RenderError> {
         render_with("page.html", template, self, |text| {
             foreign_text::excerpt(text, MAX_TEXT_LEN)
@@ -105,7 +107,7 @@ impl<T: Serialize> Page<'_, T> {
     }
 }
 
-/// A page from its template; `shown` makes a text fit to be shown, and it is escaped after that.
+/// Renders a page from its template. `shown` prepares each text for display; the result is then escaped.
 pub fn render_with(
     name: &str,
     template: &str,
@@ -115,7 +117,7 @@ pub fn render_with(
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_formatter(move |out, state, value| match value.as_str() {
-        // Style, script and pictures are ours.
+        // Style, script and plots come from this program and are not escaped.
         Some(text) if !value.is_safe() => {
             minijinja::escape_formatter(out, state, &Value::from(shown(text)))
         }
@@ -128,12 +130,12 @@ pub fn render_with(
         .map_err(RenderError)
 }
 
-/// As a content security policy names a script or a style.
+/// Returns a hash that identifies a script or a style in a content security policy.
 pub fn hash(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text))
 }
 
-/// A section with its plots; tables of the `open` sections are shown without being asked for.
+/// Builds the view of a section with its plots. Tables of the sections in `open` are open initially.
 pub fn section_view(section: Section, plots: Vec<Plot>, open: &[&str]) -> SectionView {
     let is_open =
         |table: &Table| open.contains(&section.id) || plots.is_empty() && table.rows.len() <= 12;
@@ -163,8 +165,8 @@ fn link(cell: Cell) -> Link {
     }
 }
 
-/// A link to a file beside the page. `None` for a path that is not below the folder of results, or one of ours that leads
-/// from one such folder to another ([`move_logs`]).
+/// Returns a link to a file near the page. Returns `None` if the path is not below the results folder; only a path from
+/// one results folder to another may begin with `..` ([`move_logs`]).
 pub fn href(path: &str) -> Option<String> {
     let components: Vec<Component<'_>> = Path::new(path).components().collect();
     let is_fit = |c: &Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
@@ -195,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_stay_beside_the_page() {
+    fn links_stay_near_the_page() {
         let link = |path: &str| href(path);
         assert_eq!(
             link("logs/a b/\"x\".txt"),

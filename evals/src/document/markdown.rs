@@ -1,12 +1,12 @@
-//! Documents as Markdown: short tables, readable on a forge. Long lists are cut.
+//! Renders documents as Markdown with short tables that a forge can display. Long tables are cut.
 
 use super::{MAX_TEXT_LEN, Section, Table};
 use crate::foreign_text::excerpt;
 
-/// Rows of a table that are shown.
+/// Maximum rows of a table.
 const ROWS: usize = 25;
 
-/// `whole` is the file that has what is cut here.
+/// Renders a document. `whole` names the file with the complete data.
 pub fn markdown(
     title: &str,
     facts: &[(impl AsRef<str>, String)],
@@ -48,7 +48,7 @@ fn table(table: &Table, whole: &str) -> String {
     text
 }
 
-/// Nothing in it is a sign of Markdown or HTML, or ends the cell or the line.
+/// Escapes Markdown, HTML and line breaks.
 fn escape(text: &str) -> String {
     let text = excerpt(text, MAX_TEXT_LEN);
     let mut escaped = String::with_capacity(text.len());
@@ -58,7 +58,7 @@ fn escape(text: &str) -> String {
         let after = chars.peek().copied().unwrap_or(' ');
         let in_word = |c: char| c.is_alphanumeric() || c == '_';
         match c {
-            // Underscores inside of words are only that.
+            // An underscore inside a word has no meaning in Markdown.
             '_' if in_word(before) && in_word(after) => escaped.push('_'),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_of_markdown_are_words() {
+    fn markdown_characters_are_escaped() {
         assert_eq!(
             escape("<b>a|b_c\n`d`\u{1b}[1m @x"),
             "&lt;b&gt;a\\|b_c \\`d\\`\\\\u{1b}\\[1m \\@x"

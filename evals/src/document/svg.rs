@@ -1,11 +1,11 @@
-//! An SVG picture, written piece by piece. Texts are escaped here and nowhere else.
+//! Writes SVG pictures piece by piece. Only this module escapes their texts.
 
 use std::fmt::Write as _;
 
 use super::MAX_TEXT_LEN;
 use crate::foreign_text::excerpt;
 
-/// Where a text stands about its point.
+/// Alignment of a text relative to its point.
 #[derive(Clone, Copy)]
 pub enum Anchor {
     Start,
@@ -27,7 +27,7 @@ impl Svg {
     }
 
     fn put(&mut self, piece: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.body.write_fmt(piece);
     }
 
@@ -57,7 +57,7 @@ impl Svg {
         ));
     }
 
-    /// `description` is read out in place of the picture.
+    /// Completes the picture. Screen readers read `description` in its place.
     pub fn finish(self, height: f64, description: &str) -> String {
         let (width, description, body) = (self.width, escape(description), self.body);
         format!(
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_cannot_leave_their_place() {
+    fn svg_texts_are_escaped() {
         let mut svg = Svg::new(10.0);
         svg.text("t", Anchor::Start, (0.0, 0.0), "</text><script>\u{0}");
         svg.dot("d", (1.0, 1.0), "</title>");

@@ -1,7 +1,7 @@
-//! Titles, remarks and tables: what a document holds besides plots.
+//! Sections and tables of a document.
 
 pub struct Section {
-    /// Names the section's plots and its anchor.
+    /// Id of the section, used for its anchor and plots.
     pub id: &'static str,
     pub title: &'static str,
     pub notes: Vec<String>,
@@ -33,9 +33,9 @@ pub struct Table {
 #[derive(serde::Serialize)]
 pub struct Column {
     pub title: String,
-    /// Figures: to the right.
+    /// Whether the column is right-aligned, for figures.
     pub right: bool,
-    /// Sentences: wide.
+    /// Whether the column is wide, for sentences.
     pub long: bool,
 }
 
@@ -52,7 +52,7 @@ impl Column {
 #[derive(Clone, Default)]
 pub struct Cell {
     pub text: String,
-    /// A path below the folder of results.
+    /// Path below the results folder.
     pub file: Option<String>,
 }
 

@@ -1,23 +1,23 @@
-//! Which lines a code patch removes and adds, by its hunks.
+//! Determines which lines a code patch removes and adds, from its hunks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_sandboxes::repository::header_path;
 
-/// Line numbers from 1, by path.
+/// Line numbers, starting at 1, by path.
 pub type Lines = BTreeMap<String, BTreeSet<u32>>;
 
 /// Lines that a patch changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedLines {
-    /// In the old code.
+    /// Removed lines, numbered as in the old code.
     pub removed: Lines,
-    /// In the new code.
+    /// Added lines, numbered as in the new code.
     pub added: Lines,
 }
 
 impl ChangedLines {
-    /// Of the Python files of a unified diff.
+    /// Returns the changed lines in the Python files of a unified diff.
     pub fn of(patch: &str) -> ChangedLines {
         let mut changed = ChangedLines::default();
         let mut reader = Reader::default();
@@ -32,7 +32,7 @@ impl ChangedLines {
 struct Reader {
     old: Option<String>,
     new: Option<String>,
-    /// Next line and lines that are left of the hunk, on either side.
+    /// Next line number, then remaining lines of the hunk, each for the old and the new side.
     at: [u32; 2],
     left: [u32; 2],
 }
@@ -59,7 +59,7 @@ impl Reader {
                 &[1]
             }
             Some(b'\\') => &[],
-            // Mail programs and editors take the blank of an empty line away.
+            // Mail programs and editors strip the blank from an empty line.
             _ => &[0, 1],
         };
         for &side in sides {
@@ -75,7 +75,7 @@ fn note(lines: &mut Lines, file: Option<&String>, line: u32) {
     }
 }
 
-/// `1,5 +1,6 @@ def f():`
+/// Parses the ranges of a hunk header, such as `1,5 +1,6 @@ def f():`.
 fn ranges(text: &str) -> Option<([u32; 2], [u32; 2])> {
     let (old, rest) = text.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;
@@ -94,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hostile_hunk_at_the_last_number_of_all_is_read() {
+    fn hunk_at_the_maximum_line_is_read() {
         let patch = "--- a/a.py\n+++ b/a.py\n@@ -4294967295,2 +4294967295,2 @@\n-a\n-b\n+c\n+d\n";
         let changed = ChangedLines::of(patch);
         assert_eq!(changed.added.keys().collect::<Vec<_>>(), ["a.py"]);
     }
 
     #[test]
-    fn names_that_git_quotes_are_read_as_it_reads_them() {
+    fn quoted_file_names_are_unescaped() {
         let patch = "--- \"a/\\303\\244.py\"\n+++ \"b/\\r\\a\\\".py\"\n@@ -1 +1 @@\n-a\n+b\n";
         let changed = ChangedLines::of(patch);
         let files: Vec<_> = changed.added.keys().chain(changed.removed.keys()).collect();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_on_their_own_side() {
+    fn lines_are_counted_per_side() {
         let patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -3,4 +3,5 @@ def f():\n x\n-y\n+--- a\n+z\n \n w\n\
                      @@ -20 +21,2 @@\n-q\n\\ No newline at end of file\n+q\n+r\n\
                      diff --git a/b.txt b/b.txt\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-a\n+b\n\

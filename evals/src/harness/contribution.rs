@@ -1,4 +1,4 @@
-//! What a patch contributes: tests, and the files that hold them.
+//! Finds the tests that a patch contributes, and their files.
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
@@ -7,7 +7,7 @@ use testwright_tools::python;
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::Layout;
 
-/// Files from which pytest's configuration may be read.
+/// Files that may contain pytest's configuration.
 pub(crate) const CONFIGURATION: [&str; 5] = [
     "pytest.ini",
     ".pytest.ini",
@@ -16,7 +16,7 @@ pub(crate) const CONFIGURATION: [&str; 5] = [
     "setup.cfg",
 ];
 
-/// Which files are tests, at the base commit.
+/// Determines which files are tests at the base commit.
 pub fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
     let folder = tempfile::tempdir()?;
     for name in CONFIGURATION {
@@ -27,33 +27,33 @@ pub fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
     Ok(Layout::read(folder.path()))
 }
 
-/// Bytes of stack for reading code.
+/// Stack size in bytes for reading code.
 const STACK: usize = 64 << 20;
 
 /// Tests of a patch.
 #[derive(Debug, Clone, Default)]
 pub struct Contribution {
-    /// `path::Class::function`, without parameters; those that are there with the patch.
+    /// Contributed tests as `path::Class::function`, without parameters.
     pub tests: Vec<String>,
-    /// Those of them that are there without the patch too, otherwise.
+    /// Contributed tests that also exist without the patch, but differ there.
     pub changed: Vec<String>,
-    /// Test files that are there with the patch and that it adds or changes.
+    /// Test files that the patch adds or changes.
     pub files: Vec<String>,
-    /// Those of them that are there without it too.
+    /// Test files that also exist without the patch.
     pub modified: Vec<String>,
-    /// Python files of the code under test that it changes.
+    /// Python files of the code under test that the patch changes.
     pub sources: Vec<String>,
-    /// Files that it brings and that run before any test does.
+    /// Files of the patch that run before any test.
     pub startup: Vec<String>,
     /// Deleted tests, for a note.
     pub deleted: Vec<String>,
 }
 
-/// Modules of those that run and record tests.
+/// Modules that run and record tests.
 const RUNNERS: [&str; 5] = ["pytest", "_pytest", "pluggy", "coverage", "unittest"];
 
-/// Python loads it by itself, or in the place of a module that runs and records the tests: it comes first wherever one of
-/// its folders is a place for modules (the repository, `src`, …).
+/// Returns whether Python loads the file automatically, or in place of a module that runs and records tests. Such a
+/// module takes effect in every folder on the import path, such as the repository or `src`.
 fn is_of_startup(path: &str, tree: &Tree) -> bool {
     let mut above = String::new();
     let mut parts = path.split('/').peekable();
@@ -65,7 +65,7 @@ fn is_of_startup(path: &str, tree: &Tree) -> bool {
                 || module.starts_with("testwright_");
             let is_runner = RUNNERS.contains(&module) && !is_test_folder(&above);
             above.push_str(part);
-            // pytest itself may be the code under test.
+            // The repository under test may be pytest itself.
             if (is_own || is_runner) && !tree.contains(&above) && !tree.has_folder(&above) {
                 return true;
             }
@@ -75,20 +75,20 @@ fn is_of_startup(path: &str, tree: &Tree) -> bool {
     false
 }
 
-/// Below such a folder a package may be called after what it tests.
+/// Returns whether a path lies in a test folder, where a package may have the name of the package it tests.
 fn is_test_folder(above: &str) -> bool {
     above.split('/').any(|part| part.starts_with("test"))
 }
 
 impl Contribution {
-    /// In a thread of its own: code may be nested deeply, and a stack is soon exhausted.
+    /// Reads the patch in a thread with a large stack, because code may be deeply nested.
     pub fn of(applied: &AppliedPatch, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
         let work = || Contribution::read(applied, tree, layout);
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK);
             let read = thread.spawn_scoped(scope, work)?.join();
             read.unwrap_or_else(|_| {
-                let message = "read the tests of a patch";
+                let message = "reading the tests of the patch panicked";
                 Err(SandboxError::new(ErrorKind::System, message))
             })
         })
@@ -132,7 +132,7 @@ impl Contribution {
         Ok(all)
     }
 
-    /// The files hold tests that are not contributed.
+    /// Returns whether the files contain tests that are not contributed.
     pub fn has_company(&self) -> bool {
         !self.modified.is_empty()
     }

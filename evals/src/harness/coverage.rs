@@ -1,9 +1,9 @@
 //! Change coverage ΔC (SWT-bench §3.3) and adequacy (Otter §5) from the lines that ran.
 //!
-//! ΔC compares how often a line ran with and without the prediction's tests. coverage.py knows whether a line ran, not
-//! how often; the runs are split instead: a line ran more often where a contributed test itself ran it
-//! ([`Lines::called`]), or where nothing but those ran it at all (a line that runs when its module is imported). A changed
-//! test takes the place of its old self: there lines are counted ([`Lines::counts`]), in both.
+//! ΔC compares how often a line ran with and without the prediction's tests. coverage.py records whether a line ran,
+//! but not how often, so the runs are split. A line ran more often if a contributed test itself ran it
+//! ([`Lines::called`]). A line that runs during import ran more often if only the contributed tests ran it. A changed
+//! test replaces its old version, so lines are counted in both versions ([`Lines::counts`]).
 //!
 //! [`Lines::called`]: testwright_tools::coverage::Lines::called
 //! [`Lines::counts`]: testwright_tools::coverage::Lines::counts
@@ -14,28 +14,28 @@ use testwright_tools::coverage::{Coverage, Lines as Ran};
 
 use super::changed_lines::{ChangedLines, Lines};
 
-/// What ran on one side, old or new.
+/// Coverage of one side, old or new.
 #[derive(Debug, Clone, Default)]
 pub struct Side<'a> {
-    /// The base suite's files as they are, one run each.
+    /// Runs of the unmodified files of the base suite, one each.
     pub base: Vec<&'a Coverage>,
-    /// With the golden tests.
+    /// Run with the golden tests.
     pub golden: Option<&'a Coverage>,
-    /// The contributed tests on their own.
+    /// Run of only the contributed tests.
     pub own: Option<&'a Coverage>,
-    /// Where the prediction changes tests.
+    /// Line counts, if the prediction changes tests.
     pub changed: Option<Changes<'a>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Changes<'a> {
-    /// How often lines run in the changed tests as they were.
+    /// Counts of lines run by the changed tests in their old version.
     pub before: &'a Coverage,
-    /// How often in all contributed tests.
+    /// Counts of lines run by all contributed tests.
     pub after: &'a Coverage,
 }
 
-/// Lines that ran, of those that matter.
+/// Number of relevant lines that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineCoverage {
     pub lines: u64,
@@ -43,21 +43,21 @@ pub struct LineCoverage {
 }
 
 impl LineCoverage {
-    /// `None` of no lines.
+    /// Returns the share of lines that ran, or `None` if no lines are relevant.
     pub fn share(self) -> Option<f64> {
         (self.of > 0).then(|| self.lines as f64 / self.of as f64)
     }
 }
 
-/// Why lines may have run that were not seen to run.
+/// Reason why lines may have run without being recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CoverageError {
-    #[error("there are no golden tests to compare with")]
+    #[error("no golden tests are available for comparison")]
     NoGoldenTests,
     #[error("coverage was not measured")]
     NotMeasured,
     #[error(
-        "{tests}: {lost} processes that tests started were ended before their coverage was written"
+        "{tests}: {lost} processes started by tests were killed before their coverage was written"
     )]
     Lost { tests: &'static str, lost: u32 },
     #[error("{tests}: {problem}")]
@@ -67,7 +67,7 @@ pub enum CoverageError {
     },
 }
 
-/// ΔC of a prediction, or why it is not known.
+/// Computes the ΔC of a prediction.
 pub fn change_coverage(
     changed: &ChangedLines,
     old: &Side<'_>,
@@ -75,7 +75,7 @@ pub fn change_coverage(
 ) -> Result<LineCoverage, CoverageError> {
     let (mut covered, mut all) = (0u64, 0u64);
     for (lines, side) in [(&changed.removed, old), (&changed.added, new)] {
-        // What is not asked for need not be known.
+        // A side without changed lines needs no coverage.
         if lines.is_empty() {
             continue;
         }
@@ -106,7 +106,7 @@ pub fn change_coverage(
                 }
                 None => is_called,
             };
-            // Where tests run it themselves it is not known whether the base suite does.
+            // If the tests run the line themselves, it is unknown whether the base suite runs it.
             let is_imported = side.own.is_some_and(|c| ran(c, file, line)) && !is_called;
             covered += u64::from(is_more || (is_imported && !in_base));
         }
@@ -117,8 +117,8 @@ pub fn change_coverage(
     })
 }
 
-/// Changed lines of which ΔC depends on whether the base suite runs them: those that the golden tests do not run, and
-/// those that the contributed tests run only while they are imported. None of them where there is no ΔC.
+/// Returns changed lines whose ΔC depends on whether the base suite runs them. The golden tests do not run these lines,
+/// or the contributed tests run them only during import. The result is empty if ΔC cannot be computed.
 pub fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage>) -> Lines {
     let mut found = Lines::new();
     let Some(golden) = golden.filter(|golden| measured(golden, "").is_ok()) else {
@@ -138,21 +138,21 @@ pub fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage
     found
 }
 
-/// Whether the tests themselves run one of the lines.
+/// Returns whether the tests themselves run one of the lines.
 pub fn any_called(lines: &Lines, own: Option<&Coverage>) -> bool {
     own.is_some_and(|own| each(lines).any(|(path, line)| called(own, path, line)))
 }
 
-/// Changed lines that are statements, and those of them that the contributed tests run, as far as that was seen.
+/// Changed lines that are statements, and how many of them the contributed tests were seen to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adequate {
     pub covered: LineCoverage,
-    /// Why more of them may have run.
+    /// Why more lines may have run.
     pub problem: Option<CoverageError>,
 }
 
-/// Adequacy of a prediction, from what its contributed tests ran on the old and on the new code. Which lines are
-/// statements is taken from the golden tests' runs where the prediction has none.
+/// Computes the adequacy of a prediction from the lines its contributed tests ran on the old and the new code. Without
+/// a prediction, the runs of the golden tests show which lines are statements.
 pub fn adequacy(
     changed: &ChangedLines,
     own: [Option<&Coverage>; 2],
@@ -171,7 +171,7 @@ pub fn adequacy(
         };
         problem = problem.or(seen.err());
         for (path, line) in each(lines) {
-            // A run that left nothing behind knows of no statements.
+            // A run that was killed early recorded no statements.
             let known = own.and_then(|own| file(own, path));
             let known = known.filter(|file| !file.statements.is_empty());
             let known = known.or_else(|| file(golden[at]?, path));
@@ -201,8 +201,8 @@ fn measured(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageErro
     }
 }
 
-/// As far as the first process goes. Of the base suite no more is asked: what its children ran does not take a line away
-/// that the golden tests run.
+/// Checks the coverage of the first process. That is enough for the base suite: lines run only by its child processes
+/// cannot remove a line that the golden tests run.
 fn whole(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageError> {
     match coverage.problem.clone() {
         Some(problem) => Err(CoverageError::Incomplete { tests, problem }),
@@ -218,14 +218,14 @@ fn ran(coverage: &Coverage, path: &str, line: u32) -> bool {
     file(coverage, path).is_some_and(|f| f.executed.binary_search(&line).is_ok())
 }
 
-/// The first line after a statement: where the next one begins.
+/// Returns the end of a statement: the line where the next statement begins.
 fn end(coverage: &Coverage, path: &str, line: u32) -> u32 {
     let statements = file(coverage, path).map_or(&[][..], |f| f.statements.as_slice());
     let next = statements.get(statements.partition_point(|at| *at <= line));
     next.copied().unwrap_or(u32::MAX)
 }
 
-/// How often a statement ran: a Python before 3.8 may name any of its lines.
+/// Returns how often a statement ran. Python before 3.8 may report any of its lines.
 fn times(coverage: &Coverage, path: &str, lines: Range<u32>) -> u64 {
     let counts = file(coverage, path).map(|f| f.counts.range(lines));
     let times = counts.into_iter().flatten().map(|(_, times)| *times);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_neither_suite_runs_is_left_out_of_change_coverage() {
+    fn lines_that_no_suite_runs_are_excluded() {
         let nothing = coverage(&[1, 2, 3, 4], &[1], &[]);
         let golden = coverage(&[1, 2, 3, 4], &[1, 2, 3], &[2, 3]);
         let mine = coverage(&[1, 2, 3, 4], &[1, 2], &[2]);
@@ -280,12 +280,12 @@ mod tests {
             own: Some(&mine),
             changed: None,
         };
-        // Line 1 runs on import, in the base suite too: not more often with the prediction.
+        // Line 1 runs during import, in the base suite too, so not more often with the prediction.
         assert_eq!(
             change_coverage(&changed(&[], &[1, 2, 3, 4]), &side, &side),
             Ok(LineCoverage { lines: 1, of: 3 })
         );
-        // Without a base suite the import is the prediction's own.
+        // Without a base suite, only the prediction causes the import.
         let own = Side {
             base: Vec::new(),
             ..side.clone()
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_suite_is_asked_about_what_other_runs_leave_open() {
+    fn undecided_lines_need_the_base_suite() {
         let golden = coverage(&[1, 2, 3, 4], &[1, 2, 3], &[2, 3]);
         let own = coverage(&[1, 2, 3, 4], &[1, 2], &[2]);
         let lines = changed(&[], &[1, 2, 3, 4, 5]).added;
@@ -335,7 +335,7 @@ mod tests {
             let lines = found.into_values().flatten();
             lines.collect::<Vec<_>>()
         };
-        // Line 1 runs on import alone, 4 in no golden test, 5 is no statement.
+        // Line 1 runs only during import, no golden test runs line 4, and line 5 is not a statement.
         assert_eq!(of(Some(&golden), Some(&own)), [1, 4]);
         assert_eq!(of(Some(&golden), None), [4]);
         assert_eq!(of(None, Some(&own)), [0; 0]);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn adequacy_is_of_both_sides_and_of_statements_alone() {
+    fn adequacy_counts_statements_of_both_sides() {
         let old = coverage(&[1, 2, 5], &[1, 5], &[]);
         let new = coverage(&[1, 3], &[1, 3], &[]);
         let lines = changed(&[2, 4, 5], &[3]);
@@ -354,13 +354,13 @@ mod tests {
         assert_eq!(of(&lines).covered, LineCoverage { lines: 2, of: 3 });
         assert_eq!(of(&lines).problem, None);
         assert_eq!(of(&changed(&[4], &[2])).covered.share(), None);
-        // Of no prediction the golden tests say what there would have been to run.
+        // Without a prediction, the golden tests show which lines are statements.
         let none = adequacy(&lines, [None; 2], [Some(&old), Some(&new)]);
         assert_eq!(none.covered, LineCoverage { lines: 0, of: 3 });
     }
 
     #[test]
-    fn a_run_that_was_cut_short_gives_no_figure() {
+    fn killed_run_gives_no_figure() {
         let mut old = coverage(&[1], &[1], &[1]);
         old.problem = Some("the process ended".to_owned());
         let lines = changed(&[1], &[]);
@@ -369,15 +369,15 @@ mod tests {
             found.problem.unwrap().to_string(),
             "the contributed tests: the process ended"
         );
-        // What was seen all the same is so.
+        // Lines that were seen to run still count.
         assert_eq!(found.covered, LineCoverage { lines: 1, of: 1 });
-        // Of a process that was ended nothing is there but the name of the file.
+        // A killed process leaves only the name of the file.
         let mut ended = coverage(&[], &[], &[]);
         ended.problem = Some("the process ended".to_owned());
         let whole = coverage(&[1, 2], &[1, 2], &[1, 2]);
         let found = adequacy(&lines, [Some(&ended); 2], [Some(&whole); 2]);
         assert_eq!(found.covered, LineCoverage { lines: 0, of: 1 });
-        // So does one whose tests started processes of which nothing is known, which the base suite may.
+        // Lost child processes make ΔC unknown for the contributed tests, but not for the base suite.
         let (mut lost, fine) = (coverage(&[1], &[1], &[1]), coverage(&[1], &[], &[]));
         lost.lost = 1;
         let side = |base, own| Side {

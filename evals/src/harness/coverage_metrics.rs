@@ -1,4 +1,4 @@
-//! What the lines that ran say of a prediction: adequacy and change coverage of a result.
+//! Adds the adequacy and change coverage of a prediction to its result.
 
 use testwright_tools::coverage::Coverage;
 
@@ -43,14 +43,14 @@ fn delta(
     change_coverage(&prepared.changed, &then, &now)
 }
 
-/// Otter §5: coverage is left out for SymPy.
+/// Returns the adequacy to report. It is omitted for SymPy, as in Otter §5.
 fn reported_adequacy(instance: &Instance, adequate: &Adequate) -> Adequacy {
     match adequate.covered.share() {
         Some(share) if instance.repo != "sympy/sympy" => match adequate.problem {
             None => Adequacy::Share(share),
             Some(_) => Adequacy::AtLeast(share),
         },
-        // Nothing is known of statements then.
+        // Without coverage the statements are unknown.
         None if adequate.problem.is_some() && instance.repo != "sympy/sympy" => {
             Adequacy::AtLeast(0.0)
         }
@@ -59,7 +59,7 @@ fn reported_adequacy(instance: &Instance, adequate: &Adequate) -> Adequacy {
 }
 
 impl InstanceResult {
-    /// From the runs of both sides.
+    /// Adds the figures from the runs of both sides.
     pub(super) fn add_coverage(
         &mut self,
         instance: &Instance,
@@ -76,14 +76,15 @@ impl InstanceResult {
         self.adequacy_lines = Some(adequacy.covered.of);
         let blind = adequacy.problem.is_none() && adequacy.covered.share() == Some(0.0);
         if self.strict.fail_to_pass && blind {
-            let note = "its tests run none of the changed lines: what do they fail by?";
+            let note =
+                "the tests run none of the changed lines, so they may fail for another reason";
             self.notes.push(note.to_owned());
         }
         self.coverage_problem = adequacy.problem.map(|problem| problem.to_string());
         self.change(delta(prepared, baseline, runs));
     }
 
-    /// Without a prediction there is nothing that runs more often; there may be nothing to run either.
+    /// Adds the figures for a missing prediction, which covers nothing. The golden tests may be missing too.
     pub(super) fn cover_nothing(
         &mut self,
         prepared: &PreparedInstance,
@@ -95,7 +96,7 @@ impl InstanceResult {
         self.change(delta(prepared, baseline, [old, new]));
     }
 
-    /// Where nothing that can run was changed, or it could not be measured, there is no figure.
+    /// Sets the change coverage. It has no value if no executable line changed, or if it could not be measured.
     fn change(&mut self, covered: Result<LineCoverage, CoverageError>) {
         match covered {
             Ok(covered) => {

@@ -1,4 +1,4 @@
-//! Puts the files of a state and of a prediction into a sandbox's workspace.
+//! Writes the files of a state and of a prediction to a sandbox's workspace.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{FileKind, Files};
 use testwright_sandboxes::{Command, Sandbox, SandboxError};
 
-/// Paths that one command is given: together they must fit into its arguments.
+/// Maximum paths per command, so that they fit into its arguments.
 const AT_ONCE: usize = 200;
 
-/// Puts files over a sandbox's workspace. They get a new time of change: a compiled copy of what was there before is
-/// never taken for theirs.
+/// Writes files over a sandbox's workspace. They get a new modification time, so Python never uses a compiled copy of
+/// an earlier file for them.
 pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
     let workspace = sandbox.info().paths.workspace.clone();
     let gone = files.iter().filter(|(_, file)| file.is_none());
@@ -20,7 +20,7 @@ pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), Sand
         for gone in gone.chunks(AT_ONCE) {
             done(sandbox, "rm -f -- \"$@\"", gone).await?;
         }
-        // As git has it, a folder without files is none: something else may come in its place.
+        // Git does not track empty folders, and something else may replace them.
         let folders = gone.iter().filter_map(|path| path.rsplit_once('/'));
         let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
         let folders: Vec<&str> = folders.into_iter().collect();
@@ -44,7 +44,7 @@ pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), Sand
         };
         let target = workspace.join(path);
         if sandbox.upload(&target, &file.content, mode).await.is_err() {
-            // A build may have left a folder where the file is to be, or a file where its folder is.
+            // A build may have created a folder at the file's path, or a file at its folder's path.
             done(sandbox, CLEAR, &[path]).await?;
             sandbox.upload(&target, &file.content, mode).await?;
         }
@@ -52,13 +52,12 @@ pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), Sand
     Ok(())
 }
 
-/// Takes away what is in the way of a file of this path (the first argument): a folder in its place, or files in the place of
-/// its folders.
+/// Script that removes obstacles to a file (first argument): a folder at its path, or files in place of its folders.
 const CLEAR: &str = "p=; f=$1; while :; do case $f in */*) p=$p${f%%/*}; f=${f#*/}; \
     if [ ! -d \"$p\" ] && { [ -e \"$p\" ] || [ -L \"$p\" ]; }; then rm -f -- \"$p\"; fi; p=$p/;; *) break;; esac; done; \
     if [ -d \"$1\" ] && [ ! -L \"$1\" ]; then rm -rf -- \"$1\"; fi";
 
-/// Runs a script that has to succeed.
+/// Runs a script that must succeed.
 async fn done(sandbox: &dyn Sandbox, script: &str, words: &[&str]) -> Result<(), SandboxError> {
     let argv = ["sh", "-c", script, "sh"];
     let command = Command::new(argv.iter().chain(words).copied());

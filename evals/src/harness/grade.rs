@@ -1,4 +1,4 @@
-//! One prediction for one instance, graded.
+//! Grades one prediction for one instance.
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ use crate::predictions::Prediction;
 use crate::result::{InstanceResult, TestPair};
 use crate::verdict::{Observations, Pairs};
 
-/// Notes of a result.
+/// Maximum notes of a result.
 const NOTES: usize = 100;
-/// Characters of one note.
+/// Maximum characters of a note.
 const NOTE: usize = 2_000;
 
 impl Harness {
-    /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
+    /// Copies the log of a build to the other logs. A missing log does not prevent grading.
     pub(super) fn keep_build_log(&self, instance: &Instance, path: &Path) -> Option<String> {
         let text = build_log(path, MAX_LOG_LEN).ok()?;
         log(
@@ -84,7 +84,7 @@ impl Harness {
         timeline: &Timeline<'_>,
     ) -> Result<(), GradingFailure> {
         let Some(patch) = &prediction.model_patch else {
-            graded.strict.reason = "there is no prediction".to_owned();
+            graded.strict.reason = "the prediction is missing".to_owned();
             let runs = self.no_runs(instance, prepared, baseline, timeline).await?;
             graded.cover_nothing(prepared, baseline, &runs);
             return Ok(());
@@ -109,7 +109,7 @@ impl Harness {
         for path in &tests.startup {
             graded
                 .notes
-                .push(format!("brings {path}, which runs before its tests run"));
+                .push(format!("adds {path}, which runs before its tests"));
         }
         for id in &tests.deleted {
             graded.notes.push(format!("deletes {id}"));
@@ -118,7 +118,7 @@ impl Harness {
         let new_files = prepared
             .over_the_fix(patch, &applied)
             .map_err(at_stage("source"))?;
-        // A patch that contributes no test is judged without a run.
+        // A patch that contributes no tests is graded without a run.
         let [old, new] = if tests.tests.is_empty() {
             self.no_runs(instance, prepared, baseline, timeline).await?
         } else {
@@ -144,11 +144,11 @@ impl Harness {
         let runs = [&old, &new].into_iter().flat_map(Runs::all);
         if let Some(why) = runs.clone().find_map(|ran| ran.ended.as_deref()) {
             let note =
-                format!("its tests end the program that runs them, or keep it from running: {why}");
+                format!("its tests terminate the test process or prevent it from running: {why}");
             graded.notes.push(note);
         }
         for why in &seen.forged {
-            let note = format!("the outcomes of the run contradict each other: {why}");
+            let note = format!("the outcomes of the run are contradictory: {why}");
             graded.notes.push(note);
         }
         graded.tdd = verdict.tdd;
@@ -193,7 +193,7 @@ impl Harness {
     }
 }
 
-/// A changelog or the like, which no code reads.
+/// Returns whether the file is prose, such as a changelog, which no code reads.
 fn is_prose(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let prose = ["rst", "md", "txt"];
@@ -232,8 +232,8 @@ fn observed(
     }
 }
 
-/// Contradictions in the runs with the prediction that the runs without it do not have: a repository may decide how its
-/// own runs end.
+/// Returns contradictions in the runs with the prediction, unless the runs without it have them too, because then the
+/// repository itself may cause them.
 fn forged(prepared: &PreparedInstance, old: &Runs, new: &Runs) -> Vec<String> {
     if prepared.old.environment.recipe.runner.kind != "pytest" {
         return Vec::new();
@@ -276,7 +276,7 @@ fn cached(old: &Runs, new: &Runs) -> Vec<String> {
     .collect()
 }
 
-/// A run for people: outcomes, failures, and what pytest printed.
+/// Formats a run for people: outcomes, failures, and pytest's output.
 fn run_log(ran: &RunRecord) -> String {
     let report = &ran.answer.report;
     format!(
@@ -286,7 +286,7 @@ fn run_log(ran: &RunRecord) -> String {
     )
 }
 
-/// Notes quote what a prediction names and prints.
+/// Limits the notes, which quote names and output of a prediction.
 fn bound(notes: &mut Vec<String>) {
     let more = notes.len().saturating_sub(NOTES);
     notes.truncate(NOTES);

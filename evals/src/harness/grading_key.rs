@@ -1,4 +1,4 @@
-//! The key under which a result is found again, and a result before anything has been seen.
+//! Keys that identify gradings, and the initial result of a grading.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::result::{Infrastructure, InstanceResult, Seconds};
 use crate::verdict::{Observations, Verdict};
 use testwright_sandboxes::hex::hex;
 
-/// Identifies what is graded, and how.
+/// Returns a key that identifies the input and the settings of a grading.
 pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -45,7 +45,7 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
     hex(&hash.finalize()[..16])
 }
 
-/// The result of a prediction that could not be graded.
+/// Returns the result of a prediction that could not be graded.
 pub fn not_graded(
     harness: &Harness,
     instance: &Instance,
@@ -57,7 +57,7 @@ pub fn not_graded(
     result
 }
 
-/// A result in which nothing has been seen yet.
+/// Returns a result without any observations.
 pub fn empty_result(
     harness: &Harness,
     instance: &Instance,

@@ -1,4 +1,4 @@
-//! An instance made ready: old and new code as two states that tests can run in.
+//! Prepares an instance: old and new code as two states in which tests can run.
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, Environment, Event};
@@ -14,20 +14,20 @@ use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::result::Infrastructure;
 
-/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is not a patch for review, and takes
-/// time and room from all others.
+/// Limits of a patch: its bytes, the number of files it changes, and the bytes of those files. A larger patch is not
+/// reviewable, and would take time and memory from other predictions.
 const PATCH: usize = 32 << 20;
 const FILES: usize = 5_000;
 const BYTES: usize = 256 << 20;
 
-/// A saved state and what is put over it. The files of the fix are put there on both sides, as they were and as they are:
-/// no test can tell the sides by times of files.
+/// A saved state with files to put over it. On both sides all files of the fix are written, so that no test can
+/// distinguish the sides by modification times.
 pub struct State {
     pub environment: Environment,
     pub files: Files,
 }
 
-/// What predictions for an instance are graded on.
+/// An instance that is ready for grading predictions.
 pub struct PreparedInstance {
     pub tree: Tree,
     pub layout: Layout,
@@ -35,9 +35,9 @@ pub struct PreparedInstance {
     pub new: State,
     /// Lines that the golden code patch changes.
     pub changed: ChangedLines,
-    /// Files that the golden code patch changes, as they are on the new code.
+    /// Files that the golden code patch changes, in their new version.
     pub fix: Files,
-    /// The golden tests; `None` where the dataset has none.
+    /// The golden tests; `None` if the dataset has none.
     pub golden: Option<(AppliedPatch, Contribution)>,
 }
 
@@ -46,26 +46,30 @@ impl PreparedInstance {
         self.old.environment.cached && self.new.environment.cached
     }
 
-    /// A prediction on the old code.
+    /// Applies a prediction to the old code.
     pub(super) fn apply(&self, patch: &str) -> Result<Result<AppliedPatch, String>, SandboxError> {
         if patch.len() > PATCH {
-            return Ok(Err(format!("it is larger than {} MiB", PATCH >> 20)));
+            return Ok(Err(format!("the patch is larger than {} MiB", PATCH >> 20)));
         }
         let applied = repository::apply(&self.tree, &Files::new(), patch)?;
         Ok(applied.and_then(|applied| {
             let files = applied.files.values().flatten();
             let bytes: usize = files.map(|file| file.content.len()).sum();
             if applied.files.len() > FILES {
-                return Err(format!("it changes more than {FILES} files"));
+                return Err(format!("the patch changes more than {FILES} files"));
             }
             if bytes > BYTES {
-                return Err(format!("its files take more than {} MiB", BYTES >> 20));
+                return Err(format!(
+                    "the files of the patch take more than {} MiB",
+                    BYTES >> 20
+                ));
             }
             Ok(applied)
         }))
     }
 
-    /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
+    /// Applies a prediction to the new code. If it conflicts with the fix in some file, the prediction's version of its
+    /// files is used.
     pub(super) fn over_the_fix(
         &self,
         patch: &str,
@@ -80,7 +84,7 @@ impl PreparedInstance {
 }
 
 impl Harness {
-    /// The old code of an instance and its environment, as predictions for it are graded on.
+    /// Returns the old code of an instance and its environment, in which predictions are graded.
     pub async fn old_code(
         &self,
         instance: &Instance,
@@ -91,7 +95,7 @@ impl Harness {
         Ok((source, environment))
     }
 
-    /// A repository (a folder or a URL) at a revision, and its environment.
+    /// Opens a repository (a folder or a URL) at a revision, and builds its environment.
     pub async fn code_at(
         &self,
         location: &str,
@@ -103,7 +107,7 @@ impl Harness {
             .await
     }
 
-    /// The same with files changed, before its environment is built.
+    /// Opens a repository, changes its files, and builds its environment.
     pub async fn changed_code_at(
         &self,
         location: &str,
@@ -122,7 +126,7 @@ impl Harness {
         Ok((source, environment))
     }
 
-    /// Blocks while environments are built.
+    /// Prepares an instance. Blocks while environments are built.
     pub(super) async fn prepare(
         &self,
         instance: &Instance,
@@ -184,17 +188,16 @@ impl Harness {
         );
         let repo = instance.repo.clone();
         let opened = tokio::task::spawn_blocking(move || {
-            // A plain folder has none.
+            // A plain folder has no commit.
             let revision = Some(commit.as_str()).filter(|commit| !commit.is_empty());
             let mut source = repository::open(&location, revision, &cache, &open)?.source()?;
-            // A branch or tag may be called like the beginning of a hash.
+            // The name of a branch or tag may look like an abbreviated hash.
             let found = source.commit.as_deref().unwrap_or_default();
             if !found.starts_with(&commit.to_ascii_lowercase()) {
-                let message =
-                    format!("`{commit}` is not the commit that it is the name of, but {found}");
+                let message = format!("`{commit}` resolves to another commit, {found}");
                 return Err(SandboxError::new(ErrorKind::Input, message));
             }
-            // A mirror's folder may be called anything; recipes are found by the name.
+            // A mirror's folder may have any name, but recipes are found by the repository's name.
             source.name = repo;
             Ok(source)
         });
@@ -204,7 +207,7 @@ impl Harness {
         }
     }
 
-    /// The environment of the old code with these files, where they have to be installed anew.
+    /// Builds the environment of the old code with changed files, if they must be installed.
     pub(super) async fn environment_with(
         &self,
         instance: &Instance,
@@ -250,7 +253,7 @@ impl Harness {
             .await
     }
 
-    /// `id` is shown, and names a ready image.
+    /// Builds an environment. `id` is displayed, and selects a ready image.
     async fn environment_of(
         &self,
         id: &str,
@@ -262,7 +265,7 @@ impl Harness {
         let (recipe, origin) = recipe::find(source, &overrides).map_err(at_stage("build"))?;
         let report = |event: Event| {
             let step = match event {
-                Event::Waiting => "another worker builds it".to_owned(),
+                Event::Waiting => "another worker is building it".to_owned(),
                 Event::Started { step } => step,
                 Event::Finished { .. } => return,
             };
@@ -291,7 +294,7 @@ fn not_opened(error: &tokio::task::JoinError) -> GradingFailure {
     Box::new(Infrastructure::new("source", error.to_string()))
 }
 
-/// The same files as they were; those that the fix adds are not there.
+/// Returns the old version of the fixed files; files that the fix adds are omitted.
 fn before(tree: &Tree, fix: &Files) -> Result<Files, SandboxError> {
     let mut files = Files::new();
     for path in fix.keys() {
@@ -302,7 +305,7 @@ fn before(tree: &Tree, fix: &Files) -> Result<Files, SandboxError> {
     Ok(files)
 }
 
-/// With such a file changed, the new code has to be installed anew.
+/// Returns whether a change of the file requires that the new code is installed again.
 pub(super) fn changes_what_is_installed(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let compiled = [".pyx", ".pxd", ".c", ".h", ".cpp", ".hpp", ".f", ".f90"];
@@ -322,7 +325,7 @@ mod tests {
     use super::changes_what_is_installed;
 
     #[test]
-    fn packaging_and_compiled_code_are_installed_anew() {
+    fn packaging_and_compiled_code_need_reinstallation() {
         for (path, anew) in [
             ("setup.cfg", true),
             ("requirements-dev.txt", true),

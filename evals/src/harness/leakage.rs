@@ -1,5 +1,5 @@
-//! Does the sandbox of the old code hold the new one? Looked for in all of its files: as a file of the package with the
-//! lines that the golden patch adds (a newer release in site-packages), and as an object of git.
+//! Checks whether the sandbox of the old code contains the new code. Two traces are searched for in all of its files: a
+//! package file with the lines that the golden patch adds (a newer release in site-packages), and a git object.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use super::timeline::{Part, Timeline};
 use crate::result::Leakage;
 use testwright_sandboxes::hex::hex;
 
-/// Lines shorter than this say nothing of where they come from.
+/// Minimum characters of a line that can reveal its origin.
 const TELLING: usize = 12;
 const TIME: Duration = Duration::from_secs(300);
 
 impl Harness {
-    /// Looks through a sandbox of the old code. Kept by environment and fix, as runs are.
+    /// Searches a sandbox of the old code. The result is cached by environment and fix, as runs are.
     pub(super) async fn find_leakage(
         &self,
         prepared: &PreparedInstance,
@@ -59,7 +59,7 @@ impl Harness {
         let findings: Findings = serde_json::from_slice(&looked?).map_err(|error| {
             SandboxError::new(
                 testwright_sandboxes::error::ErrorKind::Dead,
-                format!("read what the toolbox found: {error}"),
+                format!("invalid answer of the toolbox: {error}"),
             )
         })?;
         stopped.map(|()| findings)
@@ -77,7 +77,7 @@ impl Harness {
     }
 }
 
-/// The files of the fix, by what tells the new from the old.
+/// Returns the files of the fix, with the lines that distinguish new code from old.
 fn fix_files(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> {
     let mut all = Vec::new();
     for (path, file) in &prepared.fix {
@@ -106,7 +106,7 @@ fn fix_files(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> 
     Ok(all)
 }
 
-/// Name of a git object that holds this.
+/// Returns the name of the git blob with this content.
 fn blob(content: &[u8]) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", content.len()));

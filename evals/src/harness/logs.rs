@@ -1,4 +1,4 @@
-//! Logs of runs, below the folder of results: one folder an instance, and in it one a prediction.
+//! Logs of runs below the results folder, in one folder per instance and prediction.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -10,19 +10,19 @@ use testwright_sandboxes::plain_file::{self, Links};
 use crate::folder;
 use testwright_sandboxes::hex::hex;
 
-/// Whose logs they are.
+/// Owner of a log.
 #[derive(Clone, Copy)]
 pub enum Owner<'a> {
-    /// Those that all predictions of an instance share.
+    /// Shared by all predictions of an instance.
     Instance,
     Prediction(&'a str),
 }
 
-/// The folder of what all predictions of an instance share.
+/// Name of the folder for logs that all predictions of an instance share.
 const SHARED: &str = "instance";
 
-/// A name as a part of a path. Two names never become one: what is not taken as it is ends in digits of its digest, and
-/// what ends so is not taken as it is.
+/// Converts a name to a path component, without collisions. A name that is not safe gets a suffix from its digest; a
+/// name that already looks like that is converted too.
 pub fn file_name(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_taken = text.len() <= 80
@@ -49,7 +49,7 @@ fn ends_as_others(text: &str) -> bool {
         })
 }
 
-/// Writes a log; its path relative to the folder of results.
+/// Writes a log and returns its path relative to the results folder.
 pub fn log(
     out: &Path,
     instance: &str,
@@ -66,10 +66,10 @@ pub fn log(
     Ok(path)
 }
 
-/// Bytes of a build's log that are kept with the results; builds write less.
+/// Maximum bytes of a build log in the results folder; builds write less.
 pub const MAX_LOG_LEN: u64 = 64 << 20;
 
-/// The log of a build, no longer than that.
+/// Reads the log of a build, up to `longest` bytes.
 pub fn build_log(path: &Path, longest: u64) -> std::io::Result<String> {
     let file = plain_file::open(path, Links::Refuse, u64::MAX)?;
     let length = file.metadata()?.len();
@@ -77,10 +77,7 @@ pub fn build_log(path: &Path, longest: u64) -> std::io::Result<String> {
     file.take(longest).read_to_end(&mut bytes)?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if length > longest {
-        text.push_str(&format!(
-            "\n== {} bytes are left out here ==\n",
-            length - longest
-        ));
+        text.push_str(&format!("\n== {} bytes omitted ==\n", length - longest));
     }
     Ok(text)
 }
@@ -91,17 +88,17 @@ mod tests {
     use super::{build_log, file_name};
 
     #[test]
-    fn of_a_long_log_the_beginning_is_kept() {
+    fn long_log_keeps_its_beginning() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.log");
         std::fs::write(&path, b"0123456789\xff").unwrap();
-        let cut = "01234567\n== 3 bytes are left out here ==\n";
+        let cut = "01234567\n== 3 bytes omitted ==\n";
         assert_eq!(build_log(&path, 8).unwrap(), cut);
         assert_eq!(build_log(&path, 11).unwrap(), "0123456789\u{fffd}");
     }
 
     #[test]
-    fn two_names_never_become_one() {
+    fn different_names_never_collide() {
         assert_eq!(file_name("otter-1.0_b"), "otter-1.0_b");
         let names = [
             "a/b", "a_b", "a b", "..", ".", "", "instance", ".hidden", "../a",
@@ -109,7 +106,7 @@ mod tests {
         let mut names: std::collections::BTreeSet<String> =
             names.iter().map(|name| (*name).to_owned()).collect();
         names.extend(["x", "y"].map(|end| "x".repeat(90) + end));
-        // What another's becomes is a name that one may take, too.
+        // A converted name is a valid name, too.
         for name in names.clone() {
             names.insert(file_name(&name));
         }

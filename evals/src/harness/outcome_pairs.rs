@@ -1,4 +1,4 @@
-//! From reports of runs to what was seen of a prediction.
+//! Converts reports of runs to observations of a prediction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use testwright_tools::outcomes::{covers, file_of};
 
 use crate::verdict::{Pair, Pairs};
 
-/// Outcomes on both sides. `expected` are tests (without parameters) that should be there: where neither side has
-/// them, they are in the pairs all the same.
+/// Pairs the outcomes of both sides. `expected` are tests, without parameters, that should exist; they are included
+/// even if neither side collected them.
 pub fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut pairs = Pairs::new();
@@ -19,7 +19,7 @@ pub fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
         .chain(now.keys())
         .filter_map(|id| test_of(id))
         .collect();
-    // A side that could not collect a test says so of the test as it was asked for, without parameters.
+    // A side that could not collect a test reports it without parameters.
     let on = |outcomes: &BTreeMap<&str, Outcome>, report: &Report, id: &str| {
         let of_id = outcomes.get(id);
         let of_test = || test_of(id).and_then(|test| outcomes.get(test));
@@ -50,7 +50,7 @@ pub fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
 fn outcomes(report: &Report) -> BTreeMap<&str, Outcome> {
     let mut found: BTreeMap<&str, Outcome> = BTreeMap::new();
     for test in &report.tests {
-        // Of a test that ran twice the worse counts.
+        // If a test ran twice, the worse outcome counts.
         let outcome = found.entry(&test.id).or_insert(test.outcome);
         if rank(test.outcome) > rank(*outcome) {
             *outcome = test.outcome;
@@ -68,7 +68,7 @@ fn rank(outcome: Outcome) -> u8 {
     }
 }
 
-/// Ids of which one side says nothing, although it ran the same test with other parameters and came to its end.
+/// Returns ids that one side does not report, although it finished and ran the same test with other parameters.
 pub fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut found = BTreeSet::new();
@@ -84,7 +84,7 @@ pub fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
     found
 }
 
-/// What pytest's exit status says against the outcomes: it is 0 where nothing failed, and 1 where something did.
+/// Compares pytest's exit status with the outcomes: it must be 0 if no test failed, and 1 if a test failed.
 pub fn contradiction(report: &Report) -> Option<&'static str> {
     let is_bad = |outcome| {
         !matches!(
@@ -101,21 +101,22 @@ pub fn contradiction(report: &Report) -> Option<&'static str> {
                     .clone()
                     .any(|o| matches!(o, Outcome::Failed | Outcome::Error)) =>
         {
-            Some("tests failed and pytest ended as if none had")
+            Some("tests failed, but pytest's exit status reports success")
         }
         Some(1) if !has_errors && !report.timed_out && !ran.clone().any(is_bad) => {
-            Some("no test failed and pytest ended as if one had")
+            Some("no test failed, but pytest's exit status reports failures")
         }
         _ => None,
     }
 }
 
-/// Of an id with parameters, the test.
+/// Returns the test of an id with parameters.
 fn test_of(id: &str) -> Option<&str> {
     id.split_once('[').map(|(test, _)| test)
 }
 
-/// A test of which a run says nothing: an error where its module could not be collected, else absent.
+/// Returns the outcome of a test that a run does not report: an error if its module could not be collected, otherwise
+/// absent.
 fn unseen(report: &Report, id: &str) -> Outcome {
     match collection_error(report, id) {
         Some(_) => Outcome::Error,
@@ -131,7 +132,7 @@ fn collection_error<'a>(report: &'a Report, id: &str) -> Option<&'a Failure> {
     error.map(|error| &error.failure)
 }
 
-/// How tests failed on the old code.
+/// Returns how tests failed on the old code.
 pub fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
     let of_test = |test: &testwright_tools::outcomes::report::TestResult| {
         Some((test.id.clone(), test.failure.as_ref()?.class))
@@ -139,7 +140,7 @@ pub fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
     report.tests.iter().filter_map(of_test).collect()
 }
 
-/// Contributed tests that could not run on the old code because a name is missing that the issue asks for.
+/// Returns contributed tests that could not run on the old code because a name is missing that the issue asks for.
 pub fn asked_for(report: &Report, contributed: &[String], issue: &str) -> Vec<String> {
     let asks = |failure: &Failure| {
         let name = failure.missing_name.as_deref();
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_of_a_module_that_is_not_collected_is_an_error_and_not_absent() {
+    fn test_of_broken_module_is_an_error() {
         let new = report(&[("t/test_a.py::test[1]", Outcome::Passed)]);
         let seen = pairs(&not_collected("t/test_a.py", None), &new, &[]);
         assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_one_side_knows_without_its_parameters_is_the_same() {
+    fn test_matches_without_its_parameters() {
         let old = report(&[("t/test_a.py::test", Outcome::Error)]);
         let new = report(&[
             ("t/test_a.py::test[1]", Outcome::Passed),
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn expected_tests_that_neither_side_collects_are_errors() {
+    fn expected_tests_not_collected_are_errors() {
         let broken = not_collected("t/test_a.py", None);
         let expected = ["t/test_a.py::test".to_owned()];
         let seen = pairs(&broken, &broken, &expected);
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_that_the_exit_status_contradicts_are_noticed() {
+    fn contradicting_exit_status_is_detected() {
         let of = |exit_code, outcomes: &[Outcome]| {
             let tests: Vec<_> = outcomes.iter().map(|o| ("t/test_a.py::test", *o)).collect();
             let report = Report {
@@ -234,7 +235,7 @@ mod tests {
         assert!(of(Some(0), &[passed, failed]));
         assert!(of(Some(1), &[passed, Outcome::Xfailed]));
         assert!(!of(Some(1), &[passed, failed]) && !of(Some(0), &[passed]) && !of(None, &[failed]));
-        // A strict mark that did not come true, a run that was cut short, and one that could not be collected.
+        // None of these contradicts: a strict xfail that passed, an interrupted run, and a collection error.
         assert!(!of(Some(1), &[Outcome::Xpassed]) && !of(Some(1), &[Outcome::Absent]));
         let mut broken = not_collected("t/test_a.py", None);
         broken.exit_code = Some(1);
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_one_side_are_told_from_a_run_that_was_cut_short() {
+    fn differing_parameters_are_not_an_interrupted_run() {
         let id = |n: &str| format!("t/test_a.py::test[{n}]");
         let (one, two) = (id("1"), id("2"));
         let mut old = report(&[(&one, Outcome::Passed)]);
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_name_counts_where_the_issue_asks_for_it() {
+    fn missing_name_counts_if_issue_requests_it() {
         let old = not_collected("t/test_a.py", Some("pkg.TooMany"));
         let tests = ["t/test_a.py::test".to_owned()];
         assert_eq!(asked_for(&old, &tests, "Add `TooMany`."), tests);

@@ -1,4 +1,5 @@
-//! Candidate code patches sorted by generated tests (SWT-bench §5.3, Otter §6.7): every test of a prediction on every patch.
+//! Ranks candidate code patches by generated tests (SWT-bench §5.3, Otter §6.7): every test of a prediction runs on
+//! every patch.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
@@ -19,14 +20,14 @@ use crate::predictions::Prediction;
 use crate::selection::SelectionResult;
 use crate::verdict::Pairs;
 
-/// An instance with tests, and with patches that they sort.
+/// An instance with tests, and with the patches to rank.
 pub struct SelectionJob<'a> {
     pub instance: &'a Instance,
     pub tests: Vec<&'a Prediction>,
     pub patches: Vec<&'a Prediction>,
 }
 
-/// All jobs; `done` takes each result as it comes.
+/// Runs all jobs, and passes each result to `done` as soon as it is available.
 pub async fn select_all(
     harness: &Harness,
     jobs: Vec<SelectionJob<'_>>,
@@ -50,16 +51,16 @@ pub async fn select_all(
     join_all((0..workers.max(1)).map(|_| work())).await;
 }
 
-/// A candidate patch, ready for tests.
+/// A candidate patch, prepared for tests.
 struct Candidate<'a> {
     patch: &'a Prediction,
-    /// Why it cannot be tried; or the patched code.
+    /// The patched code, or the reason why the patch cannot be tried.
     code: Result<State, String>,
-    /// `None` without golden tests.
+    /// Whether the patch resolves the issue; `None` without golden tests.
     resolves: Option<bool>,
 }
 
-/// Generated tests, and which of them fail on the old code.
+/// Generated tests, and the ones that fail on the old code.
 struct Tests<'a> {
     prediction: &'a Prediction,
     files: Files,
@@ -67,7 +68,7 @@ struct Tests<'a> {
     /// Outcomes on the old code.
     old: BTreeMap<String, Outcome>,
     failing: BTreeSet<String>,
-    /// Why they cannot be run.
+    /// Reason why the tests cannot be run.
     unusable: Option<String>,
 }
 
@@ -150,11 +151,11 @@ impl Harness {
             resolves: prepared.golden.as_ref().map(|_| false),
         };
         let Some(text) = &patch.model_patch else {
-            return Ok(without("there is no patch"));
+            return Ok(without("the patch is missing"));
         };
         let applied = match prepared.apply(text).map_err(at_stage("source"))? {
             Ok(applied) => applied,
-            Err(why) => return Ok(without(&format!("it does not apply: {why}"))),
+            Err(why) => return Ok(without(&format!("the patch does not apply: {why}"))),
         };
         let code = if applied
             .files
@@ -183,7 +184,7 @@ impl Harness {
         })
     }
 
-    /// Every test of the golden tests' files that passes with the golden patch passes with this one.
+    /// Returns whether the patch passes every test in the golden tests' files that passes with the golden patch.
     async fn resolves(
         &self,
         prepared: &PreparedInstance,
@@ -222,7 +223,7 @@ impl Harness {
             unusable: Some(why),
         };
         let Some(text) = &prediction.model_patch else {
-            return Ok(without("there are no tests".to_owned()));
+            return Ok(without("the tests are missing".to_owned()));
         };
         let applied = match prepared.apply(text).map_err(at_stage("source"))? {
             Ok(applied) => applied,

@@ -1,4 +1,4 @@
-//! A result with its logs in it, for folders of results on other machines.
+//! A result together with its logs, for results folders on other machines.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::result::InstanceResult;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PortableResult {
     pub result: InstanceResult,
-    /// By their paths relative to the folder of results.
+    /// Logs by their path relative to the results folder.
     pub logs: BTreeMap<String, String>,
 }
 
 impl PortableResult {
-    /// With those of its logs that are in the folder: a log that is lost is no reason to lose the result.
+    /// Packs a result with the logs that exist in the folder. A missing log does not lose the result.
     pub fn pack(folder: &Path, result: InstanceResult) -> Self {
         let failed = result.infrastructure.as_ref();
         let of_failure = failed.and_then(|failed| failed.log.as_ref());
@@ -32,7 +32,7 @@ impl PortableResult {
         }
     }
 
-    /// Its logs are in the folder then. What no grading could have written is refused.
+    /// Writes the logs to the folder and returns the result. Refuses a result that no grading could have written.
     pub fn unpack(self, folder: &Path) -> Result<InstanceResult, ResultsError> {
         let failed = |path: &str, source| ResultsError {
             doing: "write",
@@ -58,10 +58,10 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn a_result_is_taken_to_another_folder_with_its_logs() {
+    fn result_moves_with_its_logs() {
         let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut result = sample::results(&["a"], 1, 1).remove(0);
-        // Of a float the last digit may change on its way.
+        // The last digit of a float may change during serialization.
         result.seconds = crate::result::Seconds::default();
         let path = "logs/x/a/old.log";
         folder::write_below(there.path(), path, b"1 failed").unwrap();
@@ -74,7 +74,7 @@ mod tests {
         let log = std::fs::read_to_string(here.path().join(path)).unwrap();
         assert_eq!(log, "1 failed");
 
-        // Whoever writes to the database writes no other files.
+        // A packed result from the database must not write any other files.
         let outside = PortableResult {
             logs: [("../outside".to_owned(), String::new())].into(),
             ..packed

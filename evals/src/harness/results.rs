@@ -1,4 +1,4 @@
-//! The results of a folder, open for more: one line a prediction and instance, appended when it is graded.
+//! Results of a folder, open for appending: one line per prediction and instance, written when it has been graded.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,17 +19,18 @@ pub struct ResultsError {
     pub source: std::io::Error,
 }
 
-/// The results of a folder, open for more. Only one process at a time has it.
+/// Results of a folder, open for appending. Only one process at a time can open them.
 pub struct Results {
     path: PathBuf,
     file: File,
     stored: ResultsFile,
-    /// Length of the whole lines, where the last one was cut short.
+    /// Length of the complete lines, if the last line was cut off.
     whole: Option<u64>,
 }
 
 impl Results {
-    /// Opens the results of a folder, which is made if need be. What is there stays as it is until a result is added.
+    /// Opens the results of a folder, and creates the folder if necessary. The file is unchanged until a result is
+    /// added.
     pub fn open(place: &Path) -> Result<Results, ResultsError> {
         let path = place.join(FILE);
         let failed = |doing| {
@@ -40,7 +41,7 @@ impl Results {
                 source,
             }
         };
-        private::create(place).map_err(failed("make the folder of"))?;
+        private::create(place).map_err(failed("create the folder of"))?;
         let file = plain_file::open_to_append(&path).map_err(failed("open"))?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::Error(source) => failed("lock")(source),
@@ -51,7 +52,7 @@ impl Results {
         })?;
         let from_start = file.try_clone().map_err(failed("read"))?;
         let mut lines = Lines::of(from_start, MAX_RECORDS).map_err(failed("read"))?;
-        // Lines of other versions are as good as none.
+        // Lines from incompatible versions are ignored.
         let stored = ResultsFile::read(&mut lines).map_err(failed("read"))?;
         Ok(Results {
             path,
@@ -61,7 +62,7 @@ impl Results {
         })
     }
 
-    /// The result of what has this key, unless the machine was to blame for it.
+    /// Returns the result with this key, unless it failed because of the machine.
     pub fn of(&self, prediction: &str, instance_id: &str, key: &str) -> Option<&InstanceResult> {
         let names = (prediction.to_owned(), instance_id.to_owned());
         let line = self.stored.by_name.get(&names);
@@ -69,7 +70,7 @@ impl Results {
             .filter(|result| result.key == key && result.infrastructure.is_none())
     }
 
-    /// Adds a result; it is on disk when this returns. What was cut short in the file is taken off before.
+    /// Adds a result and syncs it to disk. A line that was cut off is removed first.
     pub fn add(&mut self, result: InstanceResult) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",
@@ -88,7 +89,7 @@ impl Results {
             .write_all(&line)
             .and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // On a full disk half a line may be there; the next one must not be glued to it.
+            // A full disk may leave half a line, which must not join with the next one.
             let _ = self.file.set_len(before);
             return Err(failed(error));
         }
@@ -97,7 +98,7 @@ impl Results {
         Ok(())
     }
 
-    /// Writes the file anew: in order, each result once, and nothing else.
+    /// Rewrites the file: sorted, each result once, and nothing else.
     pub fn tidy(&mut self) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",
@@ -132,7 +133,7 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn what_was_cut_short_is_taken_off_when_a_result_is_added_and_not_before() {
+    fn cut_off_line_is_removed_when_adding() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let mut all = sample::results(&["a"], 3, 1);

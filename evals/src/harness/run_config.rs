@@ -1,4 +1,4 @@
-//! What a toolbox is told that runs tests in a sandbox of an environment.
+//! Configuration of a toolbox that runs tests in a sandbox of an environment.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::Paths;
 use testwright_tools::config::{Config, Runner, RunnerKind};
 
-/// `paths` are those of the sandbox.
+/// Builds the configuration. `paths` are the paths in the sandbox.
 pub fn run_config(
     environment: &Environment,
     paths: &Paths,
@@ -33,10 +33,7 @@ fn runner(environment: &Environment) -> Result<Runner, SandboxError> {
     let kind = RunnerKind::named(&recipe.kind).ok_or_else(|| {
         SandboxError::new(
             ErrorKind::Input,
-            format!(
-                "the recipe names a runner that is not known: {}",
-                recipe.kind
-            ),
+            format!("unknown runner in the recipe: {}", recipe.kind),
         )
     })?;
     Ok(Runner {

@@ -1,5 +1,4 @@
-//! The runs that a grading is made from: which there are, and which of them can be left out because nothing depends on
-//! them.
+//! The test runs of a grading: which are required, and which can be skipped because no result depends on them.
 
 use futures::future::{join, join_all, join3};
 use testwright_sandboxes::SandboxError;
@@ -18,7 +17,7 @@ use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::result::{Infrastructure, Leakage};
 
-/// `PYTHONHASHSEED` of the runs in company and alone.
+/// `PYTHONHASHSEED` of the runs with other tests and of the runs without.
 const SEEDS: [u32; 2] = [0, 1];
 
 /// The code before the fix, or after it.
@@ -27,7 +26,7 @@ pub struct CodeSide<'a> {
     pub name: &'static str,
     part: Part,
     state: &'a State,
-    /// Those that the fix changes there.
+    /// Lines of this side that the fix changes.
     lines: &'a Lines,
 }
 
@@ -49,18 +48,19 @@ impl PreparedInstance {
     }
 }
 
-/// The runs of one prediction, on one side.
+/// The runs of one prediction on one side.
 pub struct Runs {
-    /// The contributed tests on their own.
+    /// Run of only the contributed tests.
     pub own: RunRecord,
-    /// With all else in its files, where there is more in them.
+    /// Run of the whole files, if they also contain other tests.
     company: Option<RunRecord>,
-    /// The same files without it.
+    /// Run of the same files without the prediction.
     pub base: RunRecord,
     pub suite: Option<RunRecord>,
-    /// Where it changes tests and that matters: how often lines run in those as they were, and in all that it contributes,
-    /// where `own` does not tell that.
+    /// Counts of lines run by the changed tests in their old version, if the prediction changes tests and the counts
+    /// matter.
     pub before: Option<RunRecord>,
+    /// Counts for all contributed tests, if `own` does not include counts.
     after: Option<RunRecord>,
 }
 
@@ -80,7 +80,7 @@ impl Runs {
         self.company.is_some()
     }
 
-    /// Its files as a whole.
+    /// Returns the run of the whole files.
     pub fn with(&self) -> &RunRecord {
         self.company.as_ref().unwrap_or(&self.own)
     }
@@ -89,7 +89,7 @@ impl Runs {
         self.after.as_ref().unwrap_or(&self.own)
     }
 
-    /// With the prediction.
+    /// Returns the runs with the prediction.
     pub fn all(&self) -> impl Iterator<Item = &RunRecord> + Clone {
         [Some(&self.own), self.company.as_ref()]
             .into_iter()
@@ -97,12 +97,12 @@ impl Runs {
     }
 }
 
-/// What all predictions of an instance share.
+/// Runs that all predictions of an instance share.
 pub struct BaselineRuns {
-    /// The golden tests on the old and on the new code: which lines they run.
+    /// Runs of the golden tests on the old and the new code, with coverage.
     pub golden: Option<[RunRecord; 2]>,
     pub leakage: Option<Leakage>,
-    /// The log of the build, beside the others.
+    /// Path of the copied build log.
     pub build_log: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl BaselineRuns {
 }
 
 impl Harness {
-    /// The runs that do not depend on a prediction.
+    /// Makes the runs that do not depend on a prediction.
     pub(super) async fn baseline_runs(
         &self,
         instance: &Instance,
@@ -130,7 +130,7 @@ impl Harness {
             let Some((applied, tests)) = &prepared.golden else {
                 return Ok(None);
             };
-            // What the tests beside them run is known from the base suite.
+            // The base suite shows what the other tests in these files run.
             let golden = own_run(side, &applied.files, tests);
             let golden = self.run(&golden, timeline).await;
             Ok(Some(golden.map_err(at_stage(side.name))?))
@@ -160,7 +160,7 @@ impl Harness {
         log(&self.out, id, Owner::Instance, name, &text).map(|_| ())
     }
 
-    /// The golden tests' files without them, measured as far as ΔC depends on whether they run these lines.
+    /// Runs the golden tests' files without the golden tests. Coverage is limited to the lines that ΔC depends on.
     async fn suite(
         &self,
         instance: &Instance,
@@ -183,7 +183,7 @@ impl Harness {
         Ok(Some(ran))
     }
 
-    /// Of a prediction that there is not, or that brings no test.
+    /// Makes the runs for a prediction that is missing or contributes no tests.
     pub(super) async fn no_runs(
         &self,
         instance: &Instance,
@@ -202,7 +202,7 @@ impl Harness {
         Ok([old?, new?])
     }
 
-    /// The runs of a prediction on one side.
+    /// Makes the runs of a prediction on one side.
     pub(super) async fn side(
         &self,
         instance: &Instance,
@@ -221,7 +221,7 @@ impl Harness {
             part: side.part,
             ..own_run(side, &applied.files, tests)
         };
-        // The contributed tests on their own are measured.
+        // Coverage is measured in the run of only the contributed tests.
         let company = TestRun {
             ids: tests.files.clone(),
             measure: Vec::new(),
@@ -247,7 +247,7 @@ impl Harness {
             let base = async {
                 let base = self.run(&base, timeline).await;
                 let base = base.map_err(at_stage("base"))?;
-                // Mostly the same run, which is there then.
+                // This is usually the same run, so it is in the cache.
                 let suite = self.suite(instance, side, prepared, &until, timeline);
                 Ok::<_, GradingFailure>((base, suite.await?))
             };
@@ -277,7 +277,7 @@ impl Harness {
             .await;
             Ok::<_, GradingFailure>((ran, base?, before?, after?))
         };
-        // Those first that have to wait for one another.
+        // The runs that depend on each other start first.
         let (others, company) = join(others, company).await;
         let (own, (base, suite), before, after) = others?;
         let runs = Runs {
@@ -292,7 +292,8 @@ impl Harness {
         Ok(runs)
     }
 
-    /// Where the tests that were there before take half the time, a prediction is not to blame for the rest.
+    /// Fails if the existing tests take over half of the time limit, because then a timeout is not the prediction's
+    /// fault.
     fn is_in_time(&self, runs: &Runs) -> Result<(), GradingFailure> {
         let base = &runs.base;
         let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
@@ -302,7 +303,7 @@ impl Harness {
             return Ok(());
         }
         let cause = format!(
-            "the tests that were there before take {:.0} s of the {} s that a run may take",
+            "the existing tests take {:.0} s of the {} s allowed for a run",
             base.seconds,
             self.test_time.as_secs()
         );
@@ -310,7 +311,8 @@ impl Harness {
     }
 }
 
-/// The contributed tests on their own; where there are none or nothing else, the files. Measured.
+/// Returns the run of only the contributed tests. It runs whole files if they contain no other tests, or no test is
+/// known.
 fn own_run<'a>(side: CodeSide<'a>, files: &'a Files, tests: &Contribution) -> TestRun<'a> {
     let is_known = tests.has_company() && !tests.tests.is_empty();
     let is_counted = !tests.changed.is_empty() && !side.lines.is_empty();
@@ -327,7 +329,7 @@ fn own_run<'a>(side: CodeSide<'a>, files: &'a Files, tests: &Contribution) -> Te
     }
 }
 
-/// Files as they are without a prediction, measured as far as these lines go.
+/// Returns the run of files without a prediction, with coverage limited to the given lines.
 fn base_run<'a>(
     side: CodeSide<'a>,
     nothing: &'a Files,

@@ -1,5 +1,5 @@
-//! Many instances by several workers. A worker takes an instance with all predictions for it; instances are ordered so that
-//! environments are used while they are at hand. A result is on disk before the next one is begun.
+//! Schedules instances over several workers. A worker grades all predictions of an instance. Instances are sorted so
+//! that cached environments are reused. Each result is on disk before the next grading starts.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -15,40 +15,40 @@ use crate::dataset::Instance;
 use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult};
 
-/// An instance and what was predicted for it.
+/// An instance and its predictions.
 pub struct Job<'a> {
     pub instance: &'a Instance,
     pub predictions: Vec<&'a Prediction>,
 }
 
-/// What happens.
+/// Progress of grading.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// A step of a build.
+    /// A step of a build has started.
     Building { instance: String, step: String },
-    /// A prediction begins to be graded.
+    /// Grading of a prediction has started.
     Grading {
         instance: String,
         prediction: String,
     },
-    /// A prediction is graded; `fresh` unless it was there from before.
+    /// A prediction has been graded; `fresh` is false if the result already existed.
     Graded {
         result: Box<InstanceResult>,
         fresh: bool,
     },
 }
 
-/// Told from several tasks.
+/// Progress callback, which several tasks call.
 pub type Progress<'a> = &'a (dyn Fn(Step) + Send + Sync);
 
-/// How many work at once, and why not more.
+/// Number of workers, and a note if it had to be reduced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workers {
     pub number: usize,
     pub note: Option<String>,
 }
 
-/// As many workers as asked for, as far as memory and disk have room for what each may take.
+/// Returns the requested number of workers, reduced if memory or disk space cannot hold what each may use.
 pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64; 2]) -> Workers {
     let fit = |room: Option<u64>, one: u64| {
         room.map_or(usize::MAX, |room| {
@@ -71,7 +71,7 @@ pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64;
     };
     let note = (number < asked).then(|| {
         format!(
-            "{number} of {asked} workers: each may take {:.1} GiB of {what}, and {:.1} GiB are free",
+            "using {number} of {asked} workers: each needs up to {:.1} GiB of {what}, and {:.1} GiB are free",
             giga(one),
             giga(room.unwrap_or_default())
         )
@@ -79,7 +79,8 @@ pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64;
     Workers { number, note }
 }
 
-/// What has no result yet, ordered so that environments are used while they are at hand; results that are there are told.
+/// Returns the jobs without a result, sorted so that cached environments are reused. Existing results are reported to
+/// `progress`.
 pub fn ungraded<'a>(
     harness: &Harness,
     mut jobs: Vec<Job<'a>>,
@@ -118,7 +119,7 @@ pub fn ungraded<'a>(
     jobs
 }
 
-/// Grades one job, a run of tests at a time; `add` keeps each result before the next prediction is begun.
+/// Grades one job, one test run at a time. `add` stores each result before the next prediction starts.
 pub async fn grade_job(
     harness: &Harness,
     job: &Job<'_>,
@@ -128,7 +129,7 @@ pub async fn grade_job(
     work_on(harness, job, &RunSlots::new(1), progress, add).await
 }
 
-/// Grades all jobs that have no result yet. Dropped in between, it loses nothing but what is being graded.
+/// Grades all jobs without a result. Dropping the future loses only the gradings in progress.
 pub async fn grade_all(
     harness: &Harness,
     jobs: Vec<Job<'_>>,
@@ -195,7 +196,7 @@ async fn work_on(
             }
             Err(why) => not_graded(harness, job.instance, prediction, stopped(why)),
         };
-        // What all predictions share is counted with the first.
+        // Time for shared runs counts towards the first prediction.
         result.seconds = timeline.seconds();
         timeline = Timeline::new(slots);
         add(result.clone())?;
@@ -207,7 +208,7 @@ async fn work_on(
     Ok(())
 }
 
-/// A poisoned lock is of a worker that panicked; what it guards is whole all the same.
+/// Locks a mutex. A poisoned lock means that a worker panicked, but the data is always in a consistent state.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_are_bounded_by_what_there_is_and_the_bound_is_told() {
+    fn workers_are_limited_by_memory_and_disk() {
         let giga = 1 << 30;
         let each = [4 * giga, 2 * giga];
         assert_eq!(workers(2, Some(20 * giga), None, each).note, None);
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(few.number, 2);
         assert_eq!(
             few.note.as_deref(),
-            Some("2 of 8 workers: each may take 4.0 GiB of memory, and 9.0 GiB are free")
+            Some("using 2 of 8 workers: each needs up to 4.0 GiB of memory, and 9.0 GiB are free")
         );
         let disk = workers(8, Some(90 * giga), Some(7 * giga), each);
         assert!(disk.note.is_some_and(|note| note.contains("disk")));

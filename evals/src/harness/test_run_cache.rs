@@ -1,5 +1,5 @@
-//! One run of tests in a sandbox of its own, kept by content: the same environment, files, tests and grader are not run
-//! twice. A record is written aside and renamed, so that one cut short is never read.
+//! Runs tests in their own sandbox and caches the records by content: the same environment, files, tests and grader
+//! never run twice. Records are written atomically, so an incomplete one is never read.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,38 +27,38 @@ use super::{Harness, files, offline};
 use crate::folder;
 use testwright_sandboxes::hex::hex;
 
-/// How long after the run's own deadline an answer may still come.
+/// Extra time to wait for an answer after the run's own deadline.
 const GRACE: Duration = Duration::from_secs(60);
-/// Bytes of what a broken toolbox says that are kept.
+/// Maximum bytes of the error output of a failed toolbox.
 const SAID: usize = 2_000;
-/// Bytes of an answer, and of what comes beside it. Thousands of tests that all fail take a small part of it; the sandbox
-/// may be made to say anything, and this is our memory.
+/// Maximum bytes of an answer, and of the error output. Thousands of failing tests need a small part of it. The sandbox
+/// is untrusted and could exhaust the memory of this process.
 const ANSWER: u64 = 128 << 20;
-/// A test of ours, where those of a prediction do not run.
+/// Path of a control test, which runs if the tests of a prediction do not.
 const CONTROL: &str = "test_testwright_control.py";
 
-/// What is to be run.
+/// Specification of a test run.
 #[derive(Clone)]
 pub struct TestRun<'a> {
     pub state: &'a State,
-    /// Put over the state's own files.
+    /// Files that replace or add to the files of the state.
     pub files: &'a Files,
-    /// Node ids, or files.
+    /// Node ids or files.
     pub ids: Vec<String>,
-    /// Files of which the lines that run are wanted.
+    /// Files whose executed lines are recorded.
     pub measure: Vec<String>,
-    /// How often they run, too (see [`Measure::counted`]).
+    /// Whether to count executions, too (see [`Measure::counted`]).
     pub counted: bool,
-    /// Where only these are asked about: measuring ends when they have run.
+    /// Lines to wait for: measuring ends when they have run. If empty, measuring continues to the end.
     pub until: Lines,
-    /// The files are not ours.
+    /// Whether the files come from a prediction, and are therefore untrusted.
     pub of_prediction: bool,
     pub hash_seed: u32,
-    /// What its time is spent on.
+    /// Activity that the time of the run counts towards.
     pub part: Part,
 }
 
-/// The toolbox was ended, or stopped, before it could say anything.
+/// The toolbox was killed or stopped before it could answer.
 pub struct AbnormalExit(String);
 
 impl AbnormalExit {
@@ -68,28 +68,28 @@ impl AbnormalExit {
     }
 }
 
-/// What a run came to.
+/// Result of executing a run.
 enum End {
     Answer(Box<Answer>),
-    /// Nothing is known of the tests.
+    /// The run ended without information on the tests.
     Ended(String),
 }
 
-/// A run, made now or before.
+/// Record of a run, either new or from the cache.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRecord {
     pub answer: Answer,
-    /// Why nothing is known of the tests: they kept the program that runs them from saying anything.
+    /// Why no outcomes are known: the tests prevented the test process from reporting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// Wall time of the whole, the sandbox's start included.
+    /// Wall time of the run, including the start of the sandbox.
     pub seconds: f64,
     #[serde(skip)]
     pub cached: bool,
 }
 
 impl RunRecord {
-    /// Where there is nothing to run.
+    /// Returns the record of a run without tests.
     pub fn of_nothing() -> RunRecord {
         RunRecord {
             answer: Answer {
@@ -103,7 +103,7 @@ impl RunRecord {
     }
 }
 
-/// The key of a record, from all that it depends on.
+/// Key of a record, from everything the run depends on.
 pub struct RecordKey(Sha256);
 
 impl RecordKey {
@@ -122,7 +122,7 @@ impl RecordKey {
 
     pub fn state(&mut self, state: &State) {
         self.add(state.environment.saved.as_bytes());
-        // A state can be built anew under the same name, with what the index has today.
+        // The package index may have changed when a state is rebuilt under the same name.
         self.add(state.environment.packages.join(" ").as_bytes());
         self.files(&state.files);
     }
@@ -165,7 +165,7 @@ impl Harness {
                 ..ran
             });
         }
-        // Waiting for others is not its own time.
+        // Waiting for a slot does not count.
         let executed = async {
             let begun = Instant::now();
             let executed = self.execute(run).await;
@@ -194,12 +194,12 @@ impl Harness {
         Ok(ran)
     }
 
-    /// Where the record of a run is: everything that it depends on goes into its key.
+    /// Returns the path of a run's record. Its key includes everything the run depends on.
     fn record(&self, run: &TestRun<'_>) -> PathBuf {
         let mut key = RecordKey::new(self);
         key.state(run.state);
         key.add(format!("{:?} {:?}", self.limits, self.test_time).as_bytes());
-        // All others keep their names.
+        // The kind is omitted for pytest, so that existing keys stay valid.
         let kind = &run.state.environment.recipe.runner.kind;
         if kind != "pytest" {
             key.add(kind.as_bytes());
@@ -219,14 +219,14 @@ impl Harness {
         key.path(&self.cache.join("runs"))
     }
 
-    /// Written since this harness began: a run that was too slow, or ended, another day gets another chance.
+    /// Returns whether this harness wrote the record. A run that timed out or crashed earlier gets another chance.
     fn is_ours(&self, record: &Path) -> bool {
         let written = std::fs::metadata(record).and_then(|about| about.modified());
         written.is_ok_and(|at| at >= self.begun)
     }
 
-    /// A prediction whose tests cannot be run, time and again, where a test of ours can, is to blame for it: otherwise
-    /// a prediction that would be found wrong could choose not to be counted.
+    /// Executes a run. If its tests repeatedly cannot run but the control test can, the prediction is at fault.
+    /// Otherwise a wrong prediction could avoid being counted.
     async fn execute(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
         let first = match self.once(run).await? {
             Ok(end) => return Ok(end),
@@ -260,12 +260,12 @@ impl Harness {
         }
     }
 
-    /// In a sandbox of its own. The outer error is of its start: nothing of the run had a part in it.
+    /// Executes a run once in its own sandbox. The outer error means that the sandbox did not start.
     async fn once(&self, run: &TestRun<'_>) -> Result<Result<End, SandboxError>, SandboxError> {
         let sandbox = self.start(&run.state.environment.saved).await?;
         let end = match self.in_sandbox(run, sandbox.as_ref()).await {
             Ok(Ok(answer)) => Ok(End::Answer(Box::new(answer))),
-            // Tests run as the same user as the toolbox. Those of the repository do not end it.
+            // Tests run as the same user as the toolbox and can kill it, but a repository's own tests do not.
             Ok(Err(ended)) if run.of_prediction && sandbox.health().await.is_ok() => {
                 Ok(End::Ended(ended.0))
             }
@@ -301,7 +301,7 @@ impl Harness {
         let mut measure = None;
         if !run.measure.is_empty() {
             let version = &environment.python_version;
-            // A Python that coverage.py is not made for is no reason not to run the tests.
+            // If coverage.py does not support this Python, the tests run without coverage.
             match coverage::package(version, &self.build).await {
                 Ok(package) => {
                     measure = Some(Measure {
@@ -337,7 +337,7 @@ impl Harness {
         serde_json::from_slice(&answer).map(Ok).map_err(|error| {
             SandboxError::new(
                 ErrorKind::Dead,
-                format!("read what the toolbox said of a run: {error}"),
+                format!("invalid answer of the toolbox: {error}"),
             )
         })
     }
@@ -348,7 +348,7 @@ impl Harness {
         Ok(program)
     }
 
-    /// Runs the toolbox once: a request in, what it prints out.
+    /// Runs the toolbox once: sends a request and returns its output.
     pub(super) async fn ask(
         &self,
         sandbox: &dyn Sandbox,
@@ -383,7 +383,7 @@ impl Harness {
                 Ok(all) => all,
                 Err(TooMuch) => {
                     let most = ANSWER >> 20;
-                    return Ok(Err(AbnormalExit(format!("it said more than {most} MiB"))));
+                    return Ok(Err(AbnormalExit(format!("it wrote more than {most} MiB"))));
                 }
             };
             let code = exit.await?;
@@ -395,7 +395,7 @@ impl Harness {
             }
             if code >= 128 {
                 return Ok(Err(AbnormalExit(format!(
-                    "it was ended by signal {}",
+                    "it was killed by signal {}",
                     code - 128
                 ))));
             }
@@ -411,14 +411,14 @@ impl Harness {
             Err(_) => {
                 let seconds = (time + GRACE).as_secs();
                 Ok(Err(AbnormalExit(format!(
-                    "it gave no answer within {seconds} s"
+                    "it did not answer within {seconds} s"
                 ))))
             }
         }
     }
 }
 
-/// More than [`ANSWER`].
+/// The output exceeded [`ANSWER`].
 struct TooMuch;
 
 async fn bounded(
@@ -436,7 +436,7 @@ pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, SandboxError> {
     serde_json::to_vec(value).map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))
 }
 
-/// A record, if there is a whole one.
+/// Reads a record; `None` if it is missing or incomplete.
 pub(super) async fn read<T: DeserializeOwned>(record: &Path) -> Option<T> {
     let text = tokio::fs::read(record).await.ok()?;
     serde_json::from_slice(&text).ok()

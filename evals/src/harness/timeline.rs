@@ -1,4 +1,4 @@
-//! What the seconds of a grading were spent on, and how many runs are made at a time.
+//! Records how a grading spends its time, and limits concurrent runs.
 
 use std::future::Future;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::result::Seconds;
 
-/// As many runs at a time as there are workers, whichever instance they are of.
+/// Limits concurrent runs to the number of workers, across all instances.
 pub struct RunSlots(Semaphore);
 
 impl RunSlots {
@@ -17,24 +17,24 @@ impl RunSlots {
     }
 }
 
-/// What a span of time was spent on.
+/// Activity during a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The environment, and the code from git.
+    /// Building the environment and fetching the code from git.
     Build,
-    /// The golden tests, measured.
+    /// Running the golden tests with coverage.
     Golden,
-    /// The suite without the prediction.
+    /// Running the suite without the prediction.
     Base,
-    /// With the prediction, on the old code.
+    /// Running with the prediction on the old code.
     Old,
-    /// With the prediction, on the new code.
+    /// Running with the prediction on the new code.
     New,
-    /// For others to end that run.
+    /// Waiting for a free slot.
     Waiting,
 }
 
-/// From the start of one grading to its end.
+/// Record of one grading from start to end.
 pub struct Timeline<'a> {
     slots: &'a RunSlots,
     begun: Instant,
@@ -57,7 +57,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Does something, and notes how long it took.
+    /// Does some work and records its duration.
     pub async fn spend<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
         let from = self.begun.elapsed();
         let done = work.await;
@@ -67,7 +67,7 @@ impl<'a> Timeline<'a> {
         done
     }
 
-    /// The same, when it is its turn.
+    /// Waits for a slot, then does some work and records both durations.
     pub async fn run<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
         let slot = self.spend(Part::Waiting, self.slots.0.acquire()).await;
         let done = self.spend(part, work).await;
@@ -75,15 +75,15 @@ impl<'a> Timeline<'a> {
         done
     }
 
-    /// What the time until now was spent on.
+    /// Returns how the time until now was spent.
     pub fn seconds(&self) -> Seconds {
         let spans = self.spans.lock().unwrap_or_else(|e| e.into_inner());
         attributed(&spans, self.begun.elapsed())
     }
 }
 
-/// Each moment belongs to what was done then, in equal parts where that was several things; to waiting only where
-/// nothing was done. So the parts add up to the whole.
+/// Attributes each moment to the activities at that time, in equal parts. Waiting counts only if nothing else was done.
+/// The parts therefore add up to the total.
 fn attributed(spans: &[Span], total: Duration) -> Seconds {
     let ends = spans.iter().flat_map(|span| [span.from, span.to]);
     let mut moments: Vec<Duration> = ends.chain([Duration::ZERO, total]).collect();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_add_up_to_the_whole() {
+    fn parts_add_up_to_the_total() {
         let spans = [
             span(Part::Build, 1, 3),
             span(Part::Old, 4, 8),

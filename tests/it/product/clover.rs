@@ -233,16 +233,16 @@ fn cheats(problem: &Value) -> Vec<(String, &'static str)> {
             ),
             unmet,
         ),
-        (with("import sys\n", "sys.exit(0)"), "it fails"),
+        (with("import sys\n", "sys.exit(0)"), "the test fails"),
         (
             with("import os\n", "getattr(os, '_' + 'exit')(0)"),
-            "its process ends without a report",
+            "the process ended without a report",
         ),
         (
             with("import coverage\n", "coverage.Coverage.get_data = None"),
-            "it names `coverage`",
+            "the answer uses `coverage`",
         ),
-        (with("", "while True:\n    pass"), "takes too long"),
+        (with("", "while True:\n    pass"), "the test timed out"),
         ("the the the . ] the".to_owned(), "it is no Python"),
     ]
 }

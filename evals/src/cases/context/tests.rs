@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::cases::{CaseOutcome, FileLines, Verification};
 
-/// A word is a token.
+/// Tokenizer that counts each word as a token.
 struct Words;
 
 impl Tokenizer for Words {
@@ -52,7 +52,7 @@ fn coverage(files: &[(&str, &[u32])]) -> CaseCoverage {
 }
 
 #[test]
-fn lines_are_unique_that_no_other_test_runs() {
+fn unique_lines_exclude_lines_of_other_tests() {
     let contexts = BTreeMap::from([
         (
             "t.py::test_a[1]".to_owned(),
@@ -72,7 +72,7 @@ fn lines_are_unique_that_no_other_test_runs() {
 }
 
 #[test]
-fn files_are_classed_and_ordered_by_what_they_tell() {
+fn files_are_ordered_by_class() {
     let base = coverage(&[
         ("a.py", &[1, 2]),
         ("b.py", &[1, 2]),
@@ -94,14 +94,14 @@ fn files_are_classed_and_ordered_by_what_they_tell() {
     let paths: Vec<&str> = ordered.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths[..2], ["c.py", "b.py"]);
     assert_eq!(ordered, order(&classes, &named, 1, "id"));
-    // Both orders of the two that tell the same come, for one seed or another.
+    // Different seeds give both orders of the two files in the same class.
     let last = |seed| order(&classes, &named, seed, "id").pop().unwrap().0;
     let lasts: BTreeSet<String> = (0..20).map(last).collect();
     assert_eq!(lasts.len(), 2);
 }
 
 #[test]
-fn a_context_fills_its_budget_and_no_more() {
+fn context_stays_within_budget() {
     let files = [
         ("a.py", "one two\nthree\n"),
         ("b.py", "four five\nsix\n"),
@@ -132,7 +132,7 @@ fn a_context_fills_its_budget_and_no_more() {
         .collect();
     assert_eq!(texts, [("one two\nthree\n", true), ("four five\n", false)]);
     assert_eq!(fill(&order, 100, &Words, &mut read).files.len(), 3);
-    // What the task names is there all the same.
+    // Files that the task names are included regardless of the budget.
     let named = [("b.py".to_owned(), None), order[0].clone()];
     let context = fill(&named, 0, &Words, &mut read);
     assert_eq!(context.files.len(), 1);

@@ -97,7 +97,7 @@ fn blanks_are_filled_in_both_forms() {
 }
 
 #[test]
-fn an_answer_may_fill_the_blank_and_nothing_else() {
+fn only_the_blank_may_change() {
     for (at, form, code) in [
         (1, Form::Assertion, "assert True"),
         (1, Form::Assertion, "assert c.size(b) == c.size(b)"),
@@ -127,7 +127,7 @@ fn an_answer_may_fill_the_blank_and_nothing_else() {
 }
 
 #[test]
-fn test_files_are_taken_whole_or_completed() {
+fn test_files_are_completed_if_partial() {
     let problem = target();
     let full = read(&problem, Form::Full, FILE).unwrap();
     assert_eq!(full.source, FILE);
@@ -144,7 +144,7 @@ fn test_files_are_taken_whole_or_completed() {
 }
 
 #[test]
-fn what_is_no_test_file_is_refused_with_its_reason() {
+fn unusable_test_file_is_refused() {
     let problem = target();
     let refused = |code: &str| match read(&problem, Form::Full, code) {
         Err(Unusable::Refused(why)) => why,
@@ -152,13 +152,13 @@ fn what_is_no_test_file_is_refused_with_its_reason() {
     };
     assert_eq!(
         refused("def test_y(): pass\n"),
-        "it does not hold the test TestA::test_x"
+        "the answer does not contain the test TestA::test_x"
     );
     assert!(
         refused("class TestA:\n    def test_x(self:\n        pass\n")
-            .starts_with("it does not parse")
+            .starts_with("the answer does not parse")
     );
-    assert!(refused(&format!("import coverage\n{FILE}")).contains("names `coverage`"));
+    assert!(refused(&format!("import coverage\n{FILE}")).contains("uses `coverage`"));
     let gibberish = read(&problem, Form::Full, "the the the 1. ] the");
     assert!(matches!(gibberish, Err(Unusable::Gibberish(_))));
 }

@@ -1,4 +1,4 @@
-//! What may become a problem, in the order of the draw.
+//! Candidates for problems, in the order of the draw.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub struct Candidates {
 
 /// A question about a test.
 pub struct Candidate {
-    /// Names it for draws.
+    /// Unique name, used for random draws.
     pub name: String,
     pub path: String,
     pub test: String,
     pub text: TestText,
     pub question: Question,
-    /// One problem alone may have it.
+    /// Place that at most one problem may use.
     pub place: String,
 }
 
@@ -48,7 +48,7 @@ impl Candidate {
     }
 }
 
-/// Long references are drawn more often: there is more in them to be known.
+/// Draws candidates for task I. Longer references are more likely, since they test more knowledge.
 pub fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec<Candidate> {
     let found = tests.iter().flat_map(|test| blanks(test, counts)).collect();
     let found = without_common(found, counts);
@@ -69,7 +69,7 @@ pub fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec
     found.into_iter().map(candidate).collect()
 }
 
-/// One target of each test.
+/// Draws candidates for task II, one target per test.
 pub fn targets(
     seed: u64,
     tests: &[IsolatedTest],
@@ -98,6 +98,7 @@ pub fn targets(
     drawn(seed, found, |c| format!("target {}", c.name), |_| 1.0)
 }
 
+/// Draws candidates for task III.
 pub fn blocks(
     seed: u64,
     tests: &[IsolatedTest],

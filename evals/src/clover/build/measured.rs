@@ -1,4 +1,5 @@
-//! What tests run of the repository: of whole files each test beside the others, of single tests beside an empty one.
+//! Measures the repository code that tests run: all tests of a file together, and single tests compared with an empty
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,18 +14,19 @@ use crate::clover::extract::{IsolatedTest, is_test_file};
 
 type Files = BTreeMap<String, Arc<FileLines>>;
 
-/// A whole file may take as long as so many tests.
+/// Timeout of a whole file, in multiples of the timeout of a test.
 const FILE: u32 = 10;
 
 pub struct Measured<'a> {
     place: &'a Place,
     options: &'a BuildOptions,
-    /// By test (`path::Class::function`): what it runs in its file, and what of that no other test there runs.
+    /// Lines that each test (`path::Class::function`) runs in its file's run.
     lines: BTreeMap<String, Lines>,
+    /// Lines that each test runs and no other test of its file does.
     own: BTreeMap<String, Lines>,
-    /// By test file: the statements of the files that it runs something of.
+    /// Statements of the files that each test file runs.
     statements: BTreeMap<String, Files>,
-    /// By test: as it is, and an empty one in its place.
+    /// Coverage of each test run alone, and of an empty test in its place.
     alone: BTreeMap<String, (CaseCoverage, CaseCoverage)>,
 }
 
@@ -58,7 +60,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Measures whole test files, test by test.
+    /// Measures whole test files, by test.
     pub async fn files(
         &mut self,
         texts: &BTreeMap<String, String>,
@@ -88,7 +90,7 @@ impl<'a> Measured<'a> {
         Ok(())
     }
 
-    /// Measures single tests, and empty ones in their places.
+    /// Measures single tests, and an empty test in the place of each.
     pub async fn alone(&mut self, tests: &[&IsolatedTest]) -> Result<()> {
         let mut cases = Vec::new();
         let mut seen = BTreeSet::new();
@@ -111,22 +113,22 @@ impl<'a> Measured<'a> {
         Ok(())
     }
 
-    /// What a test runs in its file.
+    /// Returns the lines that a test runs.
     pub fn lines(&self, test: &str) -> Option<&Lines> {
         self.lines.get(test)
     }
 
-    /// What of that no other test there runs.
+    /// Returns the lines that a test runs and no other test of its file does.
     pub fn own_lines(&self, test: &str) -> Option<&Lines> {
         self.own.get(test)
     }
 
-    /// The statements of a file, as the run of a test file saw them.
+    /// Returns the statements of a file, as seen in the run of a test file.
     pub fn statements(&self, test_file: &str, path: &str) -> Option<&FileLines> {
         Some(self.statements.get(test_file)?.get(path)?.as_ref())
     }
 
-    /// How much each file says about a test; other test files are left out.
+    /// Returns the relevance of each file to a test, without other test files.
     pub fn classes(&self, test: &str) -> Option<BTreeMap<String, ContextClass>> {
         let (base, empty) = self.alone.get(test)?;
         let none = Lines::new();
@@ -136,7 +138,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Lines of the tests of a file, those of one test's parameters together.
+/// Groups lines by test; the parameters of one test are merged.
 fn by_test(path: &str, ran: &CaseCoverage) -> BTreeMap<String, Lines> {
     let mut tests: BTreeMap<String, Lines> = BTreeMap::new();
     for (id, lines) in &ran.contexts {

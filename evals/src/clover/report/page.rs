@@ -1,8 +1,9 @@
-//! The report as a page that needs no other file.
+//! Renders the report as a self-contained page.
 
 use super::{Report, TITLE, tables};
 use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
 
+/// Renders the report as a page.
 pub fn page(report: &Report) -> Result<String, RenderError> {
     let names = names(report);
     let systems = names.iter().enumerate();
@@ -24,7 +25,7 @@ pub fn page(report: &Report) -> Result<String, RenderError> {
     page.render(LAYOUT)
 }
 
-/// Systems with the forms of their answers.
+/// Returns the names of the systems, including the form of their answers.
 fn names(report: &Report) -> Vec<String> {
     let mut names: Vec<String> = report
         .rows

@@ -1,4 +1,4 @@
-//! The report's tables.
+//! Tables of the report.
 
 use super::{MeanCost, Report, Row, Utilisation};
 use crate::clover::answer::Form;
@@ -7,8 +7,8 @@ use crate::clover::problem::Task;
 use crate::document::format::{NONE, p_value, points, rate};
 use crate::document::{Cell, Section, Table};
 
-/// Figures of the paper to compare with: system; task I without context (EM, ER, RER); best RER; task II without context and
-/// best; task III success and execution at 64k and 128k.
+/// Published figures for comparison. Columns: system; task I without context (EM, ER, RER); best RER; task II without
+/// context and best; task III success and execution at 64k and 128k.
 const PUBLISHED: &str = "\
 GPT-4o             | 55.2 | 72.0 | 68.0 | 71.5 | 28.7 | 48.4 | 32.7 / 42.1 | 31.8 / 39.3
 Claude 3.5 Sonnet  | 56.3 | 78.2 | 72.4 | 75.4 | 26.9 | 48.4 | 29.0 / 34.6 | 30.8 / 35.5
@@ -20,7 +20,7 @@ Codestral 22B      | 45.5 | 68.2 | 63.3 | 65.0 | 20.0 | 28.4 | –           | �
 Llama 3.1 8B       | 35.7 | 57.4 | 53.5 | 53.5 | 5.3  | 9.5  | 1.9 / 2.8   | 0.9 / 4.7
 StarCoder2 15B     | 32.7 | 52.4 | 41.1 | 41.1 | 13.8 | 19.1 | –           | –";
 
-/// A system with the form of its answers, where that is not the usual one.
+/// Returns the system's name, with the form of its answers unless that is the default form.
 pub fn system_name(system: &str, form: Form) -> String {
     match form {
         Form::Assertion | Form::Full => system.to_owned(),
@@ -45,7 +45,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
     sections
 }
 
-/// What is told of each row of a task.
+/// Returns the titles of the figures in the tables of a task.
 pub fn figures(task: Task) -> &'static [&'static str] {
     match task {
         Task::Assertion => &["problems", "EM", "ER", "RER", "calls", "tokens", "dollars"],
@@ -69,12 +69,12 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
         Task::Assertion => (
             "assertions",
             "Task I: fill the blank of an assertion",
-            "EM: the answer says the same as the reference. ER: the test passes with it. RER: it passes, and the assertion is neither trivial nor copied from what was shown.",
+            "EM: the answer equals the reference. ER: the test passes with it. RER: the test passes, and the assertion is neither trivial nor copied from the context.",
         ),
         Task::Target => (
             "targets",
             "Task II: a test that calls a given class or function",
-            "Execution: the test runs and passes. Success: it also calls the target, by the syntax tree with names resolved.",
+            "Execution: the test runs and passes. Success: it also calls the target, according to the syntax tree with names resolved.",
         ),
         Task::Blocks => (
             "blocks",
@@ -83,7 +83,7 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
         ),
     };
     let mut table = Table::new(
-        "By system and context, 95 % intervals; calls, tokens and dollars of a problem on average",
+        "Rates by system and context with 95 % intervals; mean calls, tokens and dollars per problem",
     )
     .words("system")
     .words("context")
@@ -104,7 +104,7 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
     Some(Section::new(id, title, [table]).note(note))
 }
 
-/// Calls, tokens and dollars.
+/// Formats the mean calls, tokens and dollars.
 pub fn costs(cost: Option<&MeanCost>) -> [String; 3] {
     let Some(cost) = cost else {
         return [NONE; 3].map(str::to_owned);
@@ -117,7 +117,7 @@ pub fn costs(cost: Option<&MeanCost>) -> [String; 3] {
     ]
 }
 
-/// Points with their interval.
+/// Formats a difference in percentage points, with its interval.
 fn difference(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
     match interval {
         Some([low, high]) => format!(
@@ -131,11 +131,12 @@ fn difference(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
 }
 
 fn utilisation(all: &[Utilisation]) -> Section {
-    let mut table =
-        Table::new("Points over the rate without context, bootstrap intervals over problems")
-            .words("system")
-            .words("task")
-            .figures(&["problems", "Δmax", "Δmin"]);
+    let mut table = Table::new(
+        "Difference from the rate without context, in points; bootstrap intervals over problems",
+    )
+    .words("system")
+    .words("task")
+    .figures(&["problems", "Δmax", "Δmin"]);
     for of in all {
         table.row([
             system_name(&of.system, of.form).into(),
@@ -145,7 +146,7 @@ fn utilisation(all: &[Utilisation]) -> Section {
             difference(Some(of.least), of.least_interval).into(),
         ]);
     }
-    Section::new("contexts", "What contexts add", [table]).note("Best and worst of the contexts, less the rate without one (RER of task I, success of task II), on the problems that were asked with all of them. Ideal: Δmax > Δmin > 0.")
+    Section::new("contexts", "Effect of the context", [table]).note("Δmax and Δmin: rate with the best and the worst context minus the rate without context (RER in task I, success in task II). Only problems that were asked with every context count. Ideal: Δmax > Δmin > 0.")
 }
 
 fn answers(report: &Report) -> Section {
@@ -157,7 +158,7 @@ fn answers(report: &Report) -> Section {
         ("cut off", AnswerClass::CutOff),
         ("no reply", AnswerClass::NoReply),
     ];
-    let mut table = Table::new("Answers by what they are")
+    let mut table = Table::new("Answers by class")
         .words("system")
         .words("task")
         .words("context")
@@ -174,11 +175,11 @@ fn answers(report: &Report) -> Section {
             .chain(counts.map(|count| count.to_string()));
         table.row(cells.map(Into::into));
     }
-    Section::new("answers", "Answers", [table]).note("All that are not run count as wrong in every rate. Gibberish is no Python, or holds nothing of what was asked for.")
+    Section::new("answers", "Answers", [table]).note("Answers that are not run count as wrong in every rate. Gibberish is not Python, or does not address the question.")
 }
 
 fn pairs(report: &Report) -> Section {
-    let mut table = Table::new("Success of two systems on the same problems: points with bootstrap intervals, McNemar's exact test")
+    let mut table = Table::new("Success on the same problems: difference (first − second) in points with bootstrap intervals, and McNemar's exact test")
         .words("task")
         .words("context")
         .words("first")
@@ -205,24 +206,25 @@ fn pairs(report: &Report) -> Section {
         let cells = cells.chain([points, p_value(of.p_value)]);
         table.row(cells.map(Into::into));
     }
-    Section::new("pairs", "Pairs", [table])
+    Section::new("pairs", "Pairwise comparison", [table])
 }
 
 fn published() -> Section {
-    let mut table = Table::new("Published rates in % (Xu et al. 2025), on other problems")
-        .words("system")
-        .figures(&[
-            "I EM, po",
-            "I ER, po",
-            "I RER, po",
-            "I best RER",
-            "II po",
-            "II best",
-            "III 64k",
-            "III 128k",
-        ]);
+    let mut table =
+        Table::new("Published rates in % (Xu et al. 2025), measured on different problems")
+            .words("system")
+            .figures(&[
+                "I EM, po",
+                "I ER, po",
+                "I RER, po",
+                "I best RER",
+                "II po",
+                "II best",
+                "III 64k",
+                "III 128k",
+            ]);
     for line in PUBLISHED.lines() {
         table.row(line.split('|').map(|cell| cell.trim().into()));
     }
-    Section::new("published", "To compare with", [table]).note("Task III: success / execution.")
+    Section::new("published", "Published results", [table]).note("Task III: success / execution.")
 }

@@ -20,7 +20,7 @@ fn judgement(problem: usize, system: &str, budget: Budget, success: bool) -> Jud
     }
 }
 
-/// Of ten problems two are solved without context, six with 4k, one with 8k.
+/// Answers of a system that solves two of ten problems without context, six with 4k and one with 8k.
 fn judgements() -> Vec<Judgement> {
     let budgets = [
         (Budget::ProblemOnly, 2),
@@ -35,7 +35,7 @@ fn judgements() -> Vec<Judgement> {
     all
 }
 
-/// The first of the other system's ten answers took two calls, the second four.
+/// Costs of the other system's first two answers, which took two and four calls.
 fn costs() -> BTreeMap<AnswerKey, AnswerCost> {
     let cost = |at: u32| {
         let judged = judgement(at as usize, "other", Budget::ProblemOnly, true);
@@ -50,7 +50,7 @@ fn costs() -> BTreeMap<AnswerKey, AnswerCost> {
 }
 
 #[test]
-fn what_answers_took_is_told_beside_their_rates() {
+fn mean_costs_appear_in_rows() {
     let row = |costs: &BTreeMap<AnswerKey, AnswerCost>| {
         let report = Report::of(&judgements(), costs, Vec::new());
         report
@@ -71,7 +71,7 @@ fn what_answers_took_is_told_beside_their_rates() {
 }
 
 #[test]
-fn rates_and_what_contexts_add() {
+fn rates_and_context_effect_are_computed() {
     let report = Report::of(&judgements(), &BTreeMap::new(), Vec::new());
     let row = &report.rows[0];
     assert_eq!(
@@ -98,7 +98,7 @@ fn rates_and_what_contexts_add() {
 }
 
 #[test]
-fn a_problem_that_lacks_a_context_counts_for_no_difference() {
+fn utilisation_needs_every_context() {
     let mut all = judgements();
     all.retain(|j| !(j.problem == "p9" && j.budget == Budget::Tokens(8)));
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_problem_that_lacks_a_context_counts_for_no_difference() {
 }
 
 #[test]
-fn the_report_as_text_and_as_a_page() {
+fn report_renders_as_text_and_page() {
     let facts = vec![("Problems".to_owned(), "10".to_owned())];
     let report = Report::of(&judgements(), &costs(), facts);
     let text = report.markdown("report.json");
