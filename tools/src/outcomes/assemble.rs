@@ -1,4 +1,4 @@
-//! From the plugin's events to a [`Report`].
+//! Assembles a [`Report`] from the plugin's events.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::process::ExitReason;
 /// pytest's exit status for unusable arguments.
 pub const USAGE: i32 = 4;
 
-/// Why a test has no outcome that began after the first ones and took too long.
+/// The reason for a missing outcome if the tests after the first ones took too long.
 pub const UNFINISHED: &str = "not finished in time";
 
-/// Seconds that a test can have taken; events may be forged.
+/// Maximum seconds accepted for one test, since events may be forged.
 const MAX_SECONDS: f64 = 1e9;
 
-/// What is known of one test.
+/// The recorded progress of one test.
 #[derive(Default)]
 struct Course {
     phases: Vec<RawPhase>,
     executed: Vec<String>,
     ended: bool,
-    /// Ended because the time for the tests after the first ones was over.
+    /// Whether the test was ended because the time for the tests after the first ones was over.
     cut: bool,
 }
 
-/// What is known of one session.
+/// The recorded events of one session.
 #[derive(Default)]
 pub struct Session {
     order: Vec<String>,
     courses: HashMap<String, Course>,
     planned: Vec<String>,
     deselected: Vec<String>,
-    /// With their reasons.
+    /// Ids with the reasons.
     skipped_modules: Vec<(String, String)>,
     collection_errors: Vec<(String, RawFailure)>,
     missing: Vec<String>,
@@ -45,14 +45,14 @@ pub struct Session {
     rest_timed_out: bool,
     tampered: Option<String>,
     warnings: Vec<WarningLine>,
-    /// The record's end came before its last line.
+    /// Whether a line follows the end of the record.
     after_end: bool,
     finished: bool,
-    /// pytest's options and first conftest files were good.
+    /// Whether pytest accepted its options and the first conftest files.
     pub started: bool,
-    /// Collection came to its end.
+    /// Whether collection finished.
     pub collected: bool,
-    /// Modules that were imported while tests ran, with where they come from.
+    /// Modules that were imported while tests ran, with their origins.
     pub imported: Vec<(String, String)>,
 }
 
@@ -112,25 +112,25 @@ impl Session {
         }
     }
 
-    /// From its first line to its last, and no line after that.
+    /// Returns whether the record is complete, from its first line to its last, with no line after that.
     pub fn is_whole(&self) -> bool {
         self.started && self.collected && self.finished && !self.after_end
     }
 
-    /// What the tests took of the session's time.
+    /// Returns the part of the session's time that the tests took.
     pub fn test_time(&self) -> Duration {
         let phases = self.courses.values().flat_map(|course| &course.phases);
         let seconds: f64 = phases.map(|phase| phase.seconds).sum();
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
-    /// conftest files that kept pytest from starting (paths relative to the workspace).
+    /// Returns the conftest files that prevented pytest from starting, relative to the workspace.
     pub fn broken_conftests(&self) -> Vec<&str> {
         let failed = self.collection_errors.iter().map(|(id, _)| id.as_str());
         failed.filter(|id| id.ends_with("conftest.py")).collect()
     }
 
-    /// The report on `asked`, ids below others included. `ended` says how the process came to its end.
+    /// Builds the report on `asked`, including the ids below them. `ended` says how the process ended.
     pub fn report(
         mut self,
         asked: &[String],
@@ -176,7 +176,7 @@ impl Session {
         report
     }
 
-    /// The process ended while modules were being imported: that is an error of all that was asked for.
+    /// Reports an error for every requested id, because the process ended during module imports.
     fn died_collecting(
         &self,
         asked: &[String],
@@ -200,7 +200,7 @@ impl Session {
         }
     }
 
-    /// Every id asked for is a result, an error of its module, or not found.
+    /// Ensures that every requested id is a result, an error of its module, or not found.
     fn account_for(&self, asked: &[String], classifier: &Classifier<'_>, report: &mut Report) {
         let whole: HashSet<String> = report.tests.iter().map(|test| test.id.clone()).collect();
         for id in asked {
@@ -229,7 +229,7 @@ impl Session {
                 .iter()
                 .find(|e| is_above(&e.id, id));
             match above.map(|e| e.failure.clone()) {
-                // A file or folder that was asked for stands among the collection errors already.
+                // The collection errors already contain a requested file or folder.
                 Some(failure) if id.contains("::") => {
                     report
                         .tests
@@ -268,7 +268,7 @@ impl Course {
         } else {
             normalize(captured, classifier.root)
         };
-        // An infinite sum is not a number in JSON, and a report that cannot be read counts against nobody.
+        // JSON cannot represent an infinite sum, and an unreadable report would be discarded.
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
         let seconds = seconds.clamp(0.0, MAX_SECONDS);
         let outcome = match decisive {
@@ -288,7 +288,8 @@ impl Course {
         }
     }
 
-    /// It came to its end; without a phase, an error of the runner itself kept it from running.
+    /// Returns whether the test finished. Without a phase, an error of the runner itself prevented the test from
+    /// running.
     fn is_over(&self) -> bool {
         self.ended && !self.phases.is_empty()
     }
@@ -329,7 +330,7 @@ pub fn file_of(id: &str) -> &str {
     id.split_once("::").map_or(id, |(file, _)| file)
 }
 
-/// `asked` is `id`, or its file, folder, class or function.
+/// Returns whether `asked` is `id`, or its file, folder, class or function.
 pub fn covers(asked: &str, id: &str) -> bool {
     let folder = asked.trim_end_matches('/');
     match id.strip_prefix(asked).or_else(|| id.strip_prefix(folder)) {
@@ -343,7 +344,7 @@ pub fn covers(asked: &str, id: &str) -> bool {
     }
 }
 
-/// A collection error of `broken` (a file, a class, a package or a conftest file) is one of `id` too.
+/// Returns whether a collection error of `broken` (a file, a class, a package or a conftest file) also affects `id`.
 fn is_above(broken: &str, id: &str) -> bool {
     if covers(broken, id) {
         return true;

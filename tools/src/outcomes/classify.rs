@@ -1,4 +1,4 @@
-//! What kind of failure an exception is, from its traceback.
+//! Classifies a failure by the exception's traceback.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -10,13 +10,13 @@ use super::normalize::normalize;
 use super::report::{Failure, FailureClass, Frame, Phase, Place};
 use crate::workspace::Layout;
 
-/// Tells test code from code under test and makes messages stable.
+/// Distinguishes test code from code under test, and makes messages stable.
 pub struct Classifier<'a> {
     pub layout: &'a Layout,
     pub root: &'a Path,
 }
 
-/// Kinds of exceptions that may mean that a name is missing, and how their messages name it.
+/// Exception kinds that may mean a missing name, and the patterns that extract the name from their messages.
 static MISSING: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     [
         ("ImportError", r"cannot import name '?([\w.]+)'?"),
@@ -31,7 +31,7 @@ static MISSING: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
         ),
     ]
     .into_iter()
-    // Constant patterns, compiled by the tests.
+    // The patterns are constant; a test compiles all of them.
     .filter_map(|(kind, pattern)| Some((kind, Regex::new(pattern).ok()?)))
     .collect()
 });
@@ -95,7 +95,7 @@ impl Classifier<'_> {
         if phase != Phase::Call {
             return FailureClass::Error;
         }
-        // sympy's `raises` is a function of the package, and pytest's own is one in pytest's repository.
+        // SymPy defines `raises` in its package, and pytest's own `raises` is source code in pytest's repository.
         let is_verdict = raw.is("AssertionError") || raw.exception.ends_with("Failed");
         if is_verdict
             && ["DID NOT RAISE", "DID NOT WARN"]
@@ -105,14 +105,14 @@ impl Classifier<'_> {
             return FailureClass::Assertion;
         }
         match self.innermost(raw) {
-            // `Failed` is what pytest.fail raises.
+            // `pytest.fail` raises `Failed`.
             Some(Place::Test) if is_verdict => FailureClass::Assertion,
             _ if self.has_source(raw) => FailureClass::Exception,
             _ => FailureClass::Error,
         }
     }
 
-    /// Where the innermost frame of the repository is; helpers that hide themselves do not count.
+    /// Returns the place of the innermost repository frame; hidden helpers do not count.
     fn innermost(&self, raw: &RawFailure) -> Option<Place> {
         self.repository(raw).last()
     }
@@ -137,7 +137,7 @@ impl RawFailure {
         self.kinds.iter().any(|k| k == kind)
     }
 
-    /// A failure that no exception stands for: a process that died, a deadline.
+    /// Creates a failure without an exception, such as a dead process or a timeout.
     pub fn without_exception(name: &str, message: String) -> Self {
         RawFailure {
             exception: name.to_owned(),
@@ -147,7 +147,7 @@ impl RawFailure {
     }
 }
 
-/// Without pytest's advice on its own command line, which readers of the message do not have.
+/// Removes pytest's advice on its command line, which readers of the message cannot use.
 fn without_hints(message: &str) -> String {
     static HINTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let more = r"\n\s*\n\s*Use -v+ to get (?:the full|more) diff|\n\s*Use -v+ to get (?:the full|more) diff";
@@ -179,12 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pattern_compiles() {
+    fn all_patterns_compile() {
         assert_eq!(MISSING.len(), 7);
     }
 
     #[test]
-    fn names_are_found_in_the_messages_of_old_and_new_pythons() {
+    fn missing_names_are_extracted_across_python_versions() {
         for (kind, message, name) in [
             ("ImportError", "cannot import name 'third'", "third"),
             (
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_of_pytest_is_taken_out() {
+    fn pytest_advice_is_removed() {
         let message = "assert [1] == [2]\n  At index 0 diff: 1 != 2\n  \n  Use -v to get more diff";
         assert_eq!(
             without_hints(message),

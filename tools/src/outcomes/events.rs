@@ -1,4 +1,4 @@
-//! The lines that `plugin.py` writes.
+//! Events that `plugin.py` records, one JSON line each.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use super::report::{Phase, WarningLine};
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// pytest got as far as starting a session: its options and the first conftest files were good.
+    /// pytest started a session: its options and the first conftest files are valid.
     Session {},
     /// A module, a package or a conftest file that could not be collected.
     CollectionError {
@@ -18,15 +18,15 @@ pub enum Event {
         id: String,
         reason: String,
     },
-    /// Which of the ids asked for are not among what was collected.
+    /// The requested ids that were not collected.
     Asked {
         missing: Vec<String>,
     },
-    /// Left out by `-k` or `-m`.
+    /// Tests left out by `-k` or `-m`.
     Deselected {
         ids: Vec<String>,
     },
-    /// What is going to run, in that order.
+    /// The tests that will run, in order.
     Collected {
         ids: Vec<String>,
     },
@@ -41,22 +41,22 @@ pub enum Event {
     End {
         id: String,
     },
-    /// The time for the tests that come after the first ones was over; pytest was ended in the midst of this one.
+    /// The time for the tests after the first ones was over; pytest was ended during this one.
     Limit {
         id: Option<String>,
     },
     InternalError {
         text: String,
     },
-    /// Those of the repository's own code.
+    /// Warnings from the repository's own code.
     Warnings {
         warnings: Vec<WarningLine>,
     },
-    /// What decides how tests come out was replaced while they ran.
+    /// A test replaced code that decides outcomes.
     Tampered {
         what: String,
     },
-    /// Modules that were imported while tests ran, with where they come from.
+    /// Modules that were imported while tests ran, with their origins.
     Imported {
         modules: Vec<(String, String)>,
     },
@@ -67,15 +67,15 @@ pub enum Event {
 pub struct RawPhase {
     pub id: String,
     pub when: Phase,
-    /// `passed`, `failed`, `skipped` (also for xfailed), or what plugins make of it, e.g. `rerun`.
+    /// `passed`, `failed`, `skipped` (also for xfailed), or a plugin's own word, e.g. `rerun`.
     pub outcome: String,
-    /// Marked as expected to fail.
+    /// Whether the test is marked as expected to fail.
     pub xfail: bool,
-    /// Strictly expected to fail, and passed.
+    /// Whether the test was strictly expected to fail, but passed.
     pub unexpected: bool,
     pub seconds: f64,
     pub failure: Option<RawFailure>,
-    /// What was captured, of a failure; why, of a test that was skipped.
+    /// Captured output of a failure, or the reason for a skip.
     pub captured: String,
 }
 
@@ -98,7 +98,7 @@ pub struct RawFrame {
     pub line: u32,
     pub function: String,
     pub code: String,
-    /// It set `__tracebackhide__`: a helper that speaks for its caller.
+    /// Whether the frame sets `__tracebackhide__`, as helpers do that report at their caller.
     pub hidden: bool,
 }
 
@@ -109,7 +109,7 @@ pub enum Base {
     External,
 }
 
-/// Reads a report as far as it goes: a process that died may leave its last line cut short, or write none.
+/// Reads the complete lines of a report. If the process died, the last line may be cut short or missing.
 pub fn read(report: &[u8]) -> Vec<Event> {
     report
         .split_inclusive(|byte| *byte == b'\n')

@@ -1,5 +1,6 @@
-//! What tests did: from the events that our programs and plugins record in a file outside the tested tree (see
-//! `record.py`; printed text cannot forge an outcome) to a report, the same for every runner.
+//! Test outcomes. Programs and plugins record events outside the tested tree (see `record.py`), so printed text cannot
+//! forge
+//! an outcome. The events become a report, which has the same form for every runner.
 
 mod assemble;
 mod classify;
@@ -15,7 +16,7 @@ pub use events::{Event, read};
 pub use normalize::{normalize, with_relative_paths};
 pub use subprocess_trace::{HOOK, write_hook};
 
-/// What the parts are called that record a run. A test that names one of them has to do with the record, not with the code.
+/// Names of the recording code. A test that names one of them targets the record, not the code under test.
 pub const RECORDER_NAMES: &[&str] = &[
     "testwright_record",
     "testwright_pytest",

@@ -1,5 +1,5 @@
-//! Text that is the same in every run: memory addresses, temporary paths and times replaced by what shows that something
-//! was, the same by the same and others by others.
+//! Makes text the same in every run: replaces memory addresses, temporary paths and times with placeholders. Equal
+//! addresses and paths get equal placeholders; different ones get different placeholders.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use regex::{Captures, Regex};
 use crate::workspace::REPO;
 
 static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    // What the runners of tests say before they say how long it took.
+    // Summaries that the test runners print before the duration.
     let counted = "failed|passed|skipped|deselected|xfailed|xpassed|errors?|warnings?|rerun|selected|tests? collected";
     let ended = format!(
         r"(\b(?:\d+ (?:{counted})|no tests ran|Ran \d+ tests?),?) in \d+\.\d+ ?s(?:econds)?\b(?: \(\d+:\d\d:\d\d\))?"
     );
     [
-        // What servers and loggers put before their lines.
+        // Timestamps that servers and loggers put before their lines.
         (
             r"\[\d\d/[A-Z][a-z]{2}/\d{4}[ :]\d\d:\d\d:\d\d[^\]]*\]",
             "[...]",
@@ -28,12 +28,12 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (ended.as_str(), "$1 in ... s"),
     ]
     .into_iter()
-    // Constant patterns, compiled by the tests below.
+    // The patterns are constant; the tests below compile them.
     .filter_map(|(pattern, instead)| Some((Regex::new(pattern).ok()?, instead)))
     .collect()
 });
 
-/// Names of which a text may hold several, and what they begin with.
+/// Patterns for names that may occur several times in a text, and their placeholders' prefixes.
 static NAMES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"\b0x[0-9a-fA-F]{5,}", "0x..."),
@@ -44,13 +44,14 @@ static NAMES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .collect()
 });
 
-/// `text` with what differs from run to run replaced. Addresses and temporary names are numbered in the order in which the
-/// text has them; paths below the workspace begin with [`REPO`], but for those of tracebacks, which are relative.
+/// Replaces everything in `text` that differs between runs. Addresses and temporary names are numbered in order of
+/// first
+/// appearance. Paths below the workspace begin with [`REPO`], except in tracebacks, where they are relative.
 pub fn normalize(text: &str, workspace: &Path) -> String {
     stable(without_root(text, workspace, REPO))
 }
 
-/// The same for who has to write the paths again: those below the workspace are relative.
+/// Normalizes text like [`normalize`], but with relative workspace paths, for readers that must write the paths again.
 pub fn with_relative_paths(text: &str, workspace: &Path) -> String {
     stable(without_root(text, workspace, ""))
 }
@@ -75,7 +76,7 @@ fn stable(mut text: String) -> String {
     text
 }
 
-/// Paths below the workspace, but for those in which its name is a part of a longer path, with `instead` in its place.
+/// Replaces the workspace folder with `instead`, except if its name is part of a longer path.
 fn without_root(text: &str, workspace: &Path, instead: &str) -> String {
     let root = format!("{}/", workspace.display().to_string().trim_end_matches('/'));
     let mut out = String::new();
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_out_what_changes_from_run_to_run() {
+    fn run_dependent_text_is_replaced() {
         assert_eq!(
             (CHANGING.len(), NAMES.len()),
             (5, 2),

@@ -1,4 +1,4 @@
-//! What one run of tests showed.
+//! The report of one test run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,26 +10,27 @@ pub struct Report {
     pub tests: Vec<TestResult>,
     /// Modules that could not be collected (import errors, syntax errors, broken conftest files).
     pub collection_errors: Vec<CollectionError>,
-    /// Node ids that were asked for and that pytest did not find.
+    /// Requested node ids that pytest did not find.
     pub not_found: Vec<String>,
-    /// pytest's exit status; `None` where it was ended by a signal or by the deadline.
+    /// pytest's exit status; `None` if it was ended by a signal or by the deadline.
     pub exit_code: Option<i32>,
-    /// The deadline came before the end.
+    /// Whether the deadline passed before the run ended.
     pub timed_out: bool,
-    /// The tests that were to run after the first ones took longer than their time.
+    /// Whether the tests after the first ones exceeded their time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rest_timed_out: bool,
-    /// What was recorded and how the process ended cannot both be true: tests failed by the record, and pytest's exit
-    /// status says that none did; or tests were recorded after the end. Then the record is not to be trusted.
+    /// Whether the record contradicts the process: tests failed in the record, but pytest's exit status says that none
+    /// did; or tests were recorded after the end. Then the record must not be trusted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradicted: bool,
-    /// What the tests replaced that decides how they come out, where that was looked at: the record is not to be trusted.
+    /// The code that decides outcomes and that the tests replaced, if this was checked. Then the record must not be
+    /// trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<String>,
-    /// What the repository's own code warned of while tests ran; by pytest 3.8 and later.
+    /// Warnings from the repository's own code while tests ran; needs pytest 3.8 or later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WarningLine>,
-    /// What pytest printed, cut in the middle to a few thousand characters: for reading, never
+    /// pytest's printed output, cut in the middle to a few thousand characters: for reading, never
     /// for verdicts.
     pub printed: String,
     /// Seconds of wall time.
@@ -42,7 +43,7 @@ pub struct WarningLine {
     /// Name of the warning's class.
     pub category: String,
     pub message: String,
-    /// Relative to the workspace.
+    /// Path relative to the workspace.
     pub file: String,
     pub line: u32,
     pub count: u32,
@@ -50,24 +51,24 @@ pub struct WarningLine {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestResult {
-    /// pytest's node id, parameters kept whole.
+    /// pytest's node id, including all parameters.
     pub id: String,
     pub outcome: Outcome,
-    /// Where it failed; `None` for a test that did not fail.
+    /// The failure; `None` for a test that did not fail.
     pub failure: Option<Failure>,
-    /// Captured stdout, stderr and log of this test, cut; the reason of a test that was skipped or was
-    /// not finished in time; empty for a test that passed.
+    /// Captured stdout, stderr and log of this test, cut. For a skipped or unfinished test, the reason. Empty for a
+    /// test that passed.
     #[serde(default)]
     pub captured: String,
     pub seconds: f64,
-    /// Files of the repository, not test code, of which this test, or a Python process that it started, ran a
-    /// function (filled when the run was told to trace). Paths relative to the workspace.
+    /// Repository files, except test code, of which this test or its Python child processes ran a function. Filled if
+    /// the run was told to trace. Paths are relative to the workspace.
     #[serde(default)]
     pub executed: Vec<String>,
 }
 
 impl TestResult {
-    /// With an outcome and nothing else.
+    /// Creates a result with only an outcome.
     pub fn new(id: &str, outcome: Outcome) -> Self {
         TestResult {
             id: id.to_owned(),
@@ -93,7 +94,7 @@ pub enum Outcome {
     Skipped,
     Xfailed,
     Xpassed,
-    /// Asked for, but it did not run (the process died or the deadline came).
+    /// The test was requested but did not run: the process died or the deadline passed.
     Absent,
 }
 
@@ -114,7 +115,7 @@ pub enum FailureClass {
     Assertion,
     /// Raised by the code under test.
     Exception,
-    /// Collection, import, fixture, syntax, a name that the test itself got wrong, timeout.
+    /// Collection, import, fixture or syntax error, a wrong name in the test itself, or a timeout.
     Error,
 }
 
@@ -124,20 +125,20 @@ pub struct Failure {
     pub class: FailureClass,
     /// Qualified name of the exception's class, e.g. `AssertionError` or `requests.exceptions.InvalidURL`.
     pub exception: String,
-    /// The exception's message, cut; memory addresses and temporary paths made stable.
+    /// The exception's message, cut; memory addresses and temporary paths are made stable.
     pub message: String,
-    /// Outermost first; frames of pytest and its plugins left out.
+    /// Frames of the traceback, outermost first, without those of pytest and its plugins.
     pub frames: Vec<Frame>,
-    /// The name that is missing, where the failure is one of `ImportError` (the name or module),
-    /// `AttributeError` (the attribute), `NameError`, or a `TypeError` for an unexpected keyword argument,
-    /// and it arose in test code: the gate asks whether the issue speaks of it.
+    /// The missing name, if test code raised the failure: the name or module of an `ImportError`, the attribute of an
+    /// `AttributeError`, the name of a `NameError`, or the unexpected keyword of a `TypeError`. The gate checks whether
+    /// the issue mentions it.
     #[serde(default)]
     pub missing_name: Option<String>,
 }
 
 impl Failure {
-    /// The frame where it arose: the innermost one of the repository, else the innermost of all. An assertion arose in the
-    /// test, however deep in helpers.
+    /// Returns the frame where the failure arose: the innermost frame of the repository, or else the innermost of all.
+    /// An assertion failure arose in the test, however deep in helpers.
     pub fn origin(&self) -> Option<&Frame> {
         let mut frames = self.frames.iter().rev();
         let of_test = match self.class {
@@ -149,8 +150,8 @@ impl Failure {
             .or(self.frames.last())
     }
 
-    /// The frames without those of the helpers that an assertion of the test goes through, such as pytest's own matchers
-    /// in its own repository.
+    /// Returns the frames without the assertion helpers that the test calls, such as pytest's own matchers in its own
+    /// repository.
     pub fn frames_of_interest(&self) -> &[Frame] {
         let is_test = |frame: &Frame| frame.place == Place::Test;
         match (self.class, self.frames.iter().rposition(is_test)) {
@@ -159,7 +160,7 @@ impl Failure {
         }
     }
 
-    /// Code of the test, called by the code under test, that raised it.
+    /// Returns the test's own code that raised the exception, if the code under test called it.
     pub fn stand_in(&self) -> Option<&Frame> {
         let repository = self
             .frames
@@ -171,7 +172,8 @@ impl Failure {
         (last.place == Place::Test && caller.place == Place::Source).then_some(last)
     }
 
-    /// A warning that settings turned into an error, and that no `raise` raised.
+    /// Returns whether the failure is a warning that settings turned into an error, rather than one that `raise`
+    /// raised.
     pub fn is_turned_warning(&self) -> bool {
         let is_raised = |frame: &Frame| frame.code.starts_with("raise");
         self.class != FailureClass::Assertion
@@ -182,7 +184,7 @@ impl Failure {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
-    /// Relative to the workspace, or to site-packages or the standard library for code outside.
+    /// Path relative to the workspace, or to site-packages or the standard library for external code.
     pub file: String,
     pub line: u32,
     pub function: String,
@@ -209,7 +211,9 @@ pub struct CollectionError {
     pub failure: Failure,
 }
 
-/// A missing name (see [`Failure::missing_name`]) stands in a text, as a word of its own: an issue asks for it.
+/// Returns whether a text contains a missing name (see [`Failure::missing_name`]) as a whole word, so that an issue
+/// asks
+/// for it.
 pub fn is_named_in(missing_name: &str, text: &str) -> bool {
     let last = missing_name.rsplit('.').next().unwrap_or(missing_name);
     !last.is_empty()
@@ -220,7 +224,7 @@ pub fn is_named_in(missing_name: &str, text: &str) -> bool {
         })
 }
 
-/// `path::Class::function[parameters]` belongs to `path::Class::function`.
+/// Returns whether a node id belongs to a test: `path::Class::function[parameters]` belongs to `path::Class::function`.
 pub fn is_of(id: &str, test: &str) -> bool {
     id.strip_prefix(test)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))

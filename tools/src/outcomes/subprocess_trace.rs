@@ -1,4 +1,4 @@
-//! The module that goes with the Python processes that tests start (see `subprocess_trace.py`).
+//! The module that Python processes started by tests load (see `subprocess_trace.py`).
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,11 @@ const MODULE: &str = include_str!("subprocess_trace.py");
 /// Python imports a module of this name from `PYTHONPATH` when it starts.
 pub const HOOK: &str = "sitecustomize.py";
 
-/// Writes the module into a folder of its own, and gives its path.
+/// Writes the module into its own folder, and returns its path.
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
 pub fn write_hook(folder: &Path) -> std::io::Result<PathBuf> {
     let hook = folder.join(HOOK);
     if std::fs::read(&hook).ok().as_deref() != Some(MODULE.as_bytes()) {

@@ -1,5 +1,5 @@
-//! A report as a model reads it: failures first and at length, the rest in one line each, and nothing that
-//! differs from run to run (no durations).
+//! Formats a report for a model: detailed failures first, then one line for each other test. It leaves out
+//! everything that differs between runs, such as durations.
 
 mod shorten;
 
@@ -9,19 +9,19 @@ use super::report::{Failure, Outcome, Place, Report, TestResult, WarningLine};
 use shorten::{beside, fitted, indented};
 pub use shorten::{cut, fitted_in, without_repeats};
 
-/// Failures told at length.
+/// Maximum number of detailed failures.
 const DETAILED: usize = 6;
-/// Further failures, and tests that did not fail, named in one line each.
+/// Maximum number of further failures, and of other tests, listed in one line each.
 const LISTED: usize = 30;
-/// Characters of what a test printed, and of what pytest printed.
+/// Maximum characters of a test's output, and of pytest's output.
 const CAPTURED: usize = 1200;
 const PRINTED: usize = 3000;
-/// Warnings named, and characters of one.
+/// Maximum number of warnings, and characters of each.
 const WARNINGS: usize = 4;
 const WARNING: usize = 200;
-/// Characters of the ids of parameter sets that fail alike.
+/// Maximum characters of the ids of parameter sets that fail alike.
 const PARAMETERS: usize = 300;
-/// Frames shown of one failure.
+/// Maximum number of frames of one failure.
 const FRAMES: usize = 12;
 
 impl Outcome {
@@ -38,17 +38,17 @@ impl Outcome {
     }
 }
 
-/// The text of a report.
+/// Formats a report.
 pub fn text(report: &Report) -> String {
     render(report, |_| true)
 }
 
-/// The text of a report without the names of tests that passed.
+/// Formats a report without the names of tests that passed.
 pub fn without_passed(report: &Report) -> String {
     render(report, |test| test.outcome != Outcome::Passed)
 }
 
-/// One failing test at length.
+/// Formats one failing test in detail.
 pub fn one_failure(test: &TestResult) -> String {
     let mut out = format!("\n\n{} {}", test.outcome.word().to_uppercase(), test.id);
     if let Some(f) = &test.failure {
@@ -153,7 +153,7 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
     out
 }
 
-/// The same test function with other parameters, which fails alike.
+/// Returns whether both are the same test function with different parameters, and fail alike.
 fn is_other_parameter_set(a: &TestResult, b: &TestResult) -> bool {
     let (Some((function, _)), Some((other, _))) = (a.id.split_once('['), b.id.split_once('['))
     else {
@@ -165,7 +165,7 @@ fn is_other_parameter_set(a: &TestResult, b: &TestResult) -> bool {
     function == other && (failure == other_failure || are_alike(failure, other_failure))
 }
 
-/// `3 more parameter sets fail alike: a, b, c`, of ids of one test function.
+/// Formats the ids of one test function as `3 more parameter sets fail alike: a, b, c`.
 pub fn more_parameter_sets<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
     let count = ids.len();
     let mut text = match count {
@@ -189,7 +189,7 @@ pub fn more_parameter_sets<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> S
     text
 }
 
-/// What the repository's own code warned of.
+/// Lists warnings from the repository's own code.
 fn warnings(out: &mut String, warnings: &[WarningLine]) {
     for warning in warnings.iter().take(WARNINGS) {
         let times = match warning.count {
@@ -210,7 +210,7 @@ fn warnings(out: &mut String, warnings: &[WarningLine]) {
     }
 }
 
-/// At the same line of the same file, by messages that differ in values alone.
+/// Returns whether two failures arose at the same line of the same file, with messages that differ only in values.
 fn are_alike(a: &Failure, b: &Failure) -> bool {
     let place = |failure: &Failure| {
         let frame = failure.frames.last();
@@ -239,7 +239,7 @@ fn is_bad(test: &TestResult) -> bool {
     )
 }
 
-/// `3 tests: 1 failed, 2 passed`.
+/// Formats the counts, e.g. `3 tests: 1 failed, 2 passed`.
 fn summary(report: &Report) -> String {
     let all = [
         Outcome::Failed,
@@ -281,7 +281,7 @@ fn summary(report: &Report) -> String {
     format!("{tests}: {}", counts.join(", "))
 }
 
-/// Class, exception and the first line of the message.
+/// Formats the class of the exception and the first line of its message.
 pub fn one_line(failure: &Failure) -> String {
     let first = failure.message.lines().next().unwrap_or_default();
     format!("{}: {}", failure.exception, cut(first, 200))
@@ -323,7 +323,7 @@ fn failure(out: &mut String, failure: &Failure) {
     let frames = failure.frames_of_interest();
     let skipped = frames.len().saturating_sub(FRAMES);
     for (index, frame) in frames.iter().enumerate() {
-        // The ends of a long traceback say most.
+        // The ends of a long traceback are the most informative.
         if skipped > 0 && index >= FRAMES / 2 && index < FRAMES / 2 + skipped {
             if index == FRAMES / 2 {
                 let _ = write!(out, "\n    ... {skipped} more frames ...");
@@ -343,7 +343,7 @@ fn failure(out: &mut String, failure: &Failure) {
     }
 }
 
-/// What `pytest.raises` and `pytest.warns` say, in plain words.
+/// Rewords the messages of `pytest.raises` and `pytest.warns` in plain words.
 fn did_not_happen(message: &str) -> Option<&'static str> {
     if message.starts_with("DID NOT RAISE") {
         Some("an assertion of the test did not hold: no exception was raised")

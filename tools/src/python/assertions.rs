@@ -1,4 +1,4 @@
-//! The assert statements of a function, taken apart: what is compared with what.
+//! Parses the assert statements of a function into their compared operands.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use super::tokens::{code_tokens, tokens};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
     pub bytes: Range<usize>,
-    /// Counted from 1.
+    /// Line numbers from 1.
     pub first: usize,
     pub last: usize,
     pub comparison: Comparison,
-    /// Tokens of what is said where it does not hold.
+    /// Tokens of the failure message.
     pub message: Vec<String>,
-    /// It stands in a function or class inside of the one that was asked about.
+    /// Whether it is inside a nested function or class.
     pub is_nested: bool,
 }
 
-/// What an assertion asks for.
+/// The condition of an assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparison {
     /// `assert x`, or with `negated` `assert not x`.
@@ -46,7 +46,7 @@ pub struct Operand {
 }
 
 impl Comparison {
-    /// The operands, the left one first.
+    /// Returns the operands, the left one first.
     pub fn operands(&self) -> Vec<&Operand> {
         match self {
             Comparison::Unary { operand, .. } => vec![operand],
@@ -56,15 +56,15 @@ impl Comparison {
     }
 }
 
-/// The assertions in a stretch of a module, in order.
+/// Returns the assertions in a range of a module, in order.
 pub fn assertions(module: &Module, stretch: &Range<usize>) -> Vec<Assertion> {
     let mut found = Vec::new();
     collect(module, module.root(), stretch, 0, &mut found);
     found
 }
 
-/// Tokens of every assertion of a text, without their messages and the brackets around what they compare. What does not parse
-/// around them does not matter.
+/// Returns the tokens of every assertion in a text, without messages and surrounding parentheses. Code around them
+/// need not parse.
 pub fn all_assertions(text: &str) -> Vec<Vec<String>> {
     let module = Module::parse(text);
     let found = assertions(&module, &(0..text.len()));
@@ -180,7 +180,7 @@ fn comparison(module: &Module, condition: Node<'_>) -> Option<Comparison> {
     }
 }
 
-/// Without brackets around it.
+/// Returns the expression inside its parentheses.
 fn bare(node: Node<'_>) -> Node<'_> {
     let mut inner = node;
     while inner.kind() == "parenthesized_expression" {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn assertions_are_taken_apart() {
+    fn assertions_are_parsed() {
         let text = "\
 def test():
     assert a
@@ -256,7 +256,7 @@ def test():
     }
 
     #[test]
-    fn brackets_and_quotes_say_nothing_and_nested_ones_are_known() {
+    fn parentheses_and_quotes_are_ignored() {
         let text =
             "def test():\n    assert ('a') == x\n    def f():\n        assert \"a\" == x, 'no'\n";
         let module = Module::parse(text);

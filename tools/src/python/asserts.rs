@@ -1,11 +1,11 @@
-//! Does code check anything?
+//! Detects whether code checks anything.
 
 use tree_sitter::Node;
 
 use super::Module;
 use super::constants::is_constant;
 
-/// Functions and context managers that check, besides those whose name begins with `assert`.
+/// Functions and context managers that check, in addition to names that begin with `assert`.
 const CHECKS: [&str; 6] = [
     "raises",
     "warns",
@@ -15,10 +15,10 @@ const CHECKS: [&str; 6] = [
     "fnmatch_lines",
 ];
 
-/// Does this code hold an `assert` whose condition is no constant, or call something that checks (`pytest.raises`,
-/// `self.assertEqual`, `mock.assert_called`)?
+/// Returns whether code contains a check: an `assert` whose condition is not constant, or a call of a checking function
+/// (`pytest.raises`, `self.assertEqual`, `mock.assert_called`).
 pub fn asserts(source: &str) -> bool {
-    // A method stands as it is in its class.
+    // The source of a method has the indentation of its class.
     let module = Module::parse(dedented(source));
     holds_check(&module, module.root())
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_checks_is_told_from_what_only_runs() {
+    fn checks_are_distinguished_from_plain_code() {
         for source in [
             "def test_a():\n    assert f() == 1\n",
             "    def test_a(self):\n        with pytest.raises(ValueError):\n            f()\n",

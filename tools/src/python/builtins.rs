@@ -1,4 +1,4 @@
-//! Names that need no definition: those of Python 3.6 to 3.13, those that Python 2 had, and those that every
+//! Names that need no definition: builtins of Python 3.6 to 3.13 and of Python 2, and names that every
 //! module has.
 
 #[rustfmt::skip]
@@ -36,7 +36,7 @@ pub fn is_builtin(name: &str) -> bool {
 }
 
 #[test]
-fn the_list_is_sorted() {
+fn builtins_are_sorted() {
     assert!(NAMES.is_sorted());
     assert!(is_builtin("print") && is_builtin("ValueError") && !is_builtin("pytest"));
 }

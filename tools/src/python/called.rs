@@ -1,7 +1,8 @@
-//! Which classes and functions of a repository a stretch of code uses, and which of them it calls.
+//! Finds the classes and functions of a repository that a range of code uses, and which of them it calls.
 //!
-//! Names are resolved on the syntax tree: through imports, members, and variables that hold an instance of a class. A mention
-//! in a comment or a string is none, and neither is a name that the file binds otherwise.
+//! Names are resolved on the syntax tree: through imports, members, and variables that hold an instance of a class.
+//! Names
+//! in comments and strings do not count, nor do names that the file binds otherwise.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,12 +16,13 @@ use super::{Binding, Found, Kind, Module, RepositoryIndex, outer_uses};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     pub found: Found,
-    /// Counted from 1.
+    /// Line number from 1.
     pub line: usize,
     pub is_called: bool,
 }
 
-/// What a stretch of a file uses, in its order. `path` is where the file is, which its relative imports start from.
+/// Returns the references in a range of a file, in order. `path` is the file's location, which resolves relative
+/// imports.
 pub fn references(
     module: &Module,
     path: &str,
@@ -30,7 +32,7 @@ pub fn references(
     let mut reader = Reader::new(module, path, stretch, index);
     let mut nodes = Vec::new();
     reader.chains(module.root(), &mut nodes);
-    // Instances first: a variable may be used above the place where a loop sets it.
+    // Find instances first: a variable may be used above the place where a loop sets it.
     reader.find_instances(module.root());
     let found = nodes.into_iter().filter_map(|node| reader.reference(node));
     found.collect()
@@ -40,15 +42,15 @@ struct Reader<'m> {
     module: &'m Module,
     stretch: Range<usize>,
     index: &'m RepositoryIndex,
-    /// Dotted names by what the file's own level imports them as.
+    /// Dotted names by the names that the file's top level imports them as.
     imported: HashMap<String, Vec<String>>,
-    /// The same for imports inside of the stretch.
+    /// Dotted names by local name, for imports inside the range.
     local: HashMap<String, Vec<String>>,
-    /// Where names stand that no function binds.
+    /// Byte offsets of names that no function binds.
     outer: HashSet<usize>,
-    /// Names that the file's own level binds by something else than an import.
+    /// Names that the file's top level binds other than by an import.
     rebound: HashSet<String>,
-    /// Variables that hold an instance; `None` where it may be of more than one class.
+    /// Variables that hold an instance; `None` if it may be of more than one class.
     instances: HashMap<String, Option<Found>>,
 }
 
@@ -98,7 +100,7 @@ impl<'m> Reader<'m> {
         node.end_byte() > self.stretch.start && node.start_byte() < self.stretch.end
     }
 
-    /// The outermost `a.b.c` and names of the stretch.
+    /// Collects the outermost `a.b.c` chains and names of the range.
     fn chains(&self, node: Node<'m>, found: &mut Vec<Node<'m>>) {
         if !self.is_inside(node) {
             return;
@@ -127,7 +129,7 @@ impl<'m> Reader<'m> {
         }
     }
 
-    /// Variables that are set to `Class(…)`.
+    /// Finds variables that are set to `Class(…)`.
     fn find_instances(&mut self, node: Node<'m>) {
         if !self.is_inside(node) {
             return;
@@ -185,7 +187,7 @@ impl<'m> Reader<'m> {
         })
     }
 
-    /// `Class(…).member`.
+    /// Resolves `Class(…).member`.
     fn member_of_call(&self, node: Node<'_>) -> Option<Found> {
         let call = node.child_by_field_name("object")?;
         let class = self.resolve(call.child_by_field_name("function")?)?;
@@ -222,7 +224,7 @@ impl<'m> Reader<'m> {
     }
 }
 
-/// The parts of `a.b.c`: the first with its place, and the others.
+/// Splits `a.b.c` into its first name, that name's offset, and the other names.
 fn names<'m>(module: &'m Module, node: Node<'_>) -> Option<(&'m str, usize, Vec<&'m str>)> {
     let mut rest = Vec::new();
     let mut here = node;
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_mentions_are_told_apart() {
+    fn calls_and_mentions_are_distinguished() {
         assert_eq!(
             used(
                 "import pkg\nfrom pkg import core as c\ndef test_x():\n    t = pkg.Thing()\n    t.own()\n    f = c.make\n    assert pkg.Thing.gone\n"
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_it_does_not_count() {
+    fn lookalike_references_are_ignored() {
         for test in [
             "import pkg\ndef test_x():\n    'pkg.make()'\n    # pkg.make()\n    x = 'pkg.make()'\n",
             "from pkg import make\ndef make(): pass\ndef test_x():\n    make()\n",

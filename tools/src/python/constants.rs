@@ -1,9 +1,10 @@
-//! Expressions that say their value themselves.
+//! Recognizes constant expressions.
 
 use tree_sitter::Node;
 
-/// A constant as Python's own syntax tree has it, brackets around it and a number's sign included. Strings with values put in
-/// are none.
+/// Returns whether a node is a constant as in Python's own syntax tree, including parentheses around it and a number's
+/// sign.
+/// Strings with interpolated values are not constants.
 pub fn is_constant(node: Node<'_>) -> bool {
     let mut cursor = node.walk();
     match node.kind() {

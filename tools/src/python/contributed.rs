@@ -1,9 +1,9 @@
 //! Contributed tests: the test functions that a change to a file adds, changes or deletes.
 //!
-//! Found from the syntax trees before and after, never from a diff. A test is changed when its own code
-//! (decorators, parameters and class included) or anything that it uses from the same file changed: a
-//! fixture, a helper, module-level data, `setUp`. Comments, layout, docstrings and quotes do not count.
-//! What a test uses from other files (`conftest.py`) is not followed; doctests are left out.
+//! The comparison uses the syntax trees before and after, never a diff. A test is changed if its own code changed
+//! (decorators, parameters and class included), or anything that it uses from the same file: a fixture, a helper,
+//! module-level data, `setUp`. Comments, layout, docstrings and quotes do not count. Code that a test uses from
+//! other files (`conftest.py`) is not followed; doctests are left out.
 
 mod reach;
 mod referred_names;
@@ -32,14 +32,14 @@ pub struct ContributedTest {
     /// pytest's node id without parameters: `path::Class::function`.
     pub id: String,
     pub change: Change,
-    /// First line of the function (decorators included) in the changed file, counted from 1.
+    /// First line of the function (decorators included) in the changed file, from 1.
     pub line: u32,
-    /// Its source, decorators included.
+    /// Source of the function, decorators included.
     pub source: String,
 }
 
-/// The contributed tests of one file, in the order of the file, deleted ones last (their line and source
-/// are those of `before`). `before` is `None` for a new file. A file that holds no tests by the layout has none.
+/// Returns the contributed tests of one file in file order, deleted tests last (with their line and source in
+/// `before`). `before` is `None` for a new file. A file that is not a test file by the layout has none.
 pub fn contributed(
     path: &str,
     before: Option<&str>,

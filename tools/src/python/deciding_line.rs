@@ -1,4 +1,4 @@
-//! Why a line did not run: the line that decided it, from the lines that ran.
+//! Explains why a line did not run: finds the deciding line from the lines that ran.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,20 @@ use tree_sitter::Node;
 
 use super::Module;
 
-/// A line that kept others from running.
+/// A line that prevented others from running.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DecidingLine {
-    /// Counted from 1.
+    /// Line number from 1.
     pub line: usize,
-    /// What it says, on one line.
+    /// Source of the line, on one line.
     pub code: String,
-    /// What it did, fit to follow the code: `was never true`.
+    /// Description that follows the code: `was never true`.
     pub what: String,
 }
 
 impl Module {
-    /// The innermost line that decided that a statement did not run. `executed` are the first lines of those that did.
-    /// `None` where nothing around it ran, or the file does not parse there.
+    /// Finds the innermost line that decided that a statement did not run. `executed` holds the first lines of the
+    /// statements that ran. Returns `None` if nothing around the line ran, or the file does not parse there.
     pub fn deciding_line(&self, line: usize, executed: &BTreeSet<usize>) -> Option<DecidingLine> {
         let row = line.checked_sub(1)?;
         let text = self.text().lines().nth(row)?;
@@ -29,7 +29,7 @@ impl Module {
         while let Some(parent) = node.parent() {
             let is_body = parent.kind() == "block" || parent.kind() == "module";
             if is_body {
-                // What stands before it in its block ran, and did not get here.
+                // The statement before it in its block ran, but execution did not continue.
                 if let Some(before) = last_executed_before(node, executed) {
                     return Some(self.decision(first_line(before), "went no further"));
                 }
@@ -45,7 +45,7 @@ impl Module {
         None
     }
 
-    /// The body of a clause was not entered: by which line, if that ran.
+    /// Finds the line that ran but did not enter the body of a clause.
     fn of_clause(&self, clause: Node<'_>, executed: &BTreeSet<usize>) -> Option<DecidingLine> {
         let (line, what) = match clause.kind() {
             "if_statement" | "elif_clause" | "while_statement" => {
@@ -101,7 +101,7 @@ impl Module {
     }
 }
 
-/// The last statement before this one in the same block that ran, where its block was entered.
+/// Returns the last statement before this one in the same block that ran, if the block was entered.
 fn last_executed_before<'n>(node: Node<'n>, executed: &BTreeSet<usize>) -> Option<Node<'n>> {
     let mut before = node.prev_named_sibling();
     while let Some(sibling) = before {
@@ -158,15 +158,15 @@ def g(item):
     }
 
     #[test]
-    fn the_line_that_decided_is_named() {
+    fn deciding_line_is_named() {
         let one = |line: usize, text: &str| Some((line, text.to_owned()));
-        // f(1)
+        // The lines that f(1) runs.
         let ran = [1, 2, 4, 5, 19];
         assert_eq!(decided(3, &ran), one(2, "if x > 1 was never true"));
         assert_eq!(decided(7, &ran), one(4, "elif x == 1 was always true"));
         assert_eq!(decided(8, &ran), one(2, "if x > 1 went no further"));
         assert_eq!(decided(20, &ran), one(19, "def g(item) was never called"));
-        // f(0) with nothing raised
+        // The lines that f(0) runs if nothing is raised.
         let ran = [1, 2, 4, 7, 8, 10, 11, 14, 16, 19];
         assert_eq!(
             decided(9, &ran),
@@ -174,7 +174,7 @@ def g(item):
         );
         assert_eq!(decided(13, &ran), one(10, "try raised nothing"));
         assert_eq!(decided(15, &ran), one(14, "while x was never true"));
-        // f(0), where another exception came
+        // The lines that f(0) runs if another exception is raised.
         let ran = [1, 2, 4, 7, 8, 10, 11, 12, 19];
         assert_eq!(
             decided(13, &ran),

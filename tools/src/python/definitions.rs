@@ -1,4 +1,4 @@
-//! The classes and functions of a file, nested as they are.
+//! The classes and functions of a file, with their nesting.
 
 use std::ops::Range;
 
@@ -30,26 +30,26 @@ pub struct Definition {
     /// The line of `def` or `class`.
     pub line: usize,
     pub last: usize,
-    /// Bytes of the whole, decorators included.
+    /// Byte range of the whole definition, decorators included.
     pub bytes: Range<usize>,
-    /// Bytes of its body.
+    /// Byte range of its body.
     pub body: Range<usize>,
-    /// Columns that it is indented by.
+    /// Columns of indentation.
     pub indent: usize,
     pub children: Vec<Definition>,
 }
 
-/// Where a docstring stands, lines counted from 1.
+/// The position of a docstring, with lines counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Docstring<'m> {
     pub first: usize,
     pub last: usize,
-    /// With its quotes.
+    /// Source with its quotes.
     pub source: &'m str,
 }
 
 impl Docstring<'_> {
-    /// The first line that says something.
+    /// Returns the first line that is not empty.
     pub fn summary(&self) -> &str {
         let text = self.source.trim_start_matches(|c: char| c.is_alphabetic());
         text.trim_matches(['"', '\''])
@@ -61,8 +61,8 @@ impl Docstring<'_> {
 }
 
 impl Module {
-    /// Top-level definitions with theirs inside. Those under `if`, `try` and `with` count as of the level
-    /// where these stand.
+    /// Returns the top-level definitions with their nested ones. Definitions under `if`, `try` and `with` belong to the
+    /// level of that statement.
     pub fn outline(&self) -> Vec<Definition> {
         let mut found = Vec::new();
         self.collect(self.root(), "", &mut found);
@@ -81,7 +81,7 @@ impl Module {
                 "class_definition" | "function_definition" => {
                     found.extend(self.definition(child, child, prefix))
                 }
-                // Statements that hold blocks, and what the parser could not make sense of.
+                // Statements that contain blocks, and parse errors.
                 kind if kind.ends_with("_statement")
                     || kind.ends_with("_clause")
                     || kind == "block"
@@ -139,8 +139,8 @@ impl Module {
         })
     }
 
-    /// Definitions of this qualified name; several where it is defined more than once. `a.<locals>.b` and
-    /// `a::b` are taken too.
+    /// Returns the definitions of a qualified name; several if it is defined more than once. Also accepts
+    /// `a.<locals>.b` and `a::b`.
     pub fn find(&self, qualified: &str) -> Vec<Definition> {
         let wanted = plain_name(qualified);
         flatten(&self.outline())
@@ -150,11 +150,11 @@ impl Module {
             .collect()
     }
 
-    /// The docstring of a class or function.
+    /// Returns the docstring of a class or function.
     pub fn docstring(&self, definition: &Definition) -> Option<Docstring<'_>> {
         let body = &definition.body;
         let innermost = self.root().descendant_for_byte_range(body.start, body.end);
-        // Where a block holds one thing alone, that has the same bytes.
+        // If a block holds a single node, both have the same bytes.
         let block = std::iter::successors(innermost, |node| node.parent())
             .find(|node| node.kind() == "block")?;
         let mut cursor = block.walk();
@@ -172,14 +172,14 @@ impl Module {
         })
     }
 
-    /// The innermost class or function around a line.
+    /// Returns the innermost class or function around a line.
     pub fn enclosing(&self, line: usize) -> Option<Definition> {
         let outline = self.outline();
         in_function(&outline, line).cloned()
     }
 }
 
-/// A qualified name as this module writes it.
+/// Converts a qualified name to the form that this module uses.
 pub fn plain_name(qualified: &str) -> String {
     qualified
         .trim()
@@ -188,7 +188,7 @@ pub fn plain_name(qualified: &str) -> String {
         .replace("::", ".")
 }
 
-/// All definitions, outer ones before inner ones.
+/// Returns all definitions, outer ones before inner ones.
 pub fn flatten(outline: &[Definition]) -> Vec<&Definition> {
     let mut all = Vec::new();
     for definition in outline {
@@ -198,13 +198,13 @@ pub fn flatten(outline: &[Definition]) -> Vec<&Definition> {
     all
 }
 
-/// The innermost definition around a line.
+/// Returns the innermost definition around a line.
 pub fn in_function(outline: &[Definition], line: usize) -> Option<&Definition> {
     let outer = outline.iter().find(|d| d.first <= line && line <= d.last)?;
     Some(in_function(&outer.children, line).unwrap_or(outer))
 }
 
-/// The last line that holds something of the node: a node may reach to the start of the line after it.
+/// Returns the last line that contains part of the node: a node may extend to the start of the next line.
 pub fn last_line(node: Node<'_>) -> usize {
     let end = node.end_position();
     match end.column {
@@ -213,7 +213,7 @@ pub fn last_line(node: Node<'_>) -> usize {
     }
 }
 
-/// The text without `# …` to the ends of lines, outside of strings.
+/// Removes `# …` up to the ends of lines, except inside strings.
 fn without_comments(head: &str) -> String {
     let mut out = String::new();
     for line in head.split_inclusive('\n') {
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn docstrings_with_their_lines() {
+    fn docstrings_have_their_lines() {
         let source = "def a():\n    # Why.\n    r\"\"\"\n    Does it.\n\n    Well.\n    \"\"\"\n    return 1\n\nclass B:\n    'Short.'\n\n\
                       def c():\n    x = 'none'\n\ndef d(): 'One line.'\n\ndef e(): pass\n";
         let module = Module::parse(source);

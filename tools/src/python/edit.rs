@@ -1,12 +1,13 @@
-//! Putting functions and imports into source text.
+//! Inserts functions and imports into source text.
 //!
-//! Texts here have `\n` for line ends; [`Lines`] keeps those of the file.
+//! Texts here use `
+//! ` as line end; [`Lines`] restores the file's own line ends.
 
 use super::indentation::{Steps, indentation, step};
 use super::tokens::is_docstring;
 use super::{Binding, Definition, Module, SyntaxError};
 
-/// How a file ends its lines.
+/// The line ends of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lines {
     Lf,
@@ -14,7 +15,8 @@ pub enum Lines {
 }
 
 impl Lines {
-    /// The text with `\n` alone, and what it had. A file of mixed line ends is left as it is.
+    /// Converts a text to `
+    /// ` line ends, and returns the original kind. A file with mixed line ends stays unchanged.
     pub fn split(text: &str) -> (String, Lines) {
         let ends = text.matches('\n').count();
         let is_mixed = text.contains("\r\r\n");
@@ -33,7 +35,7 @@ impl Lines {
     }
 }
 
-/// Why code cannot be put into a file.
+/// The reason why code cannot be inserted into a file.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeError {
     #[error("the code does not parse: {0}")]
@@ -44,19 +46,23 @@ pub enum CodeError {
     NoDefinition,
 }
 
-/// Code that a model gave: definitions, with the imports that stood above them taken off.
+/// Code from a model: definitions, with the imports above them split off.
 #[derive(Debug)]
 pub struct Code {
     text: String,
     pub imports: Vec<Binding>,
     /// Qualified names of the definitions at its top level.
     pub names: Vec<String>,
-    /// What its lines have in front.
+    /// Indentation of its lines.
     indent: String,
 }
 
 impl Code {
-    /// Reads code that must hold definitions.
+    /// Reads code that must contain definitions.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code does not parse, or contains no complete function or class.
     pub fn read(given: &str) -> Result<Code, CodeError> {
         let (text, _) = Lines::split(given);
         let text = text.trim_matches('\n');
@@ -84,7 +90,7 @@ impl Code {
                 }
             }
         }
-        // The lines of the original, so that strings over several lines stay as they were.
+        // Take the original lines, so that multi-line strings stay unchanged.
         let text: Vec<&str> = text
             .lines()
             .zip(&keep)
@@ -99,28 +105,28 @@ impl Code {
         })
     }
 
-    /// Does it bring decorators of its own?
+    /// Returns whether the code has decorators of its own.
     pub fn is_decorated(&self) -> bool {
         let mut lines = self.text.lines().map(str::trim_start);
         let code = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
         code.is_some_and(|line| line.starts_with('@'))
     }
 
-    /// How many lines inside of strings stay where they are when the code is indented by `prefix`.
+    /// Returns how many lines inside strings keep their position if the code is indented by `prefix`.
     fn kept_in_strings(&self, prefix: &str) -> usize {
         if prefix == self.indent {
             return 0;
         }
         let inside = lines_in_strings(&Module::parse(wrapped(&self.text, &self.indent)));
         let lines = self.text.lines().enumerate();
-        // A line that only closes a string is none that one would expect to move.
+        // A line that only closes a string is not expected to move.
         let telling = |line: &str| !line.trim().trim_matches(['"', '\'', ')', ',']).is_empty();
         lines
             .filter(|(at, line)| inside.contains(&(at + 2)) && telling(line))
             .count()
     }
 
-    /// The code with `prefix` in front of its lines, ending with a line end.
+    /// Returns the code indented by `prefix`, ending with a line end.
     pub fn indented(&self, prefix: &str) -> String {
         let mut text = shift(&self.text, &self.indent, prefix);
         text.push('\n');
@@ -128,15 +134,16 @@ impl Code {
     }
 }
 
-/// A text whose first line that says something begins with `to`, and the others as far to the right of that as before; lines
-/// inside of strings stay.
+/// Reindents a text so that its first non-empty line begins with `to`. Other lines keep their relative indentation;
+/// lines
+/// inside strings stay unchanged.
 pub fn reindented(text: &str, to: &str) -> String {
     let first = text.lines().find(|line| !line.trim().is_empty());
     shift(text, first.map_or("", indentation), to)
 }
 
-/// Puts `to` in front of the lines instead of `from`; lines inside of strings stay. Where the one is of blanks and the other
-/// of tabs, so is what is indented further.
+/// Replaces the indentation `from` of the lines with `to`; lines inside strings stay unchanged. If one uses spaces and
+/// the other tabs, deeper indentation is converted too.
 fn shift(text: &str, from: &str, to: &str) -> String {
     if from == to {
         return text.to_owned();
@@ -172,7 +179,7 @@ fn shift(text: &str, from: &str, to: &str) -> String {
     out.join("\n")
 }
 
-/// The text below one more line, so that it parses although it is indented.
+/// Puts one line before the text, so that it parses even if it is indented.
 fn wrapped(text: &str, indent: &str) -> String {
     match indent {
         "" => format!("\n{text}\n"),
@@ -180,7 +187,7 @@ fn wrapped(text: &str, indent: &str) -> String {
     }
 }
 
-/// Lines that begin inside of a string that is no docstring.
+/// Returns the lines that begin inside a string other than a docstring.
 fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
     let mut found = std::collections::HashSet::new();
     let mut open = vec![module.root()];
@@ -198,10 +205,10 @@ fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
     found
 }
 
-/// Where code is put.
+/// The place where code is inserted.
 #[derive(Debug, Clone, Copy)]
 pub enum InsertionPoint<'a> {
-    /// Above its decorators and comments.
+    /// Above the definition's decorators and comments.
     Before(&'a Definition),
     After(&'a Definition),
     /// As the last member of a class.
@@ -210,13 +217,13 @@ pub enum InsertionPoint<'a> {
     End,
 }
 
-/// A text with code put in, and the lines that the code takes there.
+/// A text with inserted code, and the lines of that code.
 #[derive(Debug)]
 pub struct EditedText {
     pub text: String,
     pub first: usize,
     pub last: usize,
-    /// Lines inside of strings that were not indented with the rest.
+    /// Number of lines inside strings that were not indented with the others.
     pub kept: usize,
 }
 
@@ -255,7 +262,7 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
     out.push_str(&code.indented(&indent));
     let last = out.matches('\n').count();
     if let Some(next) = after.first() {
-        // What follows in the same class keeps its distance; anything further out gets two lines.
+        // Two empty lines separate the code from the module level, one from a class member.
         let columns = next.len() - next.trim_start().len();
         out.push_str(&"\n".repeat(if columns == 0 { 2 } else { 1 }));
         for line in after {
@@ -291,15 +298,14 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedT
     }
 }
 
-/// The text without a definition, its decorators, and the empty lines that set it apart; `pass` where a class would be left
-/// with nothing.
+/// Removes a definition with its decorators and the empty lines around it. A class that would become empty gets `pass`.
 pub fn remove(module: &Module, definition: &Definition) -> String {
     let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
     let is_blank = |line: &&&str| line.trim().is_empty();
     let above = &lines[..definition.first - 1];
     let below = &lines[definition.last.min(lines.len())..];
     let blank_above = above.iter().rev().take_while(is_blank).count();
-    // What comes first in a class has none above it.
+    // The first member of a class has no empty lines above it.
     let blank_below = match blank_above {
         0 => below.iter().take_while(is_blank).count(),
         _ => 0,
@@ -327,17 +333,17 @@ fn is_all_of_its_class(module: &Module, definition: &Definition) -> bool {
     })
 }
 
-/// What the lines of a definition have in front.
+/// Returns the indentation of a definition's lines.
 fn prefix(module: &Module, definition: &Definition) -> String {
     let line = module.text().lines().nth(definition.first - 1);
     indentation(line.unwrap_or_default()).to_owned()
 }
 
-/// What the lines of a class's members have in front.
+/// Returns the indentation of a class's members.
 fn member_prefix(module: &Module, class: &Definition) -> String {
     let above = module.text().get(..class.body.start).unwrap_or_default();
     let line = above.rsplit('\n').next().unwrap_or_default();
-    // A body on the line of `class` tells nothing.
+    // A body on the line of `class` has no indentation of its own.
     match class.first == class.last || line.len() > class.indent + 8 || !line.trim().is_empty() {
         true => {
             let step = step(module.text()).filter(|step| step.starts_with('\t'));
@@ -347,7 +353,7 @@ fn member_prefix(module: &Module, class: &Definition) -> String {
     }
 }
 
-/// Lines before `if __name__ == "__main__"`, where that ends the module.
+/// Returns the number of lines before `if __name__ == "__main__"`, if that ends the module.
 fn main_guard(module: &Module) -> Option<usize> {
     let root = module.root();
     let mut cursor = root.walk();

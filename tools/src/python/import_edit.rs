@@ -1,5 +1,5 @@
-//! Imports put into a file where its own order has them: into a statement that imports from the same module, else into its
-//! group (standard library, other packages, the repository's own, relative ones), as isort names them.
+//! Adds imports to a file in its own order: to a statement that imports from the same module, or else to its group. The
+//! groups are isort's: standard library, other packages, the repository's own, relative ones.
 
 use tree_sitter::Node;
 
@@ -7,10 +7,10 @@ use super::indentation::indentation;
 use super::standard_library::is_standard_library;
 use super::{Binding, Definition, Import, Kind, Module, in_function};
 
-/// Most columns of a line that grows by a name, where the file has none that are longer.
+/// Maximum columns of a line that is extended by a name, unless the file has longer ones.
 const COLUMNS: usize = 79;
 
-/// Why an import cannot be added.
+/// The reason why an import cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("`{0}` is not an import statement; write e.g. `from package.module import name`")]
@@ -33,18 +33,21 @@ pub enum ImportError {
     },
 }
 
-/// A text with imports, and what was done.
+/// A text with added imports, and a summary of the changes.
 #[derive(Debug, Default)]
 pub struct ImportedText {
     pub text: String,
-    /// Statements for what was added, one a name.
+    /// One statement for each added name.
     pub added: Vec<String>,
-    /// A sentence for each name that is there already, by another way to the same thing.
+    /// A sentence for each name that the file already imports, from another location of the same thing.
     pub existing: Vec<String>,
 }
 
-/// Adds imports, those that are there already left out; `is_own` knows the repository's own packages. The error names an
-/// import that would take another's name.
+/// Adds the imports that are missing; `is_own` recognizes the repository's own packages.
+///
+/// # Errors
+///
+/// Fails if an import would replace another binding of its name.
 pub fn add_imports(
     module: &Module,
     wanted: &[Binding],
@@ -80,8 +83,9 @@ pub fn add_imports(
     Ok(done)
 }
 
-/// The text with a name imported from elsewhere, wherever `old` binds it; other names of the statement stay as they are.
-/// `None` where nothing binds it so.
+/// Replaces every binding of `old` with one from elsewhere; other names of the statements stay unchanged. Returns
+/// `None`
+/// if the file has no such binding.
 pub fn replace_binding(
     module: &Module,
     old: &Binding,
@@ -90,7 +94,7 @@ pub fn replace_binding(
 ) -> Option<String> {
     let mut text = module.text().to_owned();
     let mut is_found = false;
-    // One after the other, since places move.
+    // Replace one at a time, since positions move.
     while let Some(changed) = replaced_once(&Module::parse(text.as_str()), old, new, is_own) {
         is_found = true;
         text = changed;
@@ -123,7 +127,7 @@ fn replaced_once(
     let nodes: Vec<Node<'_>> = statement
         .children_by_field_name("name", &mut cursor)
         .collect();
-    // With the comma that parts it from the next name, or from the one before.
+    // Include the comma after the name, or else the one before it.
     let gone = match nodes.get(at + 1) {
         Some(next) => nodes.get(at)?.start_byte()..next.start_byte(),
         None => nodes.get(at.checked_sub(1)?)?.end_byte()..nodes.get(at)?.end_byte(),
@@ -136,7 +140,7 @@ fn replaced_once(
         let done = add_imports(&Module::parse(without), std::slice::from_ref(new), is_own);
         return done.ok().map(|done| done.text);
     }
-    // On a line of its own below.
+    // Add it on its own line below.
     let row = text[..bytes.start].rfind('\n').map_or(0, |end| end + 1);
     let indent = indentation(&text[row..bytes.start]);
     let end = bytes.end - gone.len();
@@ -144,7 +148,7 @@ fn replaced_once(
     Some(format!("{above}\n{indent}{}{below}", new.statement()))
 }
 
-/// The first statement that binds this.
+/// Returns the first statement with this binding.
 fn import_of<'m>(module: &'m Module, node: Node<'m>, binding: &Binding) -> Option<Node<'m>> {
     let mut cursor = node.walk();
     let children: Vec<Node<'m>> = node.named_children(&mut cursor).collect();
@@ -164,7 +168,7 @@ fn is_compound(kind: &str) -> bool {
 
 enum State {
     There,
-    /// Bound by an import from a package around, or inside, the wanted one.
+    /// Bound by an import from a package that contains the wanted one, or is inside it.
     ThereFrom(Binding),
     Missing,
 }
@@ -205,7 +209,7 @@ fn state(module: &Module, wanted: &Binding) -> Result<State, ImportError> {
     Ok(State::Missing)
 }
 
-/// Is one the other, or a package around it? A package hands on what its modules define.
+/// Returns whether the packages are equal, or one contains the other. A package may re-export its modules' definitions.
 fn are_nested(a: &str, b: &str) -> bool {
     let is_in = |inner: &str, outer: &str| {
         !outer.is_empty()
@@ -220,7 +224,7 @@ fn is_inside(outline: &[Definition], line: usize) -> bool {
     in_function(outline, line).is_some_and(|d| matches!(d.kind, Kind::Function | Kind::Class))
 }
 
-/// The text with the name in a statement that imports from the same module; `None` where there is none, or no room.
+/// Adds the name to a statement that imports from the same module; `None` if there is no such statement, or no room.
 fn merged(module: &Module, wanted: &Binding) -> Option<String> {
     if wanted.module.is_empty() || wanted.name == "*" {
         return None;
@@ -268,7 +272,7 @@ fn merged(module: &Module, wanted: &Binding) -> Option<String> {
     fits.then_some(out)
 }
 
-/// Where a name goes in the order that the others have; behind them where they have none.
+/// Returns the position of a name in the order of the others; at the end if they have no order.
 fn place_among(names: &[&str], new: &str) -> usize {
     type Key = fn(&str) -> (usize, String);
     // isort's default: constants, classes, the rest.
@@ -318,7 +322,7 @@ fn group(binding: &Binding, is_own: &dyn Fn(&str) -> bool) -> Group {
     }
 }
 
-/// The text with a statement of its own for the binding.
+/// Adds a separate statement for the binding.
 fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bool) -> String {
     let outline = module.outline();
     let first_definition = outline.first().map_or(usize::MAX, |d| d.first);
@@ -341,7 +345,7 @@ fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bo
         .filter(|(_, group)| *group == new)
         .map(|(import, _)| import)
         .collect();
-    // Those of a group with a blank line beside it.
+    // Whether blank lines separate all groups.
     let is_separated = imports
         .windows(2)
         .all(|pair| pair[0].1 == pair[1].1 || (pair[0].0.last..pair[1].0.first - 1).any(is_blank));
@@ -381,7 +385,7 @@ fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bo
     out.join("\n") + "\n"
 }
 
-/// The line behind which a statement goes among those of its group.
+/// Returns the line after which a statement goes in its group.
 fn place_in_group(same: &[&Import], wanted: &Binding) -> usize {
     let name = |binding: &Binding| match binding.module.as_str() {
         "" => binding.name.to_lowercase(),
@@ -389,7 +393,7 @@ fn place_in_group(same: &[&Import], wanted: &Binding) -> usize {
     };
     let key =
         |binding: &Binding, mixes: bool| (!mixes && !binding.module.is_empty(), name(binding));
-    // `import x` first, as isort has it; or by the modules alone.
+    // isort puts `import x` first; other files sort by module name only.
     for mixes in [false, true] {
         let keys: Vec<(bool, String)> = (same.iter())
             .filter_map(|import| import.bindings.first())
@@ -406,7 +410,7 @@ fn place_in_group(same: &[&Import], wanted: &Binding) -> usize {
     same.last().map_or(0, |last| last.last)
 }
 
-/// Lines of the leading comments and the module's docstring.
+/// Returns the number of lines of the leading comments and the module's docstring.
 fn header_end(module: &Module) -> usize {
     let root = module.root();
     let mut cursor = root.walk();
@@ -422,7 +426,11 @@ fn header_end(module: &Module) -> usize {
     end
 }
 
-/// Import statements as given by a model, read into what they bind.
+/// Parses import statements from a model into their bindings.
+///
+/// # Errors
+///
+/// Fails if a text is not an import statement.
 pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, ImportError> {
     let mut found = Vec::new();
     for text in given {

@@ -1,4 +1,4 @@
-//! Imports: what a module binds by them, and how new ones are put in.
+//! Import statements and the names that they bind.
 
 use tree_sitter::Node;
 
@@ -11,12 +11,12 @@ pub struct Binding {
     pub module: String,
     /// `c` of `from a.b import c`; `a.b` of `import a.b`; `*`.
     pub name: String,
-    /// The name that it has here: `c`, or `a`, or what follows `as`; `*`.
+    /// The local name: `c`, or `a`, or the name after `as`; `*`.
     pub local: String,
 }
 
 impl Binding {
-    /// A statement that binds just this.
+    /// Returns a statement with only this binding.
     pub fn statement(&self) -> String {
         let bound_anyway = match self.module.as_str() {
             "" => self.name.split('.').next() == Some(&self.local),
@@ -34,7 +34,7 @@ impl Binding {
     }
 }
 
-/// Statements that follow each other as one, where they import modules, or from one module.
+/// Joins adjacent statements that import modules, or import from the same module.
 pub fn joined_imports(statements: &[String]) -> Vec<String> {
     const WORD: &str = "import ";
     let mut out: Vec<String> = Vec::new();
@@ -58,13 +58,13 @@ pub struct Import {
     /// Lines, counted from 1.
     pub first: usize,
     pub last: usize,
-    /// Not inside a function, a class, `if` or `try`.
+    /// Whether it is outside of functions, classes, `if` and `try`.
     pub top_level: bool,
     pub source: String,
 }
 
 impl Module {
-    /// All import statements, in order, those inside functions too.
+    /// Returns all import statements in order, including those inside functions.
     pub fn imports(&self) -> Vec<Import> {
         let mut found = Vec::new();
         self.collect_imports(self.root(), &mut found);
@@ -95,7 +95,7 @@ impl Module {
         }
     }
 
-    /// The names that an import statement binds.
+    /// Returns the names that an import statement binds.
     pub fn bindings(&self, statement: Node<'_>) -> Vec<Binding> {
         let plain = |node: Node<'_>| self.source(node).split_whitespace().collect::<String>();
         let module = match statement.kind() {

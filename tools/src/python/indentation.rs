@@ -1,14 +1,15 @@
-//! Indentation as text: a tab is not so many blanks, and Python refuses a block that mixes them.
+//! Handles indentation as text. A tab has no fixed width in spaces, and Python refuses blocks that mix them.
 
-/// What a line has in front.
+/// Returns the leading white space of a line.
 pub fn indentation(line: &str) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// What a block of this text is indented by further than the line above it; `None` where nothing is indented.
+/// Returns one step of a text's indentation: the addition of a block to the line above it; `None` if nothing is
+/// indented.
 pub fn step(text: &str) -> Option<String> {
     let (mut tabs, mut blanks) = (0, 0);
-    // The least, since lines may be continued below a colon.
+    // Take the smallest addition, since lines may be continued below a colon.
     let mut found: Option<&str> = None;
     let mut opener = None;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -37,7 +38,7 @@ fn is_blanks(white: &str) -> bool {
     white.chars().all(|c| c == ' ')
 }
 
-/// A text's steps of indentation where it goes into one that has others.
+/// The indentation steps of a text, and of the text that it is inserted into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
     from: String,
@@ -45,7 +46,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// `None` where both are of blanks, or of tabs, or nothing is indented.
+    /// Returns `None` if both use spaces, or both use tabs, or nothing is indented.
     pub fn between(from: &str, to: &str) -> Option<Steps> {
         let is_same = from.starts_with('\t') == to.starts_with('\t');
         (!is_same && !from.is_empty() && !to.is_empty()).then(|| Steps {
@@ -54,7 +55,7 @@ impl Steps {
         })
     }
 
-    /// White space as it is there: as many steps, and what is left over of them.
+    /// Converts white space step by step, and keeps the remainder.
     pub fn translated(&self, white: &str) -> String {
         let mut out = String::new();
         let mut rest = white;
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_those_of_most_lines() {
+    fn step_is_the_common_indentation() {
         assert_eq!(step("a\nb\n"), None);
         assert_eq!(step("if a:\n  b\n"), Some("  ".to_owned()));
         assert_eq!(
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_another_kind_are_translated() {
+    fn spaces_and_tabs_are_converted() {
         assert_eq!(Steps::between("    ", "  "), None);
         assert_eq!(Steps::between("", "\t"), None);
         let steps = Steps::between("  ", "\t").unwrap();

@@ -1,25 +1,25 @@
-//! What a repository's own modules define, found by the names under which code imports it.
+//! An index of the definitions in a repository's modules, by the names under which code imports them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::resolve::absolute_module;
 use super::{Binding, Definition, Kind, Module};
 
-/// Steps from one module to the next that a name is followed.
+/// Maximum number of modules through which a name is followed.
 const STEPS: usize = 12;
 
 /// A class or function of the repository. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub path: String,
-    /// Classes around it and its name, joined by dots.
+    /// Names of its enclosing classes and its own, joined by dots.
     pub qualified: String,
     pub kind: Kind,
-    /// On one line.
+    /// Signature on one line.
     pub signature: String,
     pub first: usize,
     pub last: usize,
-    /// First and last lines of what runs when it is used: of a class its methods' bodies, where it has any.
+    /// First and last lines of the code that runs on use: the body, or for a class with methods their bodies.
     pub bodies: Vec<(usize, usize)>,
 }
 
@@ -34,12 +34,12 @@ struct File {
 /// All modules of a repository.
 pub struct RepositoryIndex {
     files: BTreeMap<String, File>,
-    /// Path by dotted name.
+    /// Paths by dotted name.
     modules: HashMap<String, String>,
 }
 
 impl RepositoryIndex {
-    /// From paths and texts of Python files.
+    /// Builds an index from paths and texts of Python files.
     pub fn new(texts: impl IntoIterator<Item = (String, String)>) -> RepositoryIndex {
         let texts: BTreeMap<String, String> = texts.into_iter().collect();
         let is_package = |folder: &str| texts.contains_key(&format!("{folder}/__init__.py"));
@@ -48,7 +48,7 @@ impl RepositoryIndex {
             .map(|path| (path.clone(), dotted_name(path, &is_package)))
             .collect();
         let mut modules: HashMap<String, String> = HashMap::new();
-        // A package without `__init__.py` goes by its whole path.
+        // In a package without `__init__.py`, a module has its whole path as its name.
         for (path, _) in &names {
             modules.insert(dotted_name(path, &|_| true), path.clone());
         }
@@ -74,18 +74,18 @@ impl RepositoryIndex {
         }
     }
 
-    /// The dotted name of a file's module.
+    /// Returns the dotted name of a file's module.
     pub fn module_of(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(|file| file.module.as_str())
     }
 
-    /// The class or function of a dotted name, followed through imports, members and base classes.
+    /// Finds the class or function of a dotted name, through imports, members and base classes.
     pub fn resolve(&self, dotted: &str) -> Option<Found> {
         let names: Vec<&str> = dotted.split('.').collect();
         self.lookup_absolute(&names, STEPS)
     }
 
-    /// A member of a class of the repository.
+    /// Finds a member of a class of the repository.
     pub fn member(&self, class: &Found, names: &[&str]) -> Option<Found> {
         let file = self.files.get(&class.path)?;
         let all = super::flatten(&file.outline);
@@ -112,7 +112,7 @@ impl RepositoryIndex {
         let bound = file.imports.iter().rev().filter(|b| b.local == *first);
         let stars = file.imports.iter().filter(|b| b.local == "*");
         bound.chain(stars).find_map(|binding| {
-            // Many stars in a row would be followed on very many ways.
+            // Following many stars in a row would take exponentially many paths.
             let steps = if binding.local == "*" {
                 steps / 2
             } else {
@@ -183,7 +183,7 @@ impl File {
     }
 }
 
-/// The absolute dotted name that a binding stands for. Of a star import it is the name in that module.
+/// Returns the absolute dotted name of a binding. For a star import, it is the local name in that module.
 pub(super) fn binding_name(
     binding: &Binding,
     local: &str,
@@ -209,7 +209,7 @@ pub(super) fn binding_name(
     Some(format!("{from}.{name}"))
 }
 
-/// The names of base classes in `class A(B, c.D[E], metaclass=M)`.
+/// Returns the names of base classes in `class A(B, c.D[E], metaclass=M)`.
 fn bases(signature: &str) -> Vec<&str> {
     let inner = signature.split_once('(').map_or("", |(_, inner)| inner);
     let inner = inner.strip_suffix(')').unwrap_or(inner);
@@ -225,7 +225,7 @@ fn bases(signature: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The name of a module from the outermost folder that is a package.
+/// Returns the name of a module, starting from its outermost package folder.
 fn dotted_name(path: &str, is_package: &dyn Fn(&str) -> bool) -> String {
     let parts: Vec<&str> = path.trim_end_matches(".py").split('/').collect();
     let mut start = parts.len() - 1;
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_followed_to_their_definitions() {
+    fn names_resolve_to_definitions() {
         let files = [
             (
                 "src/pkg/__init__.py",

@@ -1,7 +1,7 @@
-//! What Python source says: parsed by tree-sitter, never executed.
+//! Analyses Python source with tree-sitter, without executing it.
 //!
-//! Old repositories hold files in Python 2 syntax and worse, so everything here works on what could be
-//! parsed; callers compare errors before and after instead of asking for none.
+//! Old repositories contain Python 2 syntax and invalid code, so everything here works on the parts that could be
+//! parsed. Callers compare errors before and after, instead of requiring that there are none.
 
 mod assertions;
 mod asserts;

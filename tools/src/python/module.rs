@@ -2,27 +2,28 @@
 
 use tree_sitter::{Node, Parser, Tree};
 
-/// Levels of nesting that are followed. Those who walk a tree recurse, and code that nests without end must not exhaust
-/// the stack: CPython takes 100 levels of indentation and 200 of brackets, and some thousand operators in a row.
+/// Maximum levels of nesting. Functions that walk a tree recurse, and endlessly nested code must not exhaust the stack.
+/// CPython accepts 100 levels of indentation and 200 of parentheses, and some thousand operators in a row.
 const MAX_DEPTH: usize = 2000;
 
-/// Bytes of stack for a thread that works with modules: enough for the deepest, in a build without optimisation too.
+/// Bytes of stack for a thread that analyses modules: enough for the deepest tree, also in a build without
+/// optimisation.
 pub const STACK: usize = 32 << 20;
 
 /// Source and syntax tree of one file.
 pub struct Module {
     text: String,
     tree: Tree,
-    /// The line on which the nesting passes [`MAX_DEPTH`]; the tree is empty then.
+    /// The line on which the nesting exceeds [`MAX_DEPTH`]; then the tree is empty.
     too_deep: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct SyntaxError {
-    /// Counted from 1.
+    /// Line number from 1.
     pub line: usize,
-    /// What is wrong there, as far as the parser can tell.
+    /// Description of the error, as precise as the parser allows.
     pub what: String,
 }
 
@@ -30,7 +31,7 @@ impl Module {
     pub fn parse(text: impl Into<String>) -> Module {
         let text = text.into();
         let mut parser = Parser::new();
-        // The grammar is compiled in together with this version of the library, and no time limit is set.
+        // Infallible: the grammar is compiled in with this version of the library, and no time limit is set.
         #[allow(clippy::expect_used)]
         let mut parse = |text: &str| {
             parser
@@ -60,12 +61,12 @@ impl Module {
         self.tree.root_node()
     }
 
-    /// The source of a node.
+    /// Returns the source of a node.
     pub fn source(&self, node: Node<'_>) -> &str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
-    /// Places that do not parse, in order, one for a line.
+    /// Returns the syntax errors in order, at most one for each line.
     pub fn errors(&self) -> Vec<SyntaxError> {
         let mut found = Vec::new();
         if let Some(line) = self.too_deep {
@@ -107,7 +108,7 @@ impl Module {
         }
     }
 
-    /// Errors that `before` did not have: by what they say, not by line, so that moved ones do not count.
+    /// Returns errors that `before` did not have. They are compared by text, not by line, so moved errors do not count.
     pub fn new_errors(&self, before: Option<&Module>) -> Vec<SyntaxError> {
         let mut old: Vec<String> = before
             .map(|m| m.errors().into_iter().map(|e| e.what).collect())
@@ -125,7 +126,7 @@ impl Module {
     }
 }
 
-/// The line on which a tree is deeper than `most` levels.
+/// Returns the first line on which a tree is deeper than `most` levels.
 fn passes(tree: &Tree, most: usize) -> Option<usize> {
     let mut cursor = tree.walk();
     let mut depth = 0;
@@ -159,7 +160,7 @@ mod tests {
         if x:\n    async def f(): yield\nelse:\n    print >>f, 'x'\n";
 
     #[test]
-    fn no_prefix_of_a_file_breaks_anything() {
+    fn file_prefixes_cause_no_panic() {
         for at in (0..=FILE.len()).filter(|&at| FILE.is_char_boundary(at)) {
             let text = &FILE[..at];
             let module = Module::parse(text);

@@ -1,8 +1,8 @@
-//! Names that are used and defined nowhere.
+//! Finds names that are used but not defined anywhere.
 //!
-//! A false alarm refuses a good test, so every doubt is decided for the code: star imports, `exec` and
-//! `globals()` silence the whole file; annotations and strings are not looked at; the order of statements
-//! does not count; code under `try … except NameError` may use what it likes.
+//! A false alarm would refuse a good test, so every doubt is resolved in favour of the code. Star imports, `exec` and
+//! `globals()` silence the whole file. Annotations and strings are ignored, and so is the order of statements. Code
+//! under `try … except NameError` may use any name.
 
 mod walk;
 
@@ -16,11 +16,11 @@ use walk::Walk;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndefinedName {
     pub name: String,
-    /// Of its first use, counted from 1.
+    /// Line of its first use, from 1.
     pub line: usize,
 }
 
-/// The undefined names of a module, each once, in order of first use.
+/// Returns the undefined names of a module, each once, in order of first use.
 pub fn undefined_names(module: &Module) -> Vec<UndefinedName> {
     let walk = Walk::over(module, false);
     if walk.anything_goes {
@@ -40,12 +40,12 @@ pub fn undefined_names(module: &Module) -> Vec<UndefinedName> {
     found
 }
 
-/// Names that a stretch of a module takes from the module's own level, annotations included.
+/// Names that a range of a module takes from the module level, annotations included.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct OuterNames {
-    /// Bound there: by an import, an assignment, a definition.
+    /// Names bound at module level by an import, an assignment or a definition.
     pub bound: HashSet<String>,
-    /// It also uses a name that nothing binds, as a star import may do.
+    /// Whether it also uses an unbound name, which may come from a star import.
     pub others: bool,
 }
 
@@ -64,16 +64,16 @@ pub fn outer_names(module: &Module, stretch: &Range<usize>) -> OuterNames {
     found
 }
 
-/// A use of a name that no function around it binds.
+/// A use of a name that no enclosing function binds.
 pub struct OuterUse<'m> {
     pub name: &'m str,
-    /// Where it stands, in bytes.
+    /// Byte offset.
     pub at: usize,
-    /// The body of a class binds it; else the module, or what cannot be seen, does.
+    /// Whether a class body binds it; otherwise the module does, or nothing visible.
     pub is_member: bool,
 }
 
-/// All uses of names that are not local to a function, by their place; those in annotations too.
+/// Returns all uses of names that are not local to a function, in order of position, including those in annotations.
 pub fn outer_uses(module: &Module) -> Vec<OuterUse<'_>> {
     let walk = Walk::over(module, true);
     let uses = walk.uses.iter();
@@ -92,7 +92,7 @@ pub fn outer_uses(module: &Module) -> Vec<OuterUse<'_>> {
     found
 }
 
-/// The undefined names that `before` did not have.
+/// Returns the undefined names that `before` did not have.
 pub fn new_undefined_names(before: Option<&Module>, after: &Module) -> Vec<UndefinedName> {
     let old: HashSet<String> = before
         .map(|m| undefined_names(m).into_iter().map(|u| u.name).collect())
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_is_defined_nowhere() {
+    fn undefined_names_are_found() {
         assert_eq!(names("import a\nprint(a, b)\n"), ["b"]);
         assert_eq!(names("def f(x=y):\n    return x + z\n"), ["y", "z"]);
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_names_are_those_of_the_module() {
+    fn outer_names_belong_to_module() {
         let source = "import a, b, c, d\nfrom e import f\nK = 1\nL = 2\nclass C:\n    z = 0\n    @a.deco\n    def m(self, b, x: f = K) -> d.T:\n        \
                       'c'\n        for L in b: pass\n        return z(len(x), print)\n";
         let module = Module::parse(source);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_alarm_for_what_is_bound() {
+    fn bound_names_raise_no_alarm() {
         for source in [
             "import a.b as c, d.e\nfrom . import f as g\nc, d, g\n",
             "def f(a, *b, c=1, d: int = 2, **e):\n    return a, b, c, d, e, f\n",

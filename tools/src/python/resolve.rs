@@ -1,4 +1,4 @@
-//! Where a name could be imported from: what the repository defines, and how its other files import it.
+//! Suggests imports for a name, from the repository's definitions and the imports in its other files.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::workspace::{TEXT_LIMIT, read_text};
 pub struct ImportSuggestion {
     /// An absolute import statement that binds the name.
     pub statement: String,
-    /// How many places speak for it.
+    /// Number of places in the repository that support it.
     pub weight: usize,
 }
 
-/// The dotted name under which a file is imported: from the outermost folder that is a package.
+/// Returns the dotted name under which a file is imported, starting from its outermost package folder.
 pub fn module_name(root: &Path, path: &str) -> String {
     let parts: Vec<&str> = path.trim_end_matches(".py").split('/').collect();
     let mut start = parts.len() - 1;
@@ -36,7 +36,7 @@ pub fn module_name(root: &Path, path: &str) -> String {
     name.join(".")
 }
 
-/// Import statements for `name`, best first, at most three. `files` are the repository's files.
+/// Returns at most three import statements for `name`, best first. `files` are the repository's files.
 pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestion> {
     let escaped = regex::escape(name);
     let (Ok(import), Ok(definition)) = (
@@ -104,7 +104,7 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestio
     found
 }
 
-/// `..x` in module `here` as an absolute name.
+/// Converts `..x` in module `here` to an absolute name.
 pub(super) fn absolute_module(here: &str, is_package: bool, relative: &str) -> Option<String> {
     let dots = relative.len() - relative.trim_start_matches('.').len();
     let mut parts: Vec<&str> = here.split('.').collect();
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_where_they_are_defined_and_exported() {
+    fn definitions_and_exports_are_suggested() {
         let folder = tempfile::tempdir().unwrap();
         let files = [
             ("src/pkg/__init__.py", "from .core import Thing\n"),

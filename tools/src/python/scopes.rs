@@ -1,8 +1,8 @@
-//! Which function a line belongs to, found without parsing.
+//! Finds the function that a line belongs to, without parsing.
 //!
-//! `search` asks this of many files at once, where parsing would cost more than searching. One pass
-//! over the bytes, which knows strings, brackets and indentation, gives what [`super::Module::outline`] gives
-//! for files that parse.
+//! `search` needs this for many files at once, where parsing would take longer than searching. One pass over the
+//! bytes handles strings, brackets and indentation. For files that parse, it gives the same result as
+//! [`super::Module::outline`].
 
 /// A class or function. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,20 +14,20 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Without what it is in.
+    /// Returns the name without the enclosing scopes.
     pub fn name(&self) -> &str {
         let inner = self.qualified.rsplit_once('.');
         inner.map_or(&self.qualified, |(_, name)| name)
     }
 
-    /// What it is in; empty at the top of the module.
+    /// Returns the qualified name of the enclosing scope; empty at the top of the module.
     pub fn parent(&self) -> &str {
         self.qualified
             .rsplit_once('.')
             .map_or("", |(parent, _)| parent)
     }
 
-    /// The innermost scope around a line.
+    /// Returns the innermost scope around a line.
     pub fn around(scopes: &[Scope], line: usize) -> Option<&Scope> {
         scopes.iter().rfind(|s| s.first <= line && line <= s.last)
     }
@@ -38,7 +38,7 @@ struct Open {
     at: usize,
 }
 
-/// All scopes of a file, in the order in which they begin.
+/// Returns all scopes of a file, in the order in which they begin.
 pub fn scopes(text: &str) -> Vec<Scope> {
     let bytes = text.as_bytes();
     let mut found: Vec<Scope> = Vec::new();
@@ -53,7 +53,7 @@ pub fn scopes(text: &str) -> Vec<Scope> {
         let first = line;
         if at >= bytes.len() || matches!(bytes[at], b'\n' | b'\r' | b'#') {
             if bytes.get(at) == Some(&b'#') {
-                // A comment below the last statement belongs where it is indented to.
+                // The indentation of a comment below the last statement decides where it belongs.
                 for scope in open.iter().filter(|o| o.indent < at - start) {
                     found[scope.at].last = line;
                 }
@@ -102,7 +102,7 @@ pub fn scopes(text: &str) -> Vec<Scope> {
     found
 }
 
-/// The name that `def`, `async def` or `class` at the start of the text defines.
+/// Returns the name that `def`, `async def` or `class` at the start of the text defines.
 fn defined(head: &str) -> Option<&str> {
     let rest = match head.strip_prefix("async") {
         Some(rest) if rest.starts_with([' ', '\t']) => rest.trim_start(),
@@ -128,7 +128,7 @@ fn skip_line(bytes: &[u8], at: usize) -> usize {
         .map_or(bytes.len(), |n| at + n + 1)
 }
 
-/// The end of the logical line: over brackets, strings and backslashes.
+/// Returns the end of the logical line, across brackets, strings and backslashes.
 fn logical_line(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while at < bytes.len() {
@@ -158,7 +158,7 @@ fn logical_line(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// The place after a string that begins at `at`. An unclosed string of one line ends with the line.
+/// Returns the offset after a string that begins at `at`. An unclosed single-line string ends with the line.
 fn string_end(bytes: &[u8], at: usize, quote: u8) -> usize {
     let triple = bytes[at..].starts_with(&[quote; 3]);
     let mut here = at + if triple { 3 } else { 1 };
@@ -188,7 +188,7 @@ mod tests {
     use crate::python::{Module, flatten};
 
     #[test]
-    fn the_same_as_by_parsing() {
+    fn scopes_match_parsed_outline() {
         for text in [
             "import a\n\n@deco(\n    1)\n# why\n@other\nclass A(B):\n    '''Docs\ndef no(): pass\n'''\n    x = [\n1,\n]\n\n    def f(self,\n  b=1):\n        s = 'it\\'s' + \"#\"\n        def inner(): return 1\n        return s\n    # a comment\n    async def g(self): pass\n\n# after\ndef last():\n    if a: \\\n  b\n    return (1,\n2)\n",
             "class A: pass\nclass B:\n\tdef f(self):\n\t\tpass\n",
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_code_ends() {
+    fn broken_code_terminates() {
         for text in [
             "def f(\n",
             "'''",

@@ -1,4 +1,4 @@
-//! A test file with one test alone: the others are taken out, everything else stays.
+//! Reduces a test file to a single test: the other tests are removed, everything else stays.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,18 +7,18 @@ use tree_sitter::Node;
 
 use super::{Module, TestFunction};
 
-/// A test file that holds one test. Its text is `before`, `header`, `body`, `after`.
+/// A test file with one test. Its text is `before`, `header`, `body`, `after`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SingleTest {
-    /// Imports, fixtures, constants, helpers; ends where the line of the test or of its first decorator begins.
+    /// Imports, fixtures, constants, helpers; ends before the line of the test or of its first decorator.
     pub before: String,
-    /// Decorators and `def …:`, with what stands behind the colon up to the line's end.
+    /// Decorators and `def …:`, including the rest of the line after the colon.
     pub header: String,
-    /// Its lines, or on one line with the header what follows the colon.
+    /// Lines of the body; if it is on the header's line, the text after the colon.
     pub body: String,
-    /// What follows it.
+    /// The text after the test.
     pub after: String,
-    /// White space in front of its statements.
+    /// Indentation of its statements.
     pub indent: String,
 }
 
@@ -27,27 +27,28 @@ impl SingleTest {
         self.with_body(&self.body)
     }
 
-    /// The file with other statements in the test.
+    /// Returns the file with other statements in the test.
     pub fn with_body(&self, body: &str) -> String {
         format!("{}{}{body}{}", self.before, self.header, self.after)
     }
 }
 
-/// Tests that go.
+/// Tests to remove.
 struct Taken<'t> {
     functions: BTreeSet<(usize, usize)>,
-    /// Names of the classes that hold the one that stays, and its own.
+    /// Names of the remaining test and of its enclosing classes.
     kept: Vec<&'t str>,
 }
 
-/// What is cut out, and what stands there instead.
+/// A range to cut out, and its replacement.
 struct Cut {
     bytes: Range<usize>,
     instead: String,
 }
 
-/// The file with the test at `keep` alone. Classes that hold nothing any more, and that nothing names, go as well.
-/// `None` where the test is not a function that stands on lines of its own.
+/// Returns the file with only the test at `keep`. Classes that become empty and that no other code names are removed
+/// too.
+/// Returns `None` if the test is not a function on lines of its own.
 pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Option<SingleTest> {
     let kept = tests.get(keep)?;
     let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();
@@ -59,7 +60,7 @@ pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Opti
     }
     let taken = Taken {
         functions: taken,
-        // A class that inherits the test holds nothing else.
+        // A class that inherits the test contains nothing else.
         kept: kept.id.split("::").collect(),
     };
     let mut cuts = Vec::new();
@@ -92,7 +93,7 @@ pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Opti
     })
 }
 
-/// The file with all of these tests taken out.
+/// Returns the file without all of these tests.
 pub fn without_tests(module: &Module, tests: &[TestFunction]) -> String {
     let bytes = tests
         .iter()
@@ -119,7 +120,7 @@ fn ended(body: &str) -> String {
     }
 }
 
-/// Behind the colon of `def`, or behind its line where the body is on others.
+/// Returns the offset after the colon of `def`, or after its line if the body is on other lines.
 fn header_end(module: &Module, test: &TestFunction) -> Option<usize> {
     let node = module
         .root()
@@ -139,7 +140,7 @@ fn header_end(module: &Module, test: &TestFunction) -> Option<usize> {
     Some(line_end(module.text(), colon.end_byte()))
 }
 
-/// Cuts of a block; says whether nothing but its docstring is left.
+/// Collects the cuts of a block, and returns whether only its docstring is left.
 fn strip(module: &Module, block: Node<'_>, taken: &Taken<'_>, cuts: &mut Vec<Cut>) -> bool {
     let mut cursor = block.walk();
     let statements: Vec<Node<'_>> = block
@@ -177,7 +178,7 @@ fn strip(module: &Module, block: Node<'_>, taken: &Taken<'_>, cuts: &mut Vec<Cut
     left == 0 && !gone.is_empty()
 }
 
-/// A class all of whose members are taken out, and that nothing outside names.
+/// Returns whether a class loses all its members, and no code outside names it.
 fn is_emptied_class(module: &Module, statement: Node<'_>, taken: &Taken<'_>) -> bool {
     let class = definition(statement);
     if class.kind() != "class_definition" {
@@ -194,7 +195,7 @@ fn is_emptied_class(module: &Module, statement: Node<'_>, taken: &Taken<'_>) -> 
         && !is_named(module, module.source(name), statement)
 }
 
-/// An identifier of this name stands outside of the node.
+/// Returns whether an identifier of this name occurs outside of the node.
 fn is_named(module: &Module, name: &str, outside: Node<'_>) -> bool {
     let mut open = vec![module.root()];
     while let Some(node) = open.pop() {
@@ -219,7 +220,7 @@ fn definition(statement: Node<'_>) -> Node<'_> {
     }
 }
 
-/// The blocks of a statement, those of its clauses included.
+/// Visits the blocks of a statement, including those of its clauses.
 fn inner_blocks<'m>(statement: Node<'m>, each: &mut dyn FnMut(Node<'m>)) {
     let mut cursor = statement.walk();
     let parts: Vec<Node<'m>> = statement.named_children(&mut cursor).collect();
@@ -232,7 +233,7 @@ fn inner_blocks<'m>(statement: Node<'m>, each: &mut dyn FnMut(Node<'m>)) {
     }
 }
 
-/// The beginning of the empty lines that end at the beginning of this one: they go with what they set apart.
+/// Returns the start of the empty lines before a line: they are removed with the code that they separate.
 fn before_empty_lines(text: &str, mut start: usize) -> usize {
     while start > 0 {
         let line = line_start(text, start - 1);
@@ -248,7 +249,7 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |line| line + 1)
 }
 
-/// Behind the end of the line; the same place where a line ends there.
+/// Returns the offset after the line end; the same offset if it is already at the start of a line.
 fn line_end(text: &str, at: usize) -> usize {
     if text[..at].ends_with('\n') {
         return at;
@@ -258,7 +259,7 @@ fn line_end(text: &str, at: usize) -> usize {
         .map_or(text.len(), |line| at + line + 1)
 }
 
-/// A stretch of the text without what is cut out of it.
+/// Returns a range of the text without the cuts.
 fn with_cuts(text: &str, stretch: Range<usize>, cuts: &[Cut]) -> String {
     let mut out = String::new();
     let mut at = stretch.start;
@@ -336,7 +337,7 @@ def late():
     }
 
     #[test]
-    fn the_other_tests_go_and_the_rest_stays() {
+    fn other_tests_are_removed() {
         let test = kept("TestKept::test_d");
         assert_eq!(
             test.header,
@@ -351,13 +352,13 @@ def late():
         for stays in ["def box", "size = 1", "if LIMIT:\n    pass\n", "def late"] {
             assert!(text.contains(stays), "{stays}: {text}");
         }
-        // Nor do the empty lines around them.
+        // The surrounding empty lines are removed too.
         assert!(!text.contains("\n\n\n\n"), "{text}");
         assert!(Module::parse(text).errors().is_empty());
     }
 
     #[test]
-    fn all_tests_go_and_the_rest_stays() {
+    fn all_tests_can_be_removed() {
         let module = Module::parse(FILE);
         let tests = test_functions(&module, &Layout::default());
         let text = without_tests(&module, &tests);
@@ -367,13 +368,13 @@ def late():
         for stays in ["def box", "class TestKept:\n    size = 1\n", "def late"] {
             assert!(text.contains(stays), "{stays}: {text}");
         }
-        // Nor do the empty lines around them.
+        // The surrounding empty lines are removed too.
         assert!(!text.contains("\n\n\n\n"), "{text}");
         assert!(Module::parse(text).errors().is_empty());
     }
 
     #[test]
-    fn a_body_on_the_line_of_its_header() {
+    fn body_on_header_line_is_split() {
         let test = kept("TestKept::test_e");
         assert_eq!(test.header, "    def test_e(self):");
         assert_eq!(test.body, " assert self.size\n");
@@ -386,7 +387,7 @@ def late():
     }
 
     #[test]
-    fn a_class_that_others_name_keeps_its_place() {
+    fn referenced_class_is_kept() {
         let text = "class TestA:\n    def test_x(self): pass\n\nclass TestB(TestA):\n    def test_y(self): pass\n";
         let module = Module::parse(text);
         let tests = test_functions(&module, &Layout::default());

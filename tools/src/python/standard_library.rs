@@ -1,6 +1,6 @@
-//! Modules of Python's standard library, those of 3.6 to 3.13 together.
+//! Modules of Python's standard library, from 3.6 to 3.13 together.
 
-/// Is the top of this dotted name a module of the standard library?
+/// Returns whether the first part of this dotted name is a module of the standard library.
 pub fn is_standard_library(module: &str) -> bool {
     let top = module.split('.').next().unwrap_or_default();
     top.starts_with('_') || MODULES.binary_search(&top).is_ok()
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_sorted() {
+    fn modules_are_sorted() {
         assert!(MODULES.is_sorted());
         assert!(is_standard_library("os.path") && !is_standard_library("numpy"));
     }

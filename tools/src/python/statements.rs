@@ -7,14 +7,14 @@ use super::Module;
 /// An assignment. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The names that it binds; targets such as `a.b` or `a[0]` are none.
+    /// The names that it binds; targets such as `a.b` or `a[0]` do not count.
     pub names: Vec<String>,
     pub first: usize,
     pub last: usize,
 }
 
 impl Module {
-    /// The assignments of the module's own level, those under `if`, `try` and `with` included.
+    /// Returns the assignments at the module's top level, including those under `if`, `try` and `with`.
     pub fn assignments(&self) -> Vec<Assignment> {
         let mut found = Vec::new();
         self.collect_assignments(self.root(), &mut found);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_wherever_they_stand_at_the_top() {
+    fn top_level_constants_are_found() {
         let module = Module::parse(
             "A = 1\nB: int = [\n  2,\n]\nC, (D, *E) = F = x\na.b = 1\nif A:\n    G = 1\nelse:\n    G = 2\ndef f():\n    H = 1\nclass K:\n    I = 1\n",
         );

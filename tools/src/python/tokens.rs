@@ -1,11 +1,12 @@
-//! Code without what does not matter to its meaning: comments, layout, docstrings, the choice of quotes,
+//! Reduces code to the tokens that determine its meaning, without comments, layout, docstrings, the choice of quotes,
+//! and
 //! trailing commas.
 
 use tree_sitter::Node;
 
 use super::Module;
 
-/// The tokens of a node, in order. `skip` leaves out whole nodes.
+/// Returns the tokens of a node, in order. `skip` leaves out whole nodes.
 pub fn tokens(module: &Module, node: Node<'_>, skip: &dyn Fn(Node<'_>) -> bool) -> Vec<String> {
     let mut out = Vec::new();
     if !is_docstring(node) {
@@ -30,7 +31,7 @@ fn collect(
                 .source(node)
                 .trim_end_matches(['"', '\''])
                 .to_ascii_lowercase();
-            // Mark where a string begins; `u` says nothing.
+            // Mark where a string begins; the prefix `u` has no meaning.
             out.push(format!("str:{}", prefix.replace('u', "")));
             return;
         }
@@ -51,7 +52,7 @@ fn collect(
         }
         return;
     }
-    // Where a block ends is not a token of its own in Python.
+    // Python has no token of its own for the end of a block.
     let is_block = node.kind() == "block";
     if is_block {
         out.push("{".to_owned());
@@ -61,7 +62,7 @@ fn collect(
         .children(&mut cursor)
         .filter(|c| c.kind() != "comment")
         .collect();
-    // Found on the way down: a parent is looked for from the root of the tree on.
+    // Determine this here, because looking up a node's parent starts at the root of the tree.
     let docstring = children
         .iter()
         .find(|child| child.is_named())
@@ -88,7 +89,7 @@ fn collect(
     }
 }
 
-/// A statement that is a string, and the first of a module, a class or a function.
+/// Returns whether a node is a string statement that is the first one of a module, a class or a function.
 pub fn is_docstring(node: Node<'_>) -> bool {
     if !is_string(node) {
         return false;
@@ -110,7 +111,7 @@ fn is_string(node: Node<'_>) -> bool {
         && node.named_child(0).is_some_and(|c| c.kind() == "string")
 }
 
-/// The statements of a module, a class or a function.
+/// Returns whether a node holds the statements of a module, a class or a function.
 fn is_body(node: Node<'_>) -> bool {
     match node.kind() {
         "module" => true,
@@ -123,7 +124,7 @@ fn is_definition(node: Node<'_>) -> bool {
     matches!(node.kind(), "function_definition" | "class_definition")
 }
 
-/// The tokens of a whole text; two texts that have the same say the same.
+/// Returns the tokens of a whole text; two texts with equal tokens have the same meaning.
 pub fn code_tokens(text: &str) -> Vec<String> {
     let module = Module::parse(text);
     let mut cursor = module.root().walk();

@@ -1,13 +1,15 @@
-//! Assertions of a test that did not run because one before them failed.
+//! Finds assertions of a test that did not run because an earlier one failed.
 
 use tree_sitter::Node;
 
 use super::Module;
 use super::definitions::last_line;
 
-/// First and last lines of the assertions of a function that stand behind the line that failed, on the way that ended
-/// there. `first` is the line of the file at which the source begins; lines are counted from 1. What a loop or a `try`
-/// may have run all the same is left out.
+/// Returns the first and last lines of the assertions after the failed line, in the branch that failed. `first` is the
+/// line
+/// of the file at which the source begins; lines are counted from 1. Assertions that a loop or a `try` may have run
+/// anyway
+/// are left out.
 pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(usize, usize)> {
     let module = Module::parse(source);
     let Some(row) = failed.checked_sub(first) else {
@@ -31,7 +33,7 @@ pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(u
     found
 }
 
-/// The statements behind the one that holds the row, in each block around it but the module.
+/// Collects the statements after the one that contains the row, in each enclosing block except the module.
 fn behind<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<Node<'m>>) {
     let holds =
         |node: &Node<'_>| node.start_position().row <= row && row <= node.end_position().row;
@@ -101,18 +103,18 @@ def test_a(self):
 ";
 
     #[test]
-    fn assertions_behind_the_failed_line_are_named() {
+    fn assertions_after_failed_line_are_named() {
         let of = |line| unreached_assertions(TEST, 11, line);
         assert_eq!(of(13), [(14, 14), (16, 19), (21, 23)]);
         assert_eq!(of(14), [(16, 19), (21, 23)]);
-        // Those in the loop may have run before.
+        // Assertions in the loop may have run before.
         assert_eq!(of(21), [(23, 23)]);
         assert_eq!(of(24), []);
         assert_eq!(of(5), []);
     }
 
     #[test]
-    fn branches_that_do_not_follow_are_not_named() {
+    fn other_branches_are_not_named() {
         let test = "def test_a():\n    if x:\n        assert a\n        assert b\n    else:\n        assert c\n    assert d\n";
         assert_eq!(unreached_assertions(test, 1, 3), [(4, 4), (7, 7)]);
         let test = "def test_a():\n    try:\n        assert a\n        assert b\n    finally:\n        assert c\n    assert d\n";

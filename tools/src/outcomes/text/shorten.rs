@@ -1,17 +1,17 @@
-//! Texts that are too long or say something twice.
+//! Shortens texts that are too long or repetitive.
 
-/// Characters of a message.
+/// Maximum characters of a message.
 const MESSAGE: usize = 2000;
-/// Characters of a line of a message that is too long.
+/// Maximum characters of a line in a message that is too long.
 const LINE: usize = 300;
 
-/// Lines that follow each other and stand in the message already, from this many on.
+/// Minimum number of consecutive lines that are left out because the message already contains them.
 const REPEATED: usize = 3;
 
-/// Characters from which on a line counts as repeated where it is only a part of a line of the message.
+/// Minimum characters for a line to count as repeated if it is only a part of a message line.
 const LONG: usize = 12;
 
-/// What a test printed, without the stretches that the message, as it is shown, holds anyway.
+/// Returns the output of a test without lines that the message, as shown, already contains.
 pub fn beside(captured: &str, shown: &str) -> String {
     let lines: Vec<&str> = captured.lines().collect();
     let is_there = |line: &&str| {
@@ -39,7 +39,7 @@ pub fn beside(captured: &str, shown: &str) -> String {
     out.join("\n")
 }
 
-/// Runs of one and the same line are shown once, with their number.
+/// Shows repeated consecutive lines once, with their number.
 pub fn without_repeats(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut lines = text.lines().peekable();
@@ -62,13 +62,14 @@ pub fn indented(text: &str, by: &str) -> String {
     text.replace('\n', &format!("\n{by}"))
 }
 
-/// A message in the room that there is for it: what is too long loses the middles of its lines first, so that a line such as
-/// `At index 39 diff` stays.
+/// Shortens a message to the available room. Overlong lines lose their middles first, so that a line such as `At index
+/// 39 diff`
+/// stays.
 pub fn fitted(message: &str) -> String {
     fitted_in(message, usize::MAX)
 }
 
-/// The same in so many lines at most, of which a text that is too long loses those in the middle.
+/// Shortens a message like [`fitted`], and to at most `most_lines` lines, by cutting lines in the middle.
 pub fn fitted_in(message: &str, most_lines: usize) -> String {
     let message = &without_full_diff(message);
     let count = message.lines().count();
@@ -87,7 +88,7 @@ pub fn fitted_in(message: &str, most_lines: usize) -> String {
     cut(&lines.join("\n"), MESSAGE)
 }
 
-/// Without the diff of two values that stand whole in the first line.
+/// Removes the diff of two values that the first line shows completely.
 fn without_full_diff(message: &str) -> String {
     let lines: Vec<&str> = message.lines().collect();
     let first = lines.first().copied().unwrap_or_default();
@@ -96,7 +97,7 @@ fn without_full_diff(message: &str) -> String {
     let Some(diff) = diff.filter(|_| is_whole) else {
         return message.to_owned();
     };
-    // Which of its lines are of which side is said at its end.
+    // The end says which lines belong to which side.
     let is_end = |line: &&str| line.starts_with("[diff: ");
     let end = lines[diff..].iter().position(is_end);
     let end = end.map_or(lines.len(), |end| diff + end + 1);
@@ -106,7 +107,7 @@ fn without_full_diff(message: &str) -> String {
 /// Lines of pytest's `fnmatch_lines` that are kept before the deciding ones.
 const BEGINNING: usize = 6;
 
-/// Of a list of lines, none of which matched: the first ones, the one nearest to the pattern, and the pattern.
+/// Summarizes a list of lines of which none matched: the first lines, the one nearest to the pattern, and the pattern.
 fn deciding_lines(message: &str) -> Option<String> {
     let lines: Vec<&str> = message.lines().collect();
     let at = lines
@@ -134,7 +135,7 @@ fn deciding_lines(message: &str) -> Option<String> {
     Some(out.join("\n"))
 }
 
-/// A line without its middle, if it is long.
+/// Cuts the middle out of a long line.
 fn shortened(line: &str) -> String {
     let length = line.chars().count();
     if length <= LINE {
@@ -145,10 +146,10 @@ fn shortened(line: &str) -> String {
     head.chain(" … ".chars()).chain(tail).collect()
 }
 
-/// Characters that are not worth the note that they were cut.
+/// Maximum excess characters that are kept, because the note about a cut would be as long.
 const NOTE: usize = 40;
 
-/// Cuts the middle out of a text that is too long, and says so.
+/// Cuts the middle out of a text that is too long, with a note.
 pub fn cut(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most.saturating_add(NOTE) {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn of_lines_that_do_not_match_the_nearest_is_kept() {
+    fn nearest_unmatched_line_is_kept() {
         let others: Vec<String> = (0..300).map(|n| format!("    and: 'line {n}'")).collect();
         let message = format!(
             "fnmatch: '*start*'\n   with: 'test session starts'\nnomatch: '*2 failed, 1 passed*'\n{}\n    and: '=== 3 failed, 1 passed in 0.1s ==='\n    and: ''\nremains unmatched: '*2 failed, 1 passed*'",
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_many_short_lines_keeps_its_ends_or_the_deciding_pair() {
+    fn long_message_keeps_ends_or_deciding_pair() {
         let lines: Vec<String> = (0..50).map(|n| format!("    and: 'line {n}'")).collect();
         assert_eq!(
             fitted_in(&lines.join("\n"), 4),
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_message_says_is_not_said_again() {
+    fn output_repeated_in_message_is_removed() {
         let message =
             "nomatch: '*b*'\n    and: 'this one line'\n    and: 'another line'\n    a third";
         assert_eq!(

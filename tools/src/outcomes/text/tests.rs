@@ -1,4 +1,4 @@
-//! How reports read.
+//! Tests of the text of reports.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn failed(message: &str) -> Failure {
 }
 
 #[test]
-fn what_was_cut_out_of_the_message_is_not_said_to_stand_there() {
+fn cut_message_lines_are_not_referenced() {
     let lines: Vec<String> = (0..200)
         .map(|n| format!("a line with number {n}"))
         .collect();
@@ -34,7 +34,7 @@ fn what_was_cut_out_of_the_message_is_not_said_to_stand_there() {
 }
 
 #[test]
-fn a_diff_of_values_that_are_shown_whole_is_left_out() {
+fn redundant_diff_is_left_out() {
     let diff = "  Full diff:\n  - {1}\n  + {1, 2}\n[diff: + is the left side of the comparison, - the right side]";
     let whole =
         format!("assert {{1, 2}} == {{1}}\n  Extra items in the left set:\n  2\n{diff}\n(cause)");
@@ -47,7 +47,7 @@ fn a_diff_of_values_that_are_shown_whole_is_left_out() {
 }
 
 #[test]
-fn an_exception_that_was_not_raised_is_told_in_plain_words() {
+fn missing_exception_is_explained() {
     let mut out = String::new();
     failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
     assert!(
@@ -59,7 +59,7 @@ fn an_exception_that_was_not_raised_is_told_in_plain_words() {
 }
 
 #[test]
-fn who_raised_an_exception_is_told() {
+fn exception_origin_is_named() {
     use super::super::report::{FailureClass, Frame};
     let told = |exception: &str, frames: &[(Place, &str, &str)]| {
         let frames = frames.iter().map(|(place, function, code)| Frame {
@@ -114,7 +114,7 @@ fn who_raised_an_exception_is_told() {
 }
 
 #[test]
-fn failures_that_differ_in_values_alone_are_told_once() {
+fn failures_differing_in_values_are_merged() {
     let frame = super::super::report::Frame {
         file: "t.py".to_owned(),
         line: 3,
@@ -143,7 +143,7 @@ fn failures_that_differ_in_values_alone_are_told_once() {
 }
 
 #[test]
-fn parameter_sets_that_fail_otherwise_and_other_tests_are_told_by_themselves() {
+fn different_failures_are_listed_separately() {
     let frame = super::super::report::Frame {
         file: "t.py".to_owned(),
         line: 3,
@@ -177,7 +177,7 @@ fn parameter_sets_that_fail_otherwise_and_other_tests_are_told_by_themselves() {
 }
 
 #[test]
-fn a_big_run_is_told_in_few_lines() {
+fn large_runs_are_summarized() {
     let test = |n: usize, outcome: Outcome| TestResult {
         id: format!("tests/test_a.py::test_{n}"),
         outcome,

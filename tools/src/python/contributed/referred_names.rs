@@ -1,4 +1,4 @@
-//! The names of its file that a piece of code refers to: those that it uses and does not bind itself, members of its
+//! The names of its file that a piece of code refers to: names that it uses without binding them, members of its
 //! class, and fixtures, which parameters and strings name.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +8,13 @@ use tree_sitter::Node;
 use crate::python::{Module, OuterUse, outer_uses};
 use crate::workspace::Layout;
 
-/// Where a name is looked up.
+/// The place to look a name up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     Module,
-    /// In the class of the test and its bases.
+    /// The class of the test and its bases.
     Class,
-    /// A fixture: in the class, and in the module.
+    /// The class and the module, for a fixture.
     Both,
 }
 
@@ -46,9 +46,9 @@ const NAMING_CALLS: [&str; 5] = [
 pub struct ReferredNames<'m> {
     module: &'m Module,
     layout: Layout,
-    /// By their place.
+    /// Uses of outer names, sorted by position.
     uses: Vec<OuterUse<'m>>,
-    /// Fixtures that the file defines: the functions, by the names that tests ask for.
+    /// Names of the fixture functions of the file, by the names that tests request.
     fixtures: BTreeMap<&'m str, &'m str>,
 }
 
@@ -64,7 +64,7 @@ impl<'m> ReferredNames<'m> {
         names
     }
 
-    /// What the code of a node refers to, `skip` left out.
+    /// Returns the names that a node's code refers to, without those in `skip`.
     pub fn names(&self, node: Node<'m>, skip: Option<Node<'m>>) -> BTreeSet<ReferredName> {
         let mut found = BTreeSet::new();
         let range = node.byte_range();
@@ -86,7 +86,7 @@ impl<'m> ReferredNames<'m> {
         found
     }
 
-    /// What is no use of a name by itself: members, and names of fixtures.
+    /// Collects references that are not plain uses of a name: members, and names of fixtures.
     fn visit(&self, node: Node<'m>, skip: Option<Node<'m>>, out: &mut BTreeSet<ReferredName>) {
         if skip.is_some_and(|skip| skip.id() == node.id()) {
             return;
@@ -120,7 +120,8 @@ impl<'m> ReferredNames<'m> {
         }
     }
 
-    /// Parameters of tests and fixtures name fixtures, but for those that have a default or that `parametrize` gives.
+    /// Collects parameters of tests and fixtures, which name fixtures unless they have a default or a `parametrize`
+    /// value.
     fn parameters(&self, function: Node<'m>, out: &mut BTreeSet<ReferredName>) {
         let name = function.child_by_field_name("name");
         let name = name
@@ -150,7 +151,7 @@ impl<'m> ReferredNames<'m> {
         }
     }
 
-    /// Names to which `parametrize` gives values itself.
+    /// Returns the names that `parametrize` gives values itself.
     fn parametrized(&self, decorated: Node<'m>) -> BTreeSet<&'m str> {
         let mut found = BTreeSet::new();
         for decorator in children(decorated) {
@@ -187,7 +188,7 @@ impl<'m> ReferredNames<'m> {
                     let name = self.module.source(child);
                     add(out, self.fixtures.get(name).unwrap_or(&name), Scope::Both);
                 }
-                // It comes here by itself.
+                // Visited separately.
                 "call" if self.calls_by_name(child) => {}
                 _ => self.strings(child, out),
             }
@@ -211,7 +212,7 @@ impl<'m> ReferredNames<'m> {
         }
     }
 
-    /// The `name` that the decorator gives.
+    /// Returns the `name` argument of the fixture decorator.
     fn fixture_name(&self, decorated: Node<'m>) -> Option<&'m str> {
         let decorators = children(decorated).into_iter();
         let mut calls = decorators
@@ -228,7 +229,7 @@ impl<'m> ReferredNames<'m> {
         })
     }
 
-    /// Is it decorated with `fixture`, in whatever form?
+    /// Returns whether a definition is decorated with `fixture`, in any form.
     pub fn is_fixture(&self, decorated: Node<'m>) -> bool {
         children(decorated).into_iter().any(|child| {
             let text = self.module.source(child);

@@ -1,4 +1,4 @@
-//! The tests of one file, and what in the file each of them rests on.
+//! The tests of one file, and the code of the file that each of them depends on.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -34,7 +34,7 @@ const UNNAMED: [&str; 18] = [
     "pytestmark",
 ];
 
-/// Most classes that one is looked up in: each test holds their names.
+/// Maximum number of classes in a lookup order; every test stores their names.
 const BASES: usize = 30;
 
 pub struct Test {
@@ -44,35 +44,35 @@ pub struct Test {
     pub source: String,
     /// Key of its function.
     pub unit: String,
-    /// Its class and the bases of that in this file, in the order in which members are looked up.
+    /// Its class and that class's bases in this file, in lookup order.
     pub classes: Vec<String>,
 }
 
-/// A piece of code that has a name: a function, an assignment, an import, the head of a class.
+/// A named piece of code: a function, an assignment, an import, or the head of a class.
 #[derive(Default)]
 pub struct Unit {
     pub hashes: Vec<u64>,
-    /// Names that it may refer to; shared by all that one statement binds.
+    /// Names that it may refer to; shared by all names that one statement binds.
     pub names: Vec<Rc<BTreeSet<ReferredName>>>,
     runs_unnamed: bool,
-    /// Bytes of each definition; none for the head of a class.
+    /// Byte ranges of the definitions; empty for the head of a class.
     pub spans: Vec<Range<usize>>,
 }
 
 struct Class<'m> {
-    /// Dotted.
+    /// Dotted path.
     path: String,
     name: String,
     bases: Vec<String>,
-    /// Member name → its whole node, for functions.
+    /// Name and whole node of each method.
     functions: Vec<(String, Node<'m>)>,
     members: BTreeSet<String>,
 }
 
 pub struct TestFile {
-    /// By name for the module's own, by `Class.name` for members, by `class Class` for heads.
+    /// Keys are `name` at module level, `Class.name` for members, and `class Class` for heads.
     pub units: HashMap<String, Unit>,
-    /// Keys of what runs without being named, by the class that it is a member of (empty: by the module).
+    /// Keys of code that runs without being named, by class (empty for the module).
     pub unnamed: HashMap<String, Vec<String>>,
     pub tests: Vec<Test>,
 }
@@ -146,13 +146,13 @@ struct Reader<'m> {
     referred: ReferredNames<'m>,
     units: HashMap<String, Unit>,
     classes: Vec<Class<'m>>,
-    /// Where a class is; of those of one path, the last.
+    /// Index of each class by path; the last one, if a path occurs twice.
     by_path: HashMap<String, usize>,
     functions: Vec<(String, Node<'m>)>,
 }
 
 impl<'m> Reader<'m> {
-    /// The statements of a module (`owner` is empty) or of a class.
+    /// Reads the statements of a module (if `owner` is empty) or of a class.
     fn block(&mut self, block: Node<'m>, owner: &str) {
         let mut cursor = block.walk();
         let statements: Vec<Node<'m>> = block.named_children(&mut cursor).collect();
@@ -223,7 +223,7 @@ impl<'m> Reader<'m> {
             "" => name.clone(),
             _ => format!("{owner}.{name}"),
         };
-        // For those who name the class, it counts as a whole.
+        // Code that names the class depends on the whole class.
         self.add(owner, [name.as_str()], whole);
         let head = tokens(self.module, whole, &|n| n.id() == body.id());
         let mut names = self.referred.names(whole, Some(body));
@@ -241,7 +241,7 @@ impl<'m> Reader<'m> {
         self.block(body, &path);
     }
 
-    /// A statement that binds these names.
+    /// Adds a statement that binds these names.
     fn add<'n>(&mut self, owner: &str, bound: impl IntoIterator<Item = &'n str>, node: Node<'m>) {
         let mut bound = bound.into_iter().peekable();
         if bound.peek().is_none() {
@@ -285,7 +285,7 @@ impl<'m> Reader<'m> {
         )
     }
 
-    /// Names in the target of an assignment, members of the class as such.
+    /// Collects the names in the target of an assignment, with class members under their own names.
     fn identifiers(&self, node: Node<'m>, out: &mut BTreeSet<String>) {
         match node.kind() {
             "identifier" => {
@@ -305,7 +305,7 @@ impl<'m> Reader<'m> {
         }
     }
 
-    /// Names that a statement binds.
+    /// Returns the names that a statement binds.
     fn targets(&self, statement: Node<'m>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut open = vec![statement];
@@ -324,7 +324,7 @@ impl<'m> Reader<'m> {
             let mut cursor = node.walk();
             open.extend(node.named_children(&mut cursor));
         }
-        // A call such as `parser.add(x)` at module level may change what it names.
+        // A call such as `parser.add(x)` at module level may change the object that it names.
         if let Some(call) = statement.named_child(0).filter(|c| c.kind() == "call")
             && let Some(function) = call
                 .child_by_field_name("function")
@@ -353,7 +353,7 @@ impl<'m> Reader<'m> {
         self.classes.get(*self.by_path.get(path)?)
     }
 
-    /// The class and its bases in this file.
+    /// Returns the class and its bases in this file.
     fn lookup_order(&self, class: &Class<'m>) -> Vec<String> {
         let mut order = vec![class.path.clone()];
         let mut at = 0;
@@ -415,11 +415,11 @@ impl<'m> Reader<'m> {
     }
 }
 
-/// Takes out the names that nothing in the file has.
+/// Removes names that the file does not define.
 fn keep_known(units: &mut HashMap<String, Unit>) {
     let last = |key: &String| key.rsplit('.').next().unwrap_or_default().to_owned();
     let known: HashSet<String> = units.keys().map(last).collect();
-    // What is shared stays shared. The old ones are held, so that each has its address to the end.
+    // Shared sets stay shared. The old sets are kept alive, so that their addresses remain unique.
     let mut kept: HashMap<_, (_, Rc<BTreeSet<ReferredName>>)> = HashMap::new();
     for names in units.values_mut().flat_map(|unit| &mut unit.names) {
         let old = names.clone();
@@ -444,7 +444,7 @@ fn hash(tokens: &[String]) -> u64 {
     hasher.finish()
 }
 
-/// Takes `columns` of white space off every line but the first, which has none.
+/// Removes `columns` of indentation from every line except the first, which has none.
 fn dedent(source: &str, columns: usize) -> String {
     let mut out = String::new();
     for (at, line) in source.split_inclusive('\n').enumerate() {

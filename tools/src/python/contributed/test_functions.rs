@@ -1,4 +1,4 @@
-//! The tests of one file, each with its place in the text.
+//! The tests of one file, with their positions in the text.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use crate::workspace::Layout;
 /// A test function or method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestFunction {
-    /// `Class::function`, without the file. A method that several classes inherit has the first of them.
+    /// `Class::function`, without the file. If several classes inherit a method, the first of them.
     pub id: String,
-    /// The class that defines it is the one of the id.
+    /// Whether the class in the id defines the function itself.
     pub is_own: bool,
-    /// Bytes of the definition that runs, decorators included.
+    /// Byte range of the definition that runs, decorators included.
     pub bytes: Range<usize>,
-    /// Bytes of earlier definitions of the same name, which never run.
+    /// Byte ranges of earlier definitions of the same name, which never run.
     pub replaced: Vec<Range<usize>>,
 }
 
-/// All tests that pytest would collect, one for each function of the text, in its order.
+/// Returns all tests that pytest would collect, one for each function of the text, in order.
 pub fn test_functions(module: &Module, layout: &Layout) -> Vec<TestFunction> {
     let file = TestFile::read(module, layout);
     let mut ids: BTreeMap<&str, &str> = BTreeMap::new();

@@ -61,7 +61,7 @@ fn edit(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn nothing_changes_by_layout_comments_docstrings_and_quotes() {
+fn cosmetic_changes_contribute_nothing() {
     assert!(changed(FILE, FILE).is_empty());
     assert!(
         edit(
@@ -89,7 +89,7 @@ fn nothing_changes_by_layout_comments_docstrings_and_quotes() {
 }
 
 #[test]
-fn own_code_counts() {
+fn own_code_changes_count() {
     assert_eq!(
         edit("    assert thing\n", "    assert not thing\n"),
         ["~test_one"]
@@ -107,14 +107,14 @@ fn own_code_counts() {
 }
 
 #[test]
-fn the_end_of_a_block_counts() {
+fn block_ends_count() {
     let before = "def test_a():\n    for x in y:\n        f(x)\n        g(x)\n";
     let after = "def test_a():\n    for x in y:\n        f(x)\n    g(x)\n";
     assert_eq!(changed(before, after), ["~test_a"]);
 }
 
 #[test]
-fn a_tuple_of_one_is_no_number() {
+fn one_element_tuple_is_not_a_number() {
     assert_eq!(
         changed(
             "def test_a():\n    f((1))\n",
@@ -125,7 +125,7 @@ fn a_tuple_of_one_is_no_number() {
 }
 
 #[test]
-fn what_a_test_uses_counts() {
+fn changes_in_used_code_count() {
     assert_eq!(edit("return 1", "return 2"), ["~test_one"]);
     assert_eq!(edit("DATA = [1, 2]", "DATA = [1]"), ["~test_two"]);
     assert_eq!(edit("import a, b", "import a, c as b"), ["~test_two"]);
@@ -147,7 +147,7 @@ fn what_a_test_uses_counts() {
 }
 
 #[test]
-fn added_and_deleted_tests() {
+fn added_and_deleted_tests_are_contributed() {
     assert_eq!(
         edit("def test_two", "def test_three"),
         ["+test_three", "-test_two"]
@@ -173,7 +173,7 @@ fn added_and_deleted_tests() {
 }
 
 #[test]
-fn unittest_classes_and_inherited_tests() {
+fn unittest_and_inherited_tests_are_found() {
     let before = "\
 import unittest
 
@@ -219,7 +219,7 @@ class BThings(Base, unittest.TestCase):
 }
 
 #[test]
-fn two_classes_with_one_method_name() {
+fn equal_method_names_stay_separate() {
     let before = "class TestA:\n    def test_x(self):\n        f(1)\n\nclass TestB:\n    def test_x(self):\n        f(1)\n";
     let at = before.rfind("f(1)").unwrap();
     let after = format!("{}f(2)\n", &before[..at]);
@@ -227,7 +227,7 @@ fn two_classes_with_one_method_name() {
 }
 
 #[test]
-fn fixtures_named_in_strings_and_same_names_twice() {
+fn fixtures_named_in_strings_count() {
     let before = "import pytest\n@pytest.fixture\ndef db():\n    return 1\n@pytest.mark.usefixtures('db')\ndef test_x():\n    pass\n";
     assert_eq!(
         changed(before, &before.replace("return 1", "return 2")),
@@ -238,7 +238,7 @@ fn fixtures_named_in_strings_and_same_names_twice() {
 }
 
 #[test]
-fn the_last_class_of_a_name_is_the_one_that_runs() {
+fn last_class_of_a_name_counts() {
     let twice = "class TestA:\n    def test_old(self): pass\nclass TestA:\n    def test_x(self): assert 1\n";
     assert_eq!(changed("", twice), ["+TestA::test_x"]);
     assert_eq!(
@@ -247,7 +247,7 @@ fn the_last_class_of_a_name_is_the_one_that_runs() {
     );
 }
 
-/// Sources of `n` tests each, by which looking at all pairs of something would take the square of that.
+/// Generates sources of `n` tests each. Comparing all pairs of something in them would take quadratic time.
 fn many(n: usize) -> Vec<String> {
     let each = |one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<String>();
     vec![
@@ -278,14 +278,14 @@ fn many(n: usize) -> Vec<String> {
     ]
 }
 
-/// Of this thread: others may keep the processors busy.
+/// Returns the processor time of this thread, since other threads may keep the processors busy.
 fn processor_seconds() -> f64 {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
     std::time::Duration::from(time).as_secs_f64()
 }
 
 #[test]
-fn many_tests_are_compared_in_time_that_grows_with_their_number() {
+fn comparison_time_is_linear() {
     let seconds = |n: usize| -> Vec<f64> {
         let layout = Layout::default();
         let one = |source: String| {
@@ -301,13 +301,13 @@ fn many_tests_are_compared_in_time_that_grows_with_their_number() {
     };
     let (few, more) = (seconds(250), seconds(2_000));
     for (at, (few, more)) in few.iter().zip(&more).enumerate() {
-        // Eight times as many; the square would be 64.
+        // The input is eight times as long; quadratic time would be 64 times as much.
         assert!(more / few < 30.0, "source {at}: {few} s, {more} s");
     }
 }
 
 #[test]
-fn beyond_the_steps_that_are_followed_all_but_tests_counts() {
+fn beyond_step_limit_everything_counts() {
     let helper = |n: usize| -> String {
         let names: Vec<String> = (0..n).map(|i| format!("h_{i}")).collect();
         let functions: String = names
@@ -325,12 +325,12 @@ fn beyond_the_steps_that_are_followed_all_but_tests_counts() {
         changed(&file, &file.replace("h_79(), 79", "h_79(), 0")),
         ["~test_79"]
     );
-    // What the first ones rest on was followed; of the last ones it is not known.
+    // Dependencies of the first tests were followed; those of the last ones are unknown.
     let other = changed(&file, &file.replace("OTHER = 1", "OTHER = 2"));
     assert!(other.contains(&"~test_79".to_owned()) && !other.contains(&"~test_0".to_owned()));
 }
 
-/// Before, after, and the tests that the change contributes.
+/// Description, text before, text after, and the tests that the change contributes.
 const RESOLUTION: &[(&str, &str, &str, &[&str])] = &[
     (
         "a string that is also an import's name",

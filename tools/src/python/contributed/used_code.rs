@@ -1,4 +1,4 @@
-//! The code of its file that a test uses: imports, helpers, fixtures, data, set-up.
+//! Finds the code of its file that a test uses: imports, helpers, fixtures, data, set-up.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,16 +11,16 @@ use super::test_file::TestFile;
 use crate::python::{Binding, Import, Module, joined_imports};
 use crate::workspace::Layout;
 
-/// A stretch of a file.
+/// An excerpt of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Excerpt {
     pub path: String,
-    /// Of its beginning, counted from 1.
+    /// First line, from 1.
     pub line: usize,
     pub source: String,
 }
 
-/// What the tests of these ids (`Class::function`) use of their file, the tests themselves left out, in its order.
+/// Returns the code of the file that these tests (`Class::function`) use, in file order, without the tests themselves.
 pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec<Excerpt> {
     let module = Module::parse(text);
     let file = TestFile::read(&module, layout);
@@ -53,7 +53,9 @@ pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec
         .collect()
 }
 
-/// A function with nothing but `pass` in it, as `setUp` often is, and what runs the file as a script.
+/// Returns whether code does nothing of interest: a function with only `pass`, such as many a `setUp`, or code that
+/// runs the
+/// file as a script.
 fn does_nothing(source: &str) -> bool {
     let mut lines = source.lines().map(str::trim);
     let first = lines.next().unwrap_or_default();
@@ -65,7 +67,7 @@ fn does_nothing(source: &str) -> bool {
         || is_script.iter().any(|call| first.starts_with(call))
 }
 
-/// Of an import of several lines, the names that are used.
+/// Reduces an import of several lines to the names that are used.
 fn with_used_names(found: Excerpt, imports: &[Import], names: &BTreeSet<&str>) -> Excerpt {
     let mut long = imports.iter().filter(|import| import.last > import.first);
     let Some(import) = long.find(|import| import.source == found.source) else {
@@ -82,7 +84,7 @@ fn with_used_names(found: Excerpt, imports: &[Import], names: &BTreeSet<&str>) -
     }
 }
 
-/// From the beginning of the first line.
+/// Returns the excerpt, extended to the beginning of its first line.
 fn excerpt(path: &str, text: &str, span: Range<usize>) -> Excerpt {
     let before = text.get(..span.start).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -130,7 +132,7 @@ class TestA:
 ";
 
     #[test]
-    fn of_a_long_import_the_used_names_are_shown() {
+    fn long_imports_show_used_names() {
         let file =
             "from a import (\n    b,\n    c as d,\n    e,\n)\n\ndef test_a():\n    assert d(e)\n";
         let used = used_code("t.py", file, &["test_a"], &Layout::default());
@@ -139,7 +141,7 @@ class TestA:
     }
 
     #[test]
-    fn what_does_nothing_is_not_shown() {
+    fn empty_code_is_not_shown() {
         let file = "\
 class TestA:
     def setUp(self):
@@ -164,7 +166,7 @@ if __name__ == '__main__':
     }
 
     #[test]
-    fn what_a_test_uses_is_found_with_its_lines() {
+    fn used_code_is_found_with_lines() {
         let used = used_code("t.py", FILE, &["TestA::test_a"], &Layout::default());
         let shown: Vec<(usize, &str)> = used
             .iter()

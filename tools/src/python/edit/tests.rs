@@ -22,7 +22,7 @@ fn put(
 }
 
 #[test]
-fn code_goes_after_a_function_into_a_class_and_to_the_end() {
+fn code_is_inserted_at_each_point() {
     let file = "import a\n\n\nclass A:\n    def f(self):\n        pass\n\n    x = 1\n\n\ndef g():\n    pass\n\n\nif __name__ == '__main__':\n    g()\n";
     let new = "def new():\n    return 1\n";
     assert_eq!(
@@ -49,7 +49,7 @@ fn code_goes_after_a_function_into_a_class_and_to_the_end() {
 }
 
 #[test]
-fn strings_over_several_lines_are_not_indented() {
+fn multiline_strings_are_not_indented() {
     let code = "def new(self):\n    x = '''\na\n  b'''\n    return x\n";
     let text = put("class A:\n    y = 1\n", code, |o| InsertionPoint::In(&o[0]));
     assert!(
@@ -62,7 +62,7 @@ fn strings_over_several_lines_are_not_indented() {
 }
 
 #[test]
-fn docstrings_are_indented_with_their_function() {
+fn docstrings_are_indented_with_function() {
     let code = "def new(self):\n    \"\"\"Docs.\n\n    More.\n    \"\"\"\n    return 1\n";
     let text = put("class A:\n    y = 1\n", code, |o| InsertionPoint::In(&o[0]));
     let expected = "    def new(self):\n        \"\"\"Docs.\n\n        More.\n        \"\"\"\n        return 1\n";
@@ -70,7 +70,7 @@ fn docstrings_are_indented_with_their_function() {
 }
 
 #[test]
-fn a_definition_is_replaced_and_keeps_its_decorators_unless_the_code_has_some() {
+fn replacement_keeps_decorators_unless_given() {
     let file = "class A:\n    @old\n    def f(self):\n        pass\n    y = 1\n";
     let module = Module::parse(file);
     let code = Code::read("def f(self, x):\n    return x").unwrap();
@@ -90,7 +90,7 @@ fn a_definition_is_replaced_and_keeps_its_decorators_unless_the_code_has_some() 
 }
 
 #[test]
-fn a_definition_is_removed_with_its_decorators() {
+fn removal_includes_decorators() {
     let text = "import a\n\n\n@a.b\ndef f():\n    pass\n\n\nclass T:\n    def g(self):\n        pass\n\n    def h(self):\n        pass\n";
     let removed = |name: &str| {
         let module = Module::parse(text);
@@ -112,7 +112,7 @@ fn a_definition_is_removed_with_its_decorators() {
 }
 
 #[test]
-fn code_that_is_no_function_is_refused() {
+fn code_without_function_is_refused() {
     assert!(
         Code::read("x = 1\n")
             .unwrap_err()
@@ -134,7 +134,7 @@ fn code_that_is_no_function_is_refused() {
 }
 
 #[test]
-fn code_goes_before_a_function_with_its_decorators_and_comments() {
+fn code_is_inserted_above_decorators_and_comments() {
     let file = "import a\n\nX = 1\n\n# About f.\n@a.b\ndef f():\n    pass\n";
     assert_eq!(
         put(file, "def new():\n    return 1\n", |o| {
@@ -151,7 +151,7 @@ fn code_goes_before_a_function_with_its_decorators_and_comments() {
 }
 
 #[test]
-fn code_takes_the_tabs_of_its_neighbours() {
+fn code_adopts_tabs_of_neighbours() {
     let file = "class A:\n\tdef f(self):\n\t\tif 1:\n\t\t\tpass\n";
     let code = "def new(self):\n    if 1:\n        return f(1,\n                 2)\n";
     let new = "\tdef new(self):\n\t\tif 1:\n\t\t\treturn f(1,\n\t\t\t\t\t 2)\n";
@@ -161,7 +161,7 @@ fn code_takes_the_tabs_of_its_neighbours() {
     );
     let after = put(file, code, |o| InsertionPoint::After(&o[0].children[0]));
     assert_eq!(after, format!("{file}\n{new}"));
-    // And the other way round.
+    // The reverse direction.
     let tabs = "\tdef new(self):\n\t\treturn 1";
     assert!(
         put("class A:\n    x = 1\n", tabs, |o| InsertionPoint::In(&o[0]))

@@ -11,7 +11,7 @@ fn imported(file: &str, imports: &[&str]) -> String {
 }
 
 #[test]
-fn imports_go_below_existing_ones_once() {
+fn imports_are_added_once() {
     let file = "#!/usr/bin/env python\n\"\"\"Docs.\"\"\"\nfrom __future__ import division\n\nimport a\nfrom b import (\n    c,\n)\n\ndef f():\n    import late\n";
     assert_eq!(imported(file, &["import a", "from b import c"]), file);
     assert_eq!(
@@ -41,7 +41,7 @@ fn imports_go_below_existing_ones_once() {
 }
 
 #[test]
-fn imports_that_take_a_name_are_refused() {
+fn conflicting_imports_are_refused() {
     let module = Module::parse("from a import x\ndef y(): pass\n");
     let add = |text: &str| {
         let wanted = read_imports(&[text.to_owned()]).unwrap();
@@ -64,7 +64,7 @@ fn imports_that_take_a_name_are_refused() {
 }
 
 #[test]
-fn names_join_a_statement_in_its_order_and_form() {
+fn names_join_statement_in_order() {
     for (file, import, expected) in [
         (
             "from a import b, d\n",
@@ -148,7 +148,7 @@ fn statements_go_to_their_group() {
         imported(none, &["import os"]),
         format!("import os\n\n{none}")
     );
-    // Without an order, behind the last of the group.
+    // Without an order, it goes after the last of the group.
     let file = "from re import match\nimport os\nfrom abc import x\n\nimport pytest\n";
     assert_eq!(
         imported(file, &["import sys"]),
@@ -157,7 +157,7 @@ fn statements_go_to_their_group() {
 }
 
 #[test]
-fn a_name_that_comes_from_a_package_around_is_there() {
+fn name_from_parent_package_exists() {
     let module = Module::parse("from own import Thing\n");
     let add = |text: &str| {
         let wanted = read_imports(&[text.to_owned()]).unwrap();
@@ -175,7 +175,7 @@ fn a_name_that_comes_from_a_package_around_is_there() {
 }
 
 #[test]
-fn a_binding_moves_without_its_neighbours() {
+fn binding_is_replaced_alone() {
     let binding = |text: &str| read_imports(&[text.to_owned()]).unwrap().remove(0);
     let replaced = |file: &str, old: &str, new: &str| {
         let own = |top: &str| top == "own";

@@ -1,4 +1,4 @@
-//! Scopes of a module, what each binds, and where names are used.
+//! The scopes of a module, the names that each binds, and the uses of names.
 
 use std::collections::HashSet;
 
@@ -34,9 +34,9 @@ pub(super) struct Use<'m> {
     pub(super) name: &'m str,
     pub(super) scope: usize,
     pub(super) line: usize,
-    /// Where it stands, in bytes.
+    /// Byte offset.
     pub(super) at: usize,
-    /// Inside of a `try` that catches a NameError.
+    /// Whether the use is inside a `try` that catches a NameError.
     pub(super) guarded: bool,
 }
 
@@ -44,10 +44,10 @@ pub(super) struct Walk<'m> {
     module: &'m Module,
     scopes: Vec<Scope<'m>>,
     pub(super) uses: Vec<Use<'m>>,
-    /// How many `try` blocks around the place catch a NameError.
+    /// Number of enclosing `try` blocks that catch a NameError.
     guards: usize,
     pub(super) anything_goes: bool,
-    /// Names in annotations are uses too.
+    /// Whether names in annotations count as uses.
     annotations: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'m> Walk<'m> {
         self.binder(name, scope).is_some()
     }
 
-    /// The scope that binds a name as seen from another; 0 is the module's.
+    /// Returns the scope that binds a name as seen from another; 0 is the module's.
     pub(super) fn binder(&self, name: &str, scope: usize) -> Option<usize> {
         let mut here = scope;
         let mut sees_class = true;
@@ -78,7 +78,7 @@ impl<'m> Walk<'m> {
             if (current.kind != ScopeKind::Class || sees_class) && current.bound.contains(name) {
                 return Some(here);
             }
-            // A class's names are seen in its own body and in comprehensions there, not in its methods.
+            // A class's names are visible in its own body and in comprehensions there, but not in its methods.
             sees_class = matches!(current.kind, ScopeKind::Comprehension) && sees_class;
             here = current.parent?;
         }
@@ -123,7 +123,7 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// Visits the children of a node, of which this field binds names.
+    /// Visits the children of a node; the given field binds names.
     fn each_binding(&mut self, node: Node<'m>, field: &str, scope: usize) {
         let target = node.child_by_field_name(field).map(|target| target.id());
         for child in self.children(node) {
@@ -302,14 +302,14 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// The target of an assignment.
+    /// Binds the target of an assignment.
     fn bind(&mut self, node: Node<'m>, scope: usize) {
         match node.kind() {
             "identifier" => self.declare(self.text(node), scope),
             "attribute" | "subscript" | "call" => self.visit(node, scope),
             "comment" | "type" => {}
             _ if node.named_child_count() == 0 => {
-                // `print`, `match` and the like, where they are names, have no node of their own inside.
+                // `print`, `match` and the like have no child node if they are names.
                 self.declare(self.text(node), scope);
             }
             _ => {
@@ -320,7 +320,7 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// A pattern of `match`: plain names are bound, dotted ones and classes are used.
+    /// Visits a pattern of `match`: plain names are bound; dotted names and classes are used.
     fn pattern(&mut self, node: Node<'m>, scope: usize) {
         match node.kind() {
             "identifier" => self.declare(self.text(node), scope),
