@@ -1,7 +1,9 @@
-//! coverage.py for the Python of an environment, put beside it and not into it: what is installed there stays as the
-//! recipe has it, and a measured run differs from a bare one by a path alone.
+//! coverage.py for the Python of an environment.
 //!
-//! Got by uv on the host, once for each version of Python. What is measured, and how, is not told here.
+//! The package is kept beside the environment, not installed into it. The installed packages stay as the recipe has
+//! them, and a measured run differs from a plain one only by a path.
+//!
+//! uv downloads it on the host, once for each Python version. The caller decides what is measured, and how.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,22 +17,24 @@ use crate::recipe::parse_python;
 use crate::sandbox::{Result, Sandbox};
 use crate::uv;
 
-/// The newest release for each Python; the last one is for all later ones. All of them write the same data format.
+/// Newest release for each minor version of Python 3; the last entry applies to all later ones. All releases write the
+/// same data format.
 const RELEASES: [(u32, &str); 4] = [(6, "6.2"), (7, "7.2.7"), (8, "7.6.1"), (9, "7.10.7")];
 
-/// coverage.py, ready to be put into sandboxes.
+/// A coverage.py package, ready to be copied into sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
-    /// The release, e.g. `7.6.1`.
+    /// Release, e.g. `7.6.1`.
     pub version: String,
-    /// A folder of the host that holds the package `coverage`, as for PYTHONPATH.
+    /// Folder on the host that contains the package `coverage`, for PYTHONPATH.
     pub folder: PathBuf,
-    /// Tar archive of what is in the folder.
+    /// Tar archive of the folder's content.
     pub archive: PathBuf,
 }
 
 impl Coverage {
-    /// Puts it into the store of a sandbox, where tools can read it and not write; returns the folder inside.
+    /// Unpacks the package into a sandbox's store, where tools can read but not write it, and returns the folder
+    /// inside.
     pub async fn put(&self, sandbox: &dyn Sandbox) -> Result<PathBuf> {
         let folder = sandbox.info().paths.store.join("coverage");
         sandbox.unpack(&folder, &self.archive).await?;
@@ -38,10 +42,12 @@ impl Coverage {
     }
 }
 
-/// coverage.py for CPython `X.Y`, from the cache or fetched now, for Linux with glibc 2.17 or later.
+/// Returns coverage.py for CPython `X.Y`, from the cache or downloaded now, for Linux with glibc 2.17 or later.
 ///
-/// Errors: `Input` for a Python that it does not know, `Unavailable` where it cannot be had (the message has what uv
-/// said).
+/// # Errors
+///
+/// Kind `Input` if no release supports this Python. Kind `Unavailable` if the download fails; the message contains the
+/// output of uv.
 pub async fn package(python_version: &str, settings: &BuildSettings) -> Result<Coverage> {
     let (python, settings) = (python_version.to_owned(), settings.clone());
     tokio::task::spawn_blocking(move || build(&python, &settings))
@@ -55,7 +61,7 @@ fn release(python: &str) -> Result<&'static str> {
     found.map(|(_, release)| *release).ok_or_else(|| {
         let text = format!("measure coverage on Python `{python}`");
         SandboxError::new(ErrorKind::Input, text)
-            .hint("coverage is measured on CPython 3.6 and later")
+            .hint("use CPython 3.6 or later to measure coverage")
     })
 }
 
@@ -93,7 +99,7 @@ fn build(python: &str, settings: &BuildSettings) -> Result<Coverage> {
 fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings) -> Result<()> {
     let uv = uv::find(settings.uv.as_deref(), &settings.cache, !settings.offline)?;
     let mut command = outside(uv);
-    // As in the sandboxes that build: what the settings say, and nothing that happens to be set.
+    // Only the settings count, as in build sandboxes, not whatever variables happen to be set.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         let proxy = name.to_lowercase().ends_with("_proxy");
@@ -113,7 +119,7 @@ fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings)
             "UV_CACHE_DIR",
             std::path::absolute(settings.cache.join("coverage/packages"))?,
         )
-        // Sandboxes get a copy, so nothing is shared with uv's cache.
+        // Sandboxes must get a copy, so that they share no files with uv's cache.
         .env("UV_LINK_MODE", "copy");
     if let Some(url) = &settings.index_url {
         command.env("UV_DEFAULT_INDEX", url);
@@ -158,11 +164,11 @@ fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings)
     }
     Err(SandboxError::new(
         ErrorKind::Unavailable,
-        format!("get coverage {version} for Python {python}: {text}"),
+        format!("download coverage {version} for Python {python}: {text}"),
     ))
 }
 
-/// The same bytes for the same files; readable by everybody.
+/// Packs a folder. Equal files give equal bytes, and every user can read the entries.
 fn pack(folder: &Path, archive: &Path) -> Result<()> {
     let file = std::fs::File::create(archive)?;
     let mut builder = tar::Builder::new(std::io::BufWriter::new(file));
@@ -211,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_of_the_same_files_are_the_same() {
+    fn equal_files_give_equal_archives() {
         let folder = tempfile::tempdir().unwrap();
         let bytes = |name: &str| {
             let package = folder.path().join(name);

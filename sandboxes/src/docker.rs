@@ -1,8 +1,8 @@
-//! The `docker` backend: sandboxes are containers of any engine that speaks Docker's API (Docker, Podman),
-//! here or on another machine. The only place that names bollard.
+//! The `docker` backend: sandboxes are containers of any engine with a Docker-compatible API (Docker, Podman), on this
+//! machine or another one. No other module names bollard.
 //!
-//! A container runs nothing but a process that sleeps; everything else is an `exec` in it. What this leaves out:
-//! building images from Dockerfiles, registries other than by a plain pull, and Windows containers.
+//! A container runs only a sleeping process; everything else is an `exec` in it. The backend does not build images from
+//! Dockerfiles, uses registries only to pull, and does not support Windows containers.
 
 #[cfg(not(fuzzing))]
 mod archive;
@@ -41,25 +41,29 @@ use crate::sandbox::{Backend, Result, Sandbox, SandboxSource, Spec};
 use container::Container;
 use engine::Engine;
 
-/// A connection to an engine.
+/// A connection to a container engine.
 #[derive(Clone)]
 pub struct Docker {
     engine: Engine,
 }
 
 impl Docker {
-    /// Finds the engine and asks it for its version. Kind `Unavailable`, with a hint, if none answers.
+    /// Finds the engine and asks for its version.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Unavailable`, with a hint, if no engine answers.
     pub async fn connect(settings: DockerSettings) -> Result<Docker> {
         let engine = Engine::connect(settings).await?;
         Ok(Docker { engine })
     }
 
-    /// For people: the engine, its version and where it listens.
+    /// Describes the engine for people: its name, version and address.
     pub fn describe(&self) -> &str {
         &self.engine.description
     }
 
-    /// What isolation the engine can give.
+    /// Asks the engine which isolation it supports.
     pub async fn security(&self) -> Result<EngineSecurity> {
         self.engine.security().await
     }
@@ -110,7 +114,7 @@ impl Backend for Docker {
         state_archive::import(&self.engine, name, from).await
     }
 
-    /// An image brings all that it needs.
+    /// Returns an empty text: an image does not depend on the machine.
     async fn machine(&self, _: Option<&str>) -> Result<String> {
         Ok(String::new())
     }

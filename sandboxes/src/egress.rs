@@ -1,11 +1,12 @@
-//! The way out of a sandbox in which an environment is built: to the package indexes of the settings, and to hosts
-//! that the user allowed.
+//! Network access for sandboxes in which an environment is built: the package indexes of the settings, and hosts that
+//! the user allowed.
 //!
-//! Such a sandbox has no network. What listens on its loopback is a relay ([`relay`]), which carries connections to
-//! this process; here they are answered as HTTP by a package index ([`index`]), which asks the real ones with their
-//! credentials and proxies and keeps files for later builds, or by a proxy for allowed hosts ([`forward`]). Where
-//! sandboxes share the host's loopback (Landlock), a listener there takes the relay's place. All that comes from a
-//! sandbox is foreign, and so is what an index says: it cannot make the host ask for private addresses.
+//! Such a sandbox has no network. A relay ([`relay`]) listens on its loopback and carries connections to this process.
+//! Here a package index ([`index`]) or a proxy for allowed hosts ([`forward`]) answers them over HTTP. The index
+//! queries the real indexes with their credentials and proxies, and keeps files for later builds.
+//!
+//! If sandboxes share the host's loopback (Landlock), a listener there replaces the relay. Everything from a sandbox is
+//! untrusted, and so are the answers of an index: they cannot make the host request private addresses.
 
 mod downloads;
 mod forward;
@@ -40,57 +41,57 @@ pub use relay::carry_frames;
 use relay::{Relay, Task};
 use upstream::{TrustedService, Upstream};
 
-/// What a build may reach, and how.
+/// Settings for the network access of builds.
 #[derive(Debug, Clone, Default)]
 pub struct EgressSettings {
-    /// Folder that keeps what was fetched.
+    /// Folder for downloaded files.
     pub cache: PathBuf,
-    /// Bytes that it may take.
+    /// Maximum bytes of that folder.
     pub most_kept: u64,
-    /// Bytes of pages and files that may be fetched.
+    /// Maximum bytes of pages and files that may be downloaded.
     pub most_fetched: u64,
-    /// With credentials; `None` for PyPI. As uv has it, `NAME=` may come before an address.
+    /// Address of the package index, with credentials; `None` for PyPI. It may start with `NAME=`, as in uv.
     pub index_url: Option<String>,
     pub extra_index_urls: Vec<String>,
     pub proxies: BTreeMap<String, String>,
     pub ca_bundle: Option<PathBuf>,
-    /// Serve what is kept, and ask for nothing.
+    /// Serve only downloaded files, and send no requests.
     pub offline: bool,
     pub allowed_hosts: Vec<String>,
 }
 
 const PYPI: &str = "https://pypi.org/simple/";
 
-/// Files and pages that are fetched at one time.
+/// Maximum concurrent downloads of files and pages.
 const AT_ONCE: usize = 64;
 
-/// Pages that are read and written anew at one time, and of these the long ones.
+/// Maximum pages that are parsed and rewritten concurrently, and how many of them may be long.
 const READING: usize = 4;
 const LONG_PAGES: usize = 2;
 
-/// Kept files that are read at one time.
+/// Maximum downloaded files that are read concurrently.
 const READERS: usize = 64;
 
-/// Connections of sandboxes that are served at one time. A relay accepts fewer.
+/// Maximum concurrent connections from sandboxes. A relay accepts fewer.
 const CONNECTIONS: usize = 256;
 
-/// Kept files of which it is remembered that their digest is right.
+/// Maximum downloaded files that are remembered as verified.
 const MAX_CHECKED: usize = 10_000;
 
-/// Lines of notices between two steps.
+/// Maximum lines of notices between two steps.
 const NOTICES: usize = 40;
 
-/// Serves any number of sandboxes, one after the other, until it is dropped.
+/// A server for any number of sandboxes, one after the other, until it is dropped.
 pub struct Egress {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// Part of every address: the loopback of a machine is open to all its users.
+    /// Random part of every address: the loopback of a machine is open to all its users.
     token: String,
     indexes: Vec<Index>,
     hosts: Vec<Host>,
-    /// Open for one step.
+    /// Hosts that are allowed for the current step only.
     for_now: Mutex<Vec<Host>>,
     offline: bool,
     upstream: Upstream,
@@ -99,11 +100,11 @@ struct Inner {
     reading: Semaphore,
     long_pages: Semaphore,
     readers: Arc<Semaphore>,
-    /// Files that are fetched as a whole for ranges of them.
+    /// Locks of files that are downloaded completely to serve ranges of them.
     turns: Mutex<HashMap<PathBuf, Weak<Turn>>>,
     most_fetched: u64,
     fetched: AtomicU64,
-    /// Kept files whose digest is right.
+    /// Downloaded files whose digest was verified.
     checked: Mutex<HashSet<PathBuf>>,
     at_once: Semaphore,
     connections: Arc<Semaphore>,
@@ -114,14 +115,14 @@ struct Inner {
 type Turn = tokio::sync::Mutex<()>;
 
 struct Index {
-    /// In the addresses that sandboxes see; tells nothing of the credentials.
+    /// Id in the addresses that sandboxes see; reveals nothing of the credentials.
     id: String,
-    /// As uv names it.
+    /// Name of the index in uv.
     name: Option<String>,
     trusted: TrustedService,
 }
 
-/// The way out of one sandbox, closed when dropped.
+/// Network access of one sandbox, closed when dropped.
 pub struct Gateway {
     port: u16,
     _relay: Option<Relay>,
@@ -166,7 +167,7 @@ impl Egress {
         })
     }
 
-    /// Starts the relay in a sandbox that has a loopback of its own. `python`: an interpreter there.
+    /// Starts the relay in a sandbox that has its own loopback. `python` is an interpreter in that sandbox.
     pub async fn attach(&self, sandbox: &dyn Sandbox, python: &str) -> Result<Gateway> {
         let inner = self.inner.clone();
         let relay = Relay::start(sandbox, python, move |stream| {
@@ -180,7 +181,7 @@ impl Egress {
         })
     }
 
-    /// The same for sandboxes that share the host's loopback.
+    /// Listens on the host's loopback, for sandboxes that share it.
     pub async fn listen(&self) -> Result<HostPort> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
@@ -197,7 +198,7 @@ impl Egress {
         })
     }
 
-    /// The way out by a port of the host.
+    /// Returns network access through a port of the host.
     pub fn by_host(&self, host: &HostPort) -> Gateway {
         Gateway {
             port: host.port,
@@ -205,7 +206,7 @@ impl Egress {
         }
     }
 
-    /// What uv, pip and others have to be told.
+    /// Returns the environment variables that point uv, pip and other programs to the gateway.
     pub fn variables(&self, gateway: &Gateway) -> BTreeMap<String, String> {
         let (inner, port) = (&self.inner, gateway.port);
         let proxy = format!("http://testwright:{}@127.0.0.1:{port}", inner.token);
@@ -231,7 +232,7 @@ impl Egress {
         );
         set(&["all_proxy", "ALL_PROXY"], &proxy);
         set(&["no_proxy", "NO_PROXY"], "127.0.0.1,localhost,::1");
-        // The host waits for servers; before it answers with a range, it fetches the whole file.
+        // The host waits for servers, and downloads the whole file before it answers with a range.
         set(&["UV_HTTP_TIMEOUT", "PIP_DEFAULT_TIMEOUT"], "300");
         if let Some((last, extra)) = inner.indexes.split_last() {
             set(&["UV_DEFAULT_INDEX"], &named(last));
@@ -247,18 +248,18 @@ impl Egress {
         variables
     }
 
-    /// Allows hosts until the guard is dropped: public ones only.
+    /// Allows public hosts until the guard is dropped.
     pub fn open_for_now(&self, hosts: Vec<Host>) -> OpenForNow<'_> {
         *lock(&self.inner.for_now) = hosts;
         OpenForNow(self)
     }
 
-    /// What was refused, and what could not be had, since it was asked last; a line each.
+    /// Returns and clears the notices about refused hosts and failed downloads, one line each.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.inner.notices))
     }
 
-    /// Ends what is under way, and removes what was used longest ago. The answer is how many bytes are kept. Blocks.
+    /// Stops running transfers, and evicts the least recently used downloads. Returns how many bytes remain. Blocks.
     pub fn finish(&self) -> u64 {
         lock(&self.inner.tasks).abort_all();
         if let Err(error) = self.inner.downloads.evict() {
@@ -289,11 +290,11 @@ impl Inner {
         tasks.spawn(work);
     }
 
-    /// Remembers that the digest of a kept file is right.
+    /// Remembers that the digest of a downloaded file was verified.
     fn remember_checked(&self, path: PathBuf) {
         let mut checked = lock(&self.checked);
         if checked.len() >= MAX_CHECKED {
-            // Files that are forgotten are checked again.
+            // Forgotten files are only verified again.
             checked.clear();
         }
         checked.insert(path);
@@ -306,13 +307,13 @@ impl Inner {
         }
     }
 
-    /// Counts what was fetched.
+    /// Counts downloaded bytes.
     fn spend(&self, bytes: usize) -> io::Result<()> {
         let before = self.fetched.fetch_add(bytes as u64, Ordering::Relaxed);
         self.within_limit(before, bytes as u64)
     }
 
-    /// Whether this many more bytes may be fetched, before any of them is.
+    /// Checks that this many more bytes may be downloaded, before the transfer starts.
     fn may_fetch(&self, bytes: u64) -> io::Result<()> {
         self.within_limit(self.fetched.load(Ordering::Relaxed), bytes)
     }
@@ -322,12 +323,12 @@ impl Inner {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "a build may fetch {:.1} GiB and no more: see limits.disk",
+            "the build exceeded its download limit of {:.1} GiB (see limits.disk)",
             self.most_fetched as f64 / (1_u64 << 30) as f64
         )))
     }
 
-    /// For requests that fetch this file as a whole.
+    /// Returns the lock for requests that download this file completely.
     fn turn_for(&self, path: Option<&Path>) -> Arc<Turn> {
         let mut turns = lock(&self.turns);
         turns.retain(|_, turn| turn.strong_count() > 0);
@@ -342,7 +343,7 @@ impl Inner {
 
     fn refused(&self, host: &str) {
         self.note(format!(
-            "network: {host} was refused: a build reaches the package index alone, and what build.allowed-hosts names"
+            "network: {host} was refused: a build can reach only the package index and the hosts in build.allowed-hosts"
         ));
     }
 }

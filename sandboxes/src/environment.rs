@@ -1,10 +1,11 @@
-//! Environments: a recipe applied to the old code, built once, cached by content.
+//! Environments: a recipe applied to the old code, built once and cached by content.
 //!
-//! Two states are saved: `deps-…` (Python, system packages and requirements; shared by commits whose requirements
-//! are the same) and on it `env-…` (the code, its install steps, bytecode, the base archive). An environment
-//! counts as built when its record is in the cache, which is written last; whatever is cut short before that is
-//! built again. Works with any backend, through its trait alone. What was used longest ago is removed where all take
-//! more than they may.
+//! Two states are saved. `deps-…` contains Python, system packages and requirements; commits with the same requirements
+//! share it. `env-…` builds on it and adds the code, its install steps, bytecode and the base archive.
+//!
+//! An environment counts as built once its record is in the cache. The record is written last, so an interrupted build
+//! is repeated. Any backend works, through its trait alone. If all environments together exceed their limit, the least
+//! recently used are removed.
 
 mod build;
 mod build_sandbox;
@@ -54,50 +55,50 @@ use build::BuildInput;
 use lease::Lease;
 use sharing::{Obtained, Sharing};
 
-/// A prepared environment: a saved state of a backend, and what one needs to know to run tests in it.
+/// A prepared environment: a saved state of a backend, and the facts needed to run tests in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Name of the saved state, for [`crate::SandboxSource::Saved`].
     pub saved: String,
     pub recipe: Recipe,
-    /// `built-in NAME`, `testwright.toml`, or `detected from …`.
+    /// Origin of the recipe: `built-in NAME`, `testwright.toml`, or `detected from …`.
     pub origin: String,
-    /// Path of the interpreter inside.
+    /// Path of the interpreter inside the sandbox.
     pub python: PathBuf,
-    /// What the interpreter says it is, `X.Y`: known for images too.
+    /// Version that the interpreter reports, `X.Y`; known for images too.
     pub python_version: String,
-    /// Path of the base archive inside (the tracked files at the base commit, a tar).
+    /// Path of the base archive inside the sandbox (a tar of the tracked files at the base commit).
     pub base_archive: PathBuf,
     /// Environment variables for every process.
     pub env: BTreeMap<String, String>,
-    /// The log of the build on the host.
+    /// Log of the build, on the host.
     pub log: PathBuf,
-    /// It was there already.
+    /// Whether the environment came from the local cache.
     pub cached: bool,
-    /// Another machine has built it.
+    /// Whether another machine built it.
     #[serde(skip)]
     pub fetched: bool,
-    /// Seconds that the build took (when it was built).
+    /// Seconds that the build took, when it was built.
     pub seconds: f64,
-    /// What is installed, `name==version`, sorted.
+    /// Installed packages, as `name==version`, sorted.
     pub packages: Vec<String>,
-    /// What the user should know, e.g. a system package that is missing.
+    /// Notes for the user, e.g. about a missing system package.
     pub notes: Vec<String>,
-    /// Where things lay when it was built.
+    /// Paths inside the sandbox in which it was built.
     pub paths: Paths,
-    /// Bytes that it takes beside its layer of requirements.
+    /// Bytes on disk, without its layer of requirements.
     pub bytes: u64,
-    /// Name of the saved state of its requirements.
+    /// Name of the saved state that contains its requirements.
     pub dependencies: String,
-    /// Name of the backend that keeps it.
+    /// Name of the backend that stores it.
     pub backend: String,
-    /// It is not removed while this, or a clone of it, lives.
+    /// Lease that prevents its removal while this value, or a clone of it, exists.
     #[serde(skip)]
     lease: Option<Lease>,
 }
 
 impl Environment {
-    /// A sandbox of it as tools have one: without network, not as root.
+    /// Returns the spec of a sandbox for tools: without network, not as root.
     pub fn tool_spec(&self, limits: Limits, purpose: &str) -> Spec {
         Spec {
             start: SandboxSource::Saved(self.saved.clone()),
@@ -111,13 +112,13 @@ impl Environment {
         }
     }
 
-    /// The interpreter in a sandbox started from this environment: without an own root file system, every sandbox has
-    /// its own paths.
+    /// Returns the interpreter in a sandbox started from this environment. Without its own root file system, every
+    /// sandbox has different paths.
     pub fn python_in(&self, paths: &Paths) -> PathBuf {
         relocate(&self.python, &self.paths.environment, &paths.environment)
     }
 
-    /// The base archive in a sandbox started from this environment.
+    /// Returns the base archive in a sandbox started from this environment.
     pub fn base_archive_in(&self, paths: &Paths) -> PathBuf {
         relocate(&self.base_archive, &self.paths.store, &paths.store)
     }
@@ -130,46 +131,46 @@ fn relocate(path: &Path, from: &Path, to: &Path) -> PathBuf {
     }
 }
 
-/// What environments of one backend may take in all unless it is said otherwise, in bytes: 50 GiB.
+/// Default limit for all environments of one backend, in bytes: 50 GiB.
 pub const CACHE_SIZE: u64 = 50 << 30;
 
-/// Where and how environments are built.
+/// Settings for building environments.
 #[derive(Debug, Clone)]
 pub struct BuildSettings {
     /// Folder for records, logs and downloads.
     pub cache: PathBuf,
-    /// The `uv` program; default: see [`crate::uv::find`].
+    /// The `uv` program. Default: see [`crate::uv::find`].
     pub uv: Option<PathBuf>,
-    /// Package index instead of PyPI. User and password in it never reach a log.
+    /// Package index to use instead of PyPI. Its user and password never reach a log.
     pub index_url: Option<String>,
-    /// More package indexes.
+    /// Additional package indexes.
     pub extra_index_urls: Vec<String>,
-    /// `http_proxy` and the like, on the way to package indexes. Sandboxes never see them, nor any credentials.
+    /// Proxies to reach package indexes (`http_proxy` etc.). Sandboxes never see them, nor any credentials.
     pub proxies: BTreeMap<String, String>,
-    /// Certificates to trust, for builds alone.
+    /// Certificates to trust, for builds only.
     pub ca_bundle: Option<PathBuf>,
-    /// Only packages that are in the cache.
+    /// Use only packages that are in the cache.
     pub offline: bool,
-    /// Hosts that a build may reach beside the package indexes, such as `github.com` or `*.example.org`.
+    /// Hosts that a build may reach besides the package indexes, such as `github.com` or `*.example.org`.
     pub allowed_hosts: Vec<String>,
-    /// Requirements of a detected recipe that cannot be installed are left out with a note instead of failing.
+    /// Skip requirements of a detected recipe that cannot be installed, with a note, instead of failing.
     pub keep_going: bool,
-    /// Bytes that environments of one backend and what was downloaded for them, a tenth of it at most, may take in all. Those that were used longest ago are removed for a new
-    /// one, but none that is in use.
+    /// Maximum bytes for all environments of one backend and their downloads, which may take at most a tenth of it. The
+    /// least recently used environments are removed to make room for a new one, unless they are in use.
     pub cache_size: u64,
-    /// Build even if there is one already.
+    /// Build even if the environment is in the cache.
     pub rebuild: bool,
-    /// Where environments are shared with other machines.
+    /// Storage that shares environments with other machines.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
     pub limits: Limits,
-    /// Time for one step of a build.
+    /// Time limit for one step of a build.
     pub step_deadline: Duration,
-    /// Time to try a few tests.
+    /// Time limit for trying a few tests.
     pub trial_deadline: Duration,
 }
 
 impl BuildSettings {
-    /// Proxies and certificates as the host's environment has them.
+    /// Returns the default settings, with proxies and certificates from the host's environment.
     pub fn new(cache: impl Into<PathBuf>) -> BuildSettings {
         let names = ["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
         let proxies = names
@@ -205,25 +206,25 @@ impl BuildSettings {
     }
 }
 
-/// What happens during a build.
+/// Progress of a build.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// Another process builds the same environment.
+    /// Another process is building the same environment.
     Waiting,
-    /// A step begins, e.g. `install requirements`.
+    /// A step started, e.g. `install requirements`.
     Started { step: String },
-    /// A step has ended well.
+    /// A step succeeded.
     Finished { step: String, seconds: f64 },
 }
 
-/// Receives events; called from the task that builds.
+/// Callback for events, called from the task that builds.
 pub type Progress<'a> = &'a (dyn Fn(Event) + Send + Sync);
 
-/// The environment of a source: from the cache, or built now.
+/// Returns the environment of a source, from the cache or built now.
 ///
 /// Errors of kind `Build` name the step, its last lines of output and the log.
 ///
-/// The future is boxed here: every crate that awaits it would compile all of a build again.
+/// The future is boxed because otherwise every crate that awaits it would compile the whole build code again.
 pub fn prepare<'a>(
     backend: &'a dyn Backend,
     source: &'a Source,
@@ -303,7 +304,7 @@ async fn cached_or_built(
     Ok(environment)
 }
 
-/// The code of other environments, and the clones that it came from: a tenth of their room is enough for each.
+/// Removes old code archives and clones of other environments: a tenth of the cache is enough for each kind.
 async fn make_room_for_archives(settings: &BuildSettings) {
     let (cache, most) = (settings.cache.clone(), settings.cache_size / 10);
     let made = tokio::task::spawn_blocking(move || {
@@ -316,7 +317,7 @@ async fn make_room_for_archives(settings: &BuildSettings) {
     }
 }
 
-/// An environment could be built for anything, but no test could be written in it.
+/// Rejects sources without Python files: an environment could be built for them, but no test could be written in it.
 fn is_python(source: &Source) -> Result<()> {
     let python = |path: &str| {
         [".py", ".pyx", ".pyi"]
@@ -330,15 +331,15 @@ fn is_python(source: &Source) -> Result<()> {
         ErrorKind::Input,
         format!("{} has no Python files at this commit", source.name),
     )
-    .hint("testwright writes tests for Python code: name another repository with --repo, or a commit with --commit"))
+    .hint("choose a repository with Python code (--repo) or another commit (--commit)"))
 }
 
-/// As of when the packages of an environment are resolved, for the record.
+/// Returns the date as of which the packages of an environment are resolved, for the record.
 pub fn resolved_as_of(recipe: &Recipe, source: &Source) -> Option<String> {
     resolution_date(recipe, source)
 }
 
-/// Held until dropped, also by a process that dies.
+/// Locks a file until the result is dropped or the process dies.
 async fn lock(path: &Path, progress: Progress<'_>) -> Result<File> {
     let file = File::create(path)?;
     if file.try_lock().is_ok() {

@@ -1,4 +1,4 @@
-//! What can go wrong with a sandbox. None of it is ever shown to a model.
+//! Errors of sandboxes. They are never shown to a model.
 
 use std::path::PathBuf;
 
@@ -6,53 +6,53 @@ use nix::errno::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `message` is lower-case and fit to follow "failed to …"; `hint` says what the user can do.
+/// An error of a sandbox. `message` is lower-case and completes "failed to …"; `hint` tells the user what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SandboxError {
     pub kind: ErrorKind,
     pub message: String,
     pub hint: Option<String>,
-    /// Where more can be read.
+    /// Log file with details.
     pub log: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The user asked for something that cannot be: an unknown recipe key, a file that is not there.
+    /// Invalid input, such as an unknown recipe key or a missing file.
     Input,
-    /// The engine cannot be reached, or is not allowed to be.
+    /// The engine cannot be reached, or access to it is denied.
     Unavailable,
-    /// An image or saved state is not there.
+    /// An image or saved state does not exist.
     NotFound,
-    /// An environment could not be built; the message names the step and the log.
+    /// An environment could not be built. The message names the step and the log.
     Build,
-    /// The sandbox is gone (stopped, killed, out of memory).
+    /// The sandbox has ended (stopped, killed, out of memory).
     Dead,
-    /// No sandbox started, although it was tried several times; a later try may succeed.
+    /// Several attempts to start a sandbox failed; a later attempt may succeed.
     NotStarted,
-    /// No permission, a failing system call.
+    /// Missing permission, or a failed system call.
     System,
-    /// The machine ran out of something: it says nothing of what was asked for.
+    /// The machine ran out of a resource. The failure says nothing about the request.
     Exhausted(Shortage),
 }
 
-/// What a machine ran out of. Work that meets a shortage can succeed later, or on another machine.
+/// A resource that the machine lacks. Affected work can succeed later, or on another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shortage {
-    /// Descriptors of open files, of this process or of the system.
+    /// File descriptors, of this process or of the system.
     Descriptors,
     Memory,
     Processes,
-    /// Space, inodes or a quota.
+    /// Disk space, inodes or a quota.
     Disk,
-    /// A database or another service that this machine needs does not answer.
+    /// A database or another service that this machine needs.
     Service,
 }
 
 impl Shortage {
-    /// The shortage that a failed system call reports, if it does.
+    /// Returns the shortage that a failed system call reports, if any.
     pub fn reported_by(error: &std::io::Error) -> Option<Self> {
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EMFILE | Errno::ENFILE) => Some(Shortage::Descriptors),
@@ -71,7 +71,7 @@ impl Shortage {
         }
     }
 
-    /// The same for a process that could not be started: the system refuses further ones with EAGAIN.
+    /// Returns the shortage behind a failed process start: if there are too many processes, the system reports EAGAIN.
     pub fn reported_by_spawn(error: &std::io::Error) -> Option<Self> {
         match error.kind() {
             std::io::ErrorKind::WouldBlock => Some(Shortage::Processes),
@@ -79,9 +79,9 @@ impl Shortage {
         }
     }
 
-    /// The same from the words of a launcher of this crate, in which no foreign code has run yet.
+    /// Recognizes a shortage in a message of this crate's launcher, which has not run untrusted code at that point.
     pub(crate) fn named_in(words: &str) -> Option<Self> {
-        // The kernel also says ENOSPC if there are too many namespaces or mounts.
+        // The kernel also reports ENOSPC if there are too many namespaces or mounts.
         let is_of_kernel = words.starts_with("make namespaces") || words.starts_with("mount ");
         let known = [
             (Errno::EMFILE, Shortage::Descriptors),
@@ -110,9 +110,9 @@ impl Shortage {
     pub fn hint(self) -> &'static str {
         match self {
             Shortage::Descriptors => "raise the limit of open files (`ulimit -n`, LimitNOFILE=)",
-            Shortage::Memory => "free memory, or run fewer things at once",
+            Shortage::Memory => "free memory, or reduce the number of parallel runs",
             Shortage::Processes => "raise the limit of processes (`ulimit -u`, TasksMax=)",
-            Shortage::Disk => "make room on the disk",
+            Shortage::Disk => "free disk space",
             Shortage::Service => "check that the database and the artifact store are running",
         }
     }
@@ -140,7 +140,7 @@ impl SandboxError {
         }
     }
 
-    /// What the machine ran out of, if that is the cause.
+    /// Returns the resource that the machine lacks, if that is the cause.
     pub fn shortage(&self) -> Option<Shortage> {
         match self.kind {
             ErrorKind::Exhausted(shortage) => Some(shortage),
@@ -152,7 +152,7 @@ impl SandboxError {
         SandboxError::new(ErrorKind::Exhausted(shortage), message).hint(shortage.hint())
     }
 
-    /// The error for a process of the host that could not be started.
+    /// Creates the error for a process on the host that could not be started.
     pub fn of_spawn(what: &str, e: &std::io::Error) -> Self {
         let message = format!("{what}: {e}");
         match Shortage::reported_by_spawn(e) {
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shortages_are_told_by_error_number() {
+    fn error_numbers_map_to_shortages() {
         let of = |number: Errno| std::io::Error::from_raw_os_error(number as i32);
         let wrapped = std::io::Error::other(of(Errno::ENOSPC));
         assert_eq!(Shortage::reported_by(&wrapped), Some(Shortage::Disk));
@@ -191,7 +191,7 @@ mod tests {
             (Errno::ENFILE, Some(Shortage::Descriptors)),
             (Errno::ENOMEM, Some(Shortage::Memory)),
             (Errno::EDQUOT, Some(Shortage::Disk)),
-            // A pipe that is not ready, in most places.
+            // In most places EAGAIN means that a pipe is not ready.
             (Errno::EAGAIN, None),
             (Errno::EACCES, None),
         ] {
@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(Shortage::named_in(words), None);
         let full = SandboxError::from(of(Errno::ENOSPC));
         assert_eq!(full.kind, ErrorKind::Exhausted(Shortage::Disk));
-        assert!(full.hint.unwrap().contains("room"));
+        assert!(full.hint.unwrap().contains("disk space"));
     }
 }

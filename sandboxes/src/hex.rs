@@ -1,6 +1,6 @@
-//! Bytes as hexadecimal digits.
+//! Hexadecimal encoding.
 
-/// Returns two lower-case digits for each byte.
+/// Encodes bytes as lower-case hexadecimal, two digits each.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

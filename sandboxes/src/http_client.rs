@@ -1,9 +1,9 @@
-//! Clients for HTTP, with one library for encryption in the whole program.
+//! HTTP clients that all use the same TLS library.
 
 use rustls::crypto::{CryptoProvider, ring};
 
 pub fn builder() -> reqwest::ClientBuilder {
-    // Fails where it has been done before.
+    // Fails only if a provider is installed already.
     let _ = CryptoProvider::install_default(ring::default_provider());
     reqwest::Client::builder()
 }

@@ -1,10 +1,11 @@
-//! Places where tools run, and the environments that are built in them.
+//! Sandboxes in which tools run, and the environments that are built in them.
 //!
-//! A [`Sandbox`] is a running place: files go in and out, processes run in it with byte streams to
-//! the host, it can be forked for a trial and saved as a starting point. A [`Backend`] makes them:
-//! [`docker`] (any Docker-compatible engine) and [`local`] (Linux namespaces, or Landlock and seccomp).
-//! An [`environment`] is built from a [`recipe`] with nothing but this trait, so every backend builds the
-//! same way. Nothing here knows what a tool, a model or a grader is.
+//! In a running [`Sandbox`], files go in and out, and processes have byte streams to the host. It can be forked for a
+//! trial and saved as a starting point.
+//!
+//! A [`Backend`] creates sandboxes: [`docker`] (any Docker-compatible engine) and [`local`] (Linux namespaces, or
+//! Landlock and seccomp). An [`environment`] is built from a [`recipe`] through this trait alone, so every backend
+//! builds in the same way. This crate knows nothing of tools, models or graders.
 
 pub mod coverage;
 pub mod docker;

@@ -1,7 +1,7 @@
-//! Opens and reads files by name, whatever lies there: only plain files, within a size, without waiting.
+//! Opens and reads files by name safely: only plain files, within a size limit, without blocking.
 //!
-//! A folder that somebody else filled can hold a link to `/dev/zero`, a pipe that nothing writes to, or a sparse file of
-//! terabytes. Every file that is found by its name is read through this module; `tests/it/repository/architecture` checks that.
+//! A folder with untrusted content can hold a link to `/dev/zero`, a pipe without a writer, or a sparse file of
+//! terabytes. This module reads every file that is found by its name; `tests/it/repository/architecture` checks that.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Take};
@@ -17,21 +17,21 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 pub const MAX_DOCUMENT: u64 = 256 << 20;
 /// Maximum bytes of a line.
 pub const MAX_LINE: usize = 16 << 20;
-/// Maximum bytes of a file of records that is read line by line.
+/// Maximum bytes of a record file that is read line by line.
 pub const MAX_RECORDS: u64 = 4 << 30;
 
-/// How long a pipe may be without a process that writes to it.
+/// Maximum time that a pipe may have no writer.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Flags for files that this program did not just create: a pipe or a terminal must not block it.
+/// Flags for opening files that this program did not just create: a pipe or a terminal must not block it.
 pub const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
 /// Whether the name may be a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// For names that the program looks up in a folder.
+    /// Reject links, for names that the program finds in a folder.
     Refuse,
-    /// For paths that the user gives.
+    /// Follow links, for paths that the user gives.
     Follow,
 }
 
@@ -39,14 +39,14 @@ pub enum Links {
 ///
 /// # Errors
 ///
-/// `NotFound` and `IsADirectory` as usual; `InvalidData` for links, pipes, sockets, devices and larger files.
+/// `NotFound` and `IsADirectory` as usual. `InvalidData` for links, pipes, sockets, devices and larger files.
 pub fn open(path: &Path, links: Links, max: u64) -> io::Result<File> {
     let file = open_any(path, links)?;
     check(&file, max)?;
     Ok(file)
 }
 
-/// Opens a file of records to read it and to append to it; creates it if need be, but never through a link.
+/// Opens a record file for reading and appending. Creates it if needed, but never through a link.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -79,7 +79,7 @@ pub fn read_text(path: &Path, links: Links, max: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| invalid(format!("it is not UTF-8 text: {error}")))
 }
 
-/// Reads to the end of what has at most `max` bytes. The file may have grown since its size was checked.
+/// Reads a stream of at most `max` bytes to its end. A file may have grown since its size was checked.
 pub fn read_all(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -89,10 +89,9 @@ pub fn read_all(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a file that the user gives, or a pipe such as `<(command)` or `/dev/stdin`, up to `max` bytes.
+/// Reads at most `max` bytes of a file that the user gives, or of a pipe such as `<(command)` or `/dev/stdin`.
 ///
-/// A pipe is read for as long as a process holds its other end. Devices are refused, and so is a pipe to which no
-/// process writes.
+/// A pipe is read until all processes close its other end. Devices are rejected, and so is a pipe without a writer.
 pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = open_any(path, Links::Follow)?;
     if file.metadata()?.file_type().is_fifo() {
@@ -102,7 +101,7 @@ pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_all(file, max)
 }
 
-/// The whole lines of a plain file, one at a time.
+/// Iterator over the complete lines of a plain file.
 pub struct Lines<R> {
     reader: R,
     line: Vec<u8>,
@@ -112,12 +111,12 @@ pub struct Lines<R> {
 }
 
 impl Lines<BufReader<Take<File>>> {
-    /// Opens a file of at most `max` bytes that the program looks up in a folder.
+    /// Opens a file of at most `max` bytes that the program found in a folder.
     pub fn open(path: &Path, max: u64) -> io::Result<Self> {
         Lines::of(open(path, Links::Refuse, max)?, max)
     }
 
-    /// The lines of an open file, from where it stands.
+    /// Reads the lines of an open file, from its current position.
     pub fn of(file: File, max: u64) -> io::Result<Self> {
         check(&file, max)?;
         Ok(Lines::new(BufReader::new(file.take(max))))
@@ -140,12 +139,12 @@ impl<R: BufRead> Lines<R> {
         Lines { max_line, ..self }
     }
 
-    /// Returns the next line without its end, or `None` at the end of the file. A last line that has no end is not
-    /// returned: its writer was interrupted.
+    /// Returns the next line without its line end, or `None` at the end of the file. A last line without a line end is
+    /// not returned, because its writer was interrupted.
     ///
     /// # Errors
     ///
-    /// `InvalidData` for a line that is too long.
+    /// Fails if the file cannot be read. `InvalidData` if the line is too long.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         let limit = self.max_line as u64 + 1;
@@ -166,17 +165,17 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Number of the line that was returned last, from 1.
+    /// Returns the number of the last returned line, from 1.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// What stands behind the last end of a line, once there is no next line.
+    /// Returns the incomplete last line, once there is no next line.
     pub fn cut_short(&self) -> &[u8] {
         &self.line
     }
 
-    /// Bytes up to the end of the line that was returned last.
+    /// Returns the number of bytes up to the end of the last returned line.
     pub fn whole(&self) -> u64 {
         self.whole
     }
@@ -193,7 +192,7 @@ fn open_any(path: &Path, links: Links) -> io::Result<File> {
         .open(path);
     opened.map_err(|error| match error.raw_os_error() {
         Some(libc::ELOOP) if links == Links::Refuse => invalid("it is a symbolic link"),
-        // A socket.
+        // Opening a socket fails with ENXIO.
         Some(libc::ENXIO) => invalid(NOT_PLAIN),
         _ => error,
     })
@@ -206,8 +205,8 @@ fn read_pipe(mut pipe: File, max: u64, timeout: Duration) -> io::Result<Vec<u8>>
     let is_silent = poll(&mut events, timeout)? == 0;
     let mut begin = [0; 4096];
     let length = match pipe.read(&mut begin) {
-        Ok(0) if is_silent => return Err(invalid("it is a pipe that no process writes to")),
-        // A process holds the other end and has yet to write.
+        Ok(0) if is_silent => return Err(invalid("it is a pipe without a writer")),
+        // A process holds the other end but has not written yet.
         Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
         other => other?,
     };
@@ -246,7 +245,7 @@ mod tests {
     const MAX: u64 = 1000;
 
     #[test]
-    fn links_pipes_devices_and_folders_are_refused() {
+    fn special_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("plain"), "text").unwrap();
@@ -269,19 +268,19 @@ mod tests {
     }
 
     #[test]
-    fn sparse_file_is_refused_by_its_size() {
+    fn oversized_sparse_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sparse");
         File::create(&path).unwrap().set_len(MAX + 1).unwrap();
         let error = read(&path, Links::Refuse, MAX).unwrap_err().to_string();
         assert_eq!(error, "it has 1001 bytes, and the limit is 1000");
-        // What grows after it was opened.
+        // A file can grow after it was opened.
         let endless = File::open("/dev/zero").unwrap();
         assert!(read_all(endless, MAX).is_err());
     }
 
     #[test]
-    fn lines_are_bounded_and_a_cut_line_is_left_out() {
+    fn long_and_incomplete_lines_are_rejected() {
         let mut lines = Lines::new(&b"one\n\ntwo\nthr"[..]);
         let mut read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn given_pipe_is_read_while_a_process_writes() {
+    fn pipe_with_writer_is_read() {
         let (reader, mut writer) = io::pipe().unwrap();
         let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
         let writing = std::thread::spawn(move || {
@@ -321,7 +320,7 @@ mod tests {
         mkfifo(&path, Mode::S_IRWXU).unwrap();
         let pipe = open_any(&path, Links::Follow).unwrap();
         let silent = read_pipe(pipe, MAX, Duration::from_millis(1)).unwrap_err();
-        assert_eq!(silent.to_string(), "it is a pipe that no process writes to");
+        assert_eq!(silent.to_string(), "it is a pipe without a writer");
         let zero = read_given("/dev/zero".as_ref(), MAX).unwrap_err();
         assert_eq!(zero.to_string(), NOT_PLAIN);
     }

@@ -1,10 +1,11 @@
-//! Folders and files that are nobody else's: what is kept in them is a private repository's code, and what a model was shown of it.
+//! Folders and files that only their owner can access: they contain code of private repositories, and what models were
+//! shown of it.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// Makes the folder and those above it, for their owner alone. What is there already stays as it is.
+/// Creates a folder and its parents, accessible only to their owner. Existing folders stay unchanged.
 pub fn create(folder: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -12,7 +13,7 @@ pub fn create(folder: &Path) -> io::Result<()> {
         .create(folder)
 }
 
-/// The same for a folder that only this program uses: one of the user's own that is there and open to others is closed.
+/// Creates a folder that only this program uses. If the user's own folder exists and is open to others, it is closed.
 pub fn create_closed(folder: &Path) -> io::Result<()> {
     create(folder)?;
     let metadata = std::fs::metadata(folder)?;
@@ -22,13 +23,13 @@ pub fn create_closed(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes a folder and those directly in it and in `local` below, as far as they are the user's own. Sandboxes of earlier
-/// versions could open them.
+/// Closes a folder, the folders directly in it and those in its subfolder `local`, if they belong to the user.
+/// Sandboxes of earlier versions could open them.
 pub fn close_folders(cache: &Path) -> io::Result<()> {
     create_closed(cache)?;
     for folder in [cache.to_owned(), cache.join("local")] {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            // Not a link: what it leads to may be anything of the user's.
+            // A link is skipped: its target may be any folder of the user.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 create_closed(&entry.path())?;
             }
@@ -37,7 +38,7 @@ pub fn close_folders(cache: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file for its owner alone: aside and renamed, so that it is never half there. Its folder must be there.
+/// Writes a file atomically, accessible only to its owner. Its folder must exist.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut aside = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
     aside.write_all(content)?;
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_folders_are_the_owners_and_others_stay_or_are_closed() {
+    fn folders_are_private_to_their_owner() {
         let place = tempfile::tempdir().unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
         let new = place.path().join("runs/one");
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_a_cache_are_closed_and_links_are_not_followed() {
+    fn cache_folders_are_closed_without_following_links() {
         let place = tempfile::tempdir().unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
         let (cache, other) = (place.path().join("cache"), place.path().join("other"));

@@ -1,11 +1,13 @@
-//! Programs of the host. They are started away from the current folder, which may be a stranger's repository, and are
-//! never looked up in it: a relative part of PATH (`.`, `bin`, an empty one) leads there.
+//! Programs of the host.
+//!
+//! They start away from the current folder, which may be an untrusted repository, and are never looked up in it:
+//! relative parts of PATH (`.`, `bin`, an empty one) are ignored.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where programs are looked up if no part of PATH can be used; an empty PATH would mean the current folder.
+/// Search path if PATH has no usable part; an empty PATH would mean the current folder.
 const FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 
 fn search_path() -> OsString {
@@ -13,7 +15,7 @@ fn search_path() -> OsString {
     absolute_parts(&path)
 }
 
-/// PATH without its relative parts.
+/// Returns PATH without its relative parts.
 fn absolute_parts(path: &OsStr) -> OsString {
     let parts = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     match std::env::join_paths(parts) {
@@ -22,7 +24,7 @@ fn absolute_parts(path: &OsStr) -> OsString {
     }
 }
 
-/// All files of this name on the PATH, in its order.
+/// Returns all files of this name on the PATH, in its order.
 pub(crate) fn named(name: &str) -> Vec<PathBuf> {
     std::env::split_paths(&search_path())
         .map(|folder| folder.join(name))
@@ -30,20 +32,20 @@ pub(crate) fn named(name: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A program by its name, or by an absolute path. What it starts in turn is looked up by the same PATH. Where there is
-/// no such program, starting it fails with `NotFound`.
+/// Returns a command for a program, given by name or absolute path. Its child processes use the same filtered PATH. If
+/// the program does not exist, starting it fails with `NotFound`.
 pub(crate) fn program(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     let path = search_path();
-    // A name is looked up in the PATH that is set here. Where none is, starting takes no fork of this process.
+    // The name is looked up in the PATH set here. If none is set, the program starts without a fork of this process.
     if std::env::var_os("PATH").as_ref() != Some(&path) {
         command.env("PATH", path);
     }
     command
 }
 
-/// The same, started away from the current folder: Python imports modules from there (a `uv.py`, a `pip/`), and version
-/// managers and uv itself read files there.
+/// Returns a command that starts away from the current folder. Python imports modules from the current folder (a
+/// `uv.py`, a `pip/`), and version managers and uv itself read files there.
 pub fn outside(name: impl AsRef<OsStr>) -> Command {
     let mut command = program(name);
     command
@@ -57,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_parts_of_the_path_are_left_out() {
+    fn relative_path_entries_are_ignored() {
         for (path, left) in [
             ("/usr/bin:/bin", "/usr/bin:/bin"),
             (":.:/usr/bin::bin:../x:/bin:", "/usr/bin:/bin"),

@@ -1,8 +1,8 @@
-//! How an environment is built: Python version, packages, install steps, test runner.
+//! Recipes: how to build an environment (Python version, packages, install steps, test runner).
 //!
-//! [`find`] takes, in this order: `[environment]` of the repository's `testwright.toml`, laid over a recipe that
-//! comes with the program (by name and version), or else over what the repository's files tell. Nothing of the
-//! repository is executed for that.
+//! [`find`] starts from a built-in recipe, selected by name and version, or else from what the repository's files
+//! declare. `[environment]` of the repository's `testwright.toml` overrides it. No code of the repository is executed
+//! for that.
 
 mod builtin;
 mod detect;
@@ -33,50 +33,51 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
-/// One recipe, as written in `sandboxes/recipes/*.toml`, under `[environment]` in a repository's
-/// `testwright.toml`, or found out by looking at the repository.
+/// A recipe, as written in `sandboxes/recipes/*.toml` or under `[environment]` in a repository's `testwright.toml`, or
+/// detected from the repository's files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Recipe {
     /// CPython version, `X.Y`.
     pub python: Option<String>,
-    /// A ready image instead of a bare Python (Docker only). Its interpreter is `interpreter`.
+    /// Image to use instead of a bare Python (Docker only). `interpreter` is its interpreter.
     pub image: Option<String>,
-    /// Path of the interpreter inside `image`; default: that of SWE-bench's published images if it is there, or else
-    /// `python` of the PATH.
+    /// Path of the interpreter inside `image`. Default: that of SWE-bench's published images if it exists, otherwise
+    /// `python` on the PATH.
     pub interpreter: Option<String>,
-    /// Debian packages (Docker only; `local` uses what the host has, and says what is missing).
+    /// Debian packages (Docker only; `local` uses the host's packages and reports missing ones).
     pub system_packages: Vec<String>,
     /// PEP 508 requirements, installed before the package.
     pub requirements: Vec<String>,
-    /// Requirements files of the repository.
+    /// Requirements files in the repository.
     pub requirements_files: Vec<String>,
-    /// Bounds on the packages that build wheels, e.g. `setuptools<58`.
+    /// Version constraints on packages that build wheels, e.g. `setuptools<58`.
     pub build_constraints: Vec<String>,
-    /// Packages are resolved as of this date (RFC 3339, or `never`). Default: the base commit's date.
+    /// Resolve packages as of this date (RFC 3339, or `never`). Default: the base commit's date.
     pub exclude_newer: Option<String>,
-    /// Pre-releases are allowed when packages are resolved.
+    /// Allow pre-releases when resolving packages.
     pub prereleases: bool,
-    /// Shell commands run in the workspace before the package is installed.
+    /// Shell commands to run in the workspace before the package is installed.
     pub before_install: Vec<String>,
-    /// Arguments for `uv pip install`, run in the workspace. Default: `["-e", "."]`; empty: not installed.
+    /// Arguments for `uv pip install`, run in the workspace. Default: `["-e", "."]`. If empty, the package is not
+    /// installed.
     pub install: Option<Vec<String>>,
-    /// Shell commands run in the workspace after it. Tracked files that any of these steps changed are put back
-    /// as they were when all is installed.
+    /// Shell commands to run in the workspace after the package is installed. Tracked files that any of these steps
+    /// changed are restored afterwards.
     pub after_install: Vec<String>,
-    /// Environment of every process: while building and while tools run.
+    /// Environment variables of every process, while building and while tools run.
     pub env: BTreeMap<String, String>,
-    /// Put a one-commit git repository into the workspace (for packages that ask git for their version).
+    /// Create a one-commit git repository in the workspace (for packages that ask git for their version).
     pub git: bool,
     pub runner: Runner,
-    /// What runs beside the tests, on the sandbox's own loopback.
+    /// Services that run beside the tests, on the sandbox's own loopback.
     pub services: Vec<Service>,
-    /// Written from what others have published, and never built: it is said so where it is used.
+    /// Whether the recipe was written from published sources and never built. Its use is reported.
     pub untested: bool,
 }
 
 impl Recipe {
-    /// Those that say something.
+    /// Returns the keys that differ from the default.
     pub fn keys(&self) -> toml::Table {
         let table = |recipe: &Recipe| toml::Table::try_from(recipe).unwrap_or_default();
         let defaults = table(&Recipe::default());
@@ -87,20 +88,21 @@ impl Recipe {
     }
 }
 
-/// A program that tests expect to be there, e.g. a web server; see [`crate::environment::Environment::start_services`].
+/// A program that tests need, e.g. a web server; see [`crate::environment::Environment::start_services`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Service {
-    /// A plain word.
+    /// Name of the service, a plain word.
     pub name: String,
-    /// Program and arguments; `python` is an interpreter that has the service's requirements and no others.
+    /// Program and arguments. `python` is an interpreter with only the service's requirements.
     pub command: Vec<String>,
-    /// PEP 508 requirements, installed in a place of their own. As of `exclude-newer`, if that is set, else the newest.
+    /// PEP 508 requirements, installed separately from the environment. Resolved as of `exclude-newer` if that is set,
+    /// otherwise the newest.
     #[serde(default)]
     pub requirements: Vec<String>,
-    /// It is ready when something answers at this port of 127.0.0.1.
+    /// Port on 127.0.0.1; the service is ready once the port accepts connections.
     pub port: u16,
-    /// Environment of every process in the sandbox, e.g. the service's address.
+    /// Environment variables of every process in the sandbox, e.g. the service's address.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
@@ -108,13 +110,13 @@ pub struct Service {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Runner {
-    /// `pytest`, `unittest`, or a project's own: `django` (`tests/runtests.py`), `sympy` (`bin/test`).
+    /// Kind of runner: `pytest`, `unittest`, or a project's own: `django` (`tests/runtests.py`), `sympy` (`bin/test`).
     pub kind: String,
-    /// Options put before the node ids.
+    /// Options before the node ids.
     pub options: Vec<String>,
 }
 
-/// See [`Runner::kind`].
+/// Values of [`Runner::kind`].
 const RUNNERS: [&str; 4] = ["pytest", "unittest", "django", "sympy"];
 
 impl Default for Runner {
@@ -126,43 +128,43 @@ impl Default for Runner {
     }
 }
 
-/// What the recipe that a repository brings may not say: the engine would ask any server for such an image, from the
-/// host's network, and give the repository's code a look at whatever is in the images that the user has.
+/// Keys that a repository's own recipe may not set. The engine would request such an image from any server, over the
+/// host's network. The repository's code could then read any image that the user has.
 pub const IMAGE_KEYS: [&str; 2] = ["image", "interpreter"];
 
-/// Bytes of a repository's file that is read for a recipe.
+/// Maximum bytes of a repository's file that is read for a recipe.
 const MAX_FILE_LEN: u64 = 1 << 20;
 
-/// What the user wants other than found.
+/// User settings that override what is found.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// Keys of a recipe that win over everything that is found (e.g. `[environment]` of the user's settings), and
-    /// where they come from.
+    /// Recipe keys that override everything that is found (e.g. `[environment]` of the user's settings), and their
+    /// origin.
     pub keys: Option<(toml::Table, String)>,
-    /// `--python X.Y`.
+    /// Value of `--python X.Y`.
     pub python: Option<String>,
-    /// `--image NAME`: nothing is installed in it unless a recipe's keys say so.
+    /// Value of `--image NAME`. Nothing is installed in the image unless a recipe's keys say so.
     pub image: Option<String>,
-    /// Recipes that come with the program are not used.
+    /// Ignore built-in recipes.
     pub no_built_in: bool,
-    /// The Python versions that the backend has (see [`available_pythons`]); empty: any.
+    /// Python versions that the backend has (see [`available_pythons`]); empty for any.
     pub pythons: Vec<String>,
-    /// The version that an issue names, where nothing else decides on one.
+    /// Python version that an issue names, used if nothing else determines one.
     pub preferred_python: Option<PreferredPython>,
 }
 
-/// A Python that a repository is to be tested on, where it can be.
+/// A preferred Python version for testing a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreferredPython {
-    /// `X.Y`
+    /// Version, `X.Y`.
     pub version: String,
-    /// Only where it is newer than the one that would be taken otherwise.
+    /// Use it only if it is newer than the default choice.
     pub only_if_newer: bool,
 }
 
-/// The recipe for a source, and where it comes from: `built-in NAME`, `testwright.toml`, `detected from …`.
+/// Finds the recipe for a source and its origin: `built-in NAME`, `testwright.toml`, `detected from …`.
 ///
-/// An image that the repository's own file names counts for nothing; [`image_left_out`] says so.
+/// An image named in the repository's own file is ignored; [`image_left_out`] reports that.
 pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> {
     let tree = source.tree()?;
     let mut layers = Vec::new();
@@ -213,10 +215,10 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     Ok((recipe, origin))
 }
 
-/// `[environment]` of the repository's own file.
+/// Returns `[environment]` of the repository's own file.
 fn brought(tree: &Tree) -> Result<Option<toml::Table>> {
     if tree.is_larger("testwright.toml", MAX_FILE_LEN) {
-        let message = "testwright.toml: it has more than 1 MiB";
+        let message = "read testwright.toml: it is larger than 1 MiB";
         return Err(SandboxError::new(ErrorKind::Input, message));
     }
     let Some(text) = tree.text("testwright.toml")? else {
@@ -225,15 +227,15 @@ fn brought(tree: &Tree) -> Result<Option<toml::Table>> {
     parse::environment_table(&text, "testwright.toml")
 }
 
-/// A note where [`find`] leaves out the image that the repository names and nobody named another.
+/// Returns a note if [`find`] ignores an image that the repository names, and the user named no other.
 pub fn image_left_out(source: &Source, overrides: &Overrides) -> Result<Option<String>> {
-    // Who gave keys has read the files of the user, and said what of them does not count.
+    // A caller that gives keys has read the user's files, and reported which of their keys do not count.
     if overrides.image.is_some() || overrides.keys.is_some() {
         return Ok(None);
     }
     let named = brought(&source.tree()?)?.is_some_and(|table| table.contains_key("image"));
     Ok(named.then(|| {
-        "testwright.toml: left out `environment.image`: a repository may not name an image; name it with --image"
+        "testwright.toml: ignored `environment.image`: a repository may not name an image; pass it with --image"
             .to_owned()
     }))
 }

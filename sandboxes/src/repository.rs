@@ -1,12 +1,13 @@
-//! Git on the host: where old code comes from.
+//! Git on the host: the source of the old code.
 //!
-//! A [`Repository`] is one commit of a folder, a bare repository or a URL (or the files of a folder without git);
-//! a [`Source`] is its tracked files as a tar archive in the cache. Objects are read by the `git` program in a git folder
-//! of ours that refers to the repository's objects: its configuration, hooks and attributes are not in it, so nothing of
-//! the repository is executed here, nothing is fetched on its behalf, and `export-ignore` does not apply: old code is
-//! whole. What is read is bounded (`limits`).
+//! A [`Repository`] is one commit of a folder, a bare repository or a URL (or the files of a folder without git). A
+//! [`Source`] is its tracked files as a tar archive in the cache. What is read is bounded (`limits`).
 //!
-//! All of it blocks; asynchronous callers use `spawn_blocking`.
+//! The `git` program reads objects in a separate git folder that only refers to the repository's objects. The
+//! repository's configuration, hooks and attributes are not in it. So nothing of the repository is executed here,
+//! nothing is fetched on its behalf, and `export-ignore` does not apply: old code is complete.
+//!
+//! All functions block; asynchronous callers use `spawn_blocking`.
 
 mod address;
 mod apply;
@@ -51,38 +52,38 @@ pub use tree::Tree;
 
 use crate::sandbox::Result;
 
-/// The old code, ready to be put into sandboxes.
+/// The old code, ready to be copied into sandboxes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// `owner/name` where the remote tells it, else the folder's name: recipes are found by it.
+    /// `owner/name` if the remote reveals it, otherwise the folder's name. Recipes are found by it.
     pub name: String,
     /// Full hash of the base commit; `None` for a plain folder without git.
     pub commit: Option<String>,
-    /// The commit's date (RFC 3339, UTC): packages are resolved as of it.
+    /// Date of the commit (RFC 3339, UTC). Packages are resolved as of it.
     pub date: Option<String>,
-    /// Tar archive of the tracked files at that commit, paths relative to the root.
+    /// Tar archive of the tracked files at that commit, with paths relative to the root.
     pub archive: PathBuf,
-    /// Digest (SHA-256, hex) of the archive's content: same files, same digest.
+    /// Digest (SHA-256, hex) of the archive's content. Equal files give equal digests.
     pub digest: String,
-    /// What `git describe --tags` says, for packages that take their version from git.
+    /// Output of `git describe --tags`, for packages that take their version from git.
     pub describe: Option<String>,
-    /// What the user should know, e.g. that uncommitted changes were left out.
+    /// Notes for the user, e.g. that uncommitted changes were ignored.
     pub notes: Vec<String>,
-    /// Keeps the archive in the cache.
+    /// Lease that keeps the archive in the cache.
     #[serde(skip)]
     pub(crate) held: Option<ArchiveLease>,
 }
 
-/// How a repository is opened.
+/// Options for opening a repository.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Token for https remotes (sent to its own server alone, never stored).
+    /// Token for https remotes (sent only to its own server, never stored).
     pub token: Option<Token>,
-    /// Use what the cache has; nothing is fetched.
+    /// Use only the cache, and fetch nothing.
     pub offline: bool,
 }
 
-/// A token, and the server that it is for.
+/// A token and the server that it belongs to.
 #[derive(Clone)]
 pub struct Token {
     host: String,
@@ -90,7 +91,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// `host` may have a port: `git.example.org:8443`.
+    /// Creates a token for a server. `host` may have a port: `git.example.org:8443`.
     pub fn new(host: &str, value: impl Into<String>) -> Token {
         Token {
             host: normal(host),
@@ -103,7 +104,7 @@ impl Token {
     }
 }
 
-/// The port of https goes without saying.
+/// Normalizes a host: lower case, without the default port of https.
 fn normal(host: &str) -> String {
     let host = host.to_ascii_lowercase();
     host.strip_suffix(":443").unwrap_or(&host).to_owned()
@@ -115,7 +116,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// One commit of a repository, found but not yet unpacked.
+/// A commit of a repository, resolved but not yet unpacked.
 #[derive(Debug)]
 pub struct Repository {
     git: git::Git,
@@ -123,20 +124,22 @@ pub struct Repository {
     name: String,
     commit: Option<String>,
     date: Option<i64>,
-    /// The tree to archive: of the commit, of a subfolder in it, or of a snapshot.
+    /// Tree to archive: that of the commit, of a subfolder in it, or of a snapshot.
     tree: String,
     notes: Vec<String>,
-    /// It says of itself that objects are missing.
+    /// Whether the repository is a partial clone, which lacks objects.
     partial: bool,
-    /// Keeps the git folder of ours that shows it.
+    /// Temporary git folder that gives access to the repository's objects.
     _store: Option<tempfile::TempDir>,
 }
 
-/// Opens a path (a work tree, a bare repository, a subfolder of a work tree, a plain folder) or a URL (cloned
-/// into the cache) at a revision; without one, at its head.
+/// Opens a repository at a revision, or at its head. The location is a path (a work tree, a bare repository, a
+/// subfolder of a work tree, a plain folder), or a URL to clone into the cache.
 ///
-/// Errors: `Input` for a path that is not there, an unknown revision (with the nearest names) or something that is
-/// no repository; `Unavailable` for a remote that cannot be reached.
+/// # Errors
+///
+/// Kind `Input` if the path is missing or not a repository, or the revision is unknown (with the nearest names). Kind
+/// `Unavailable` if a remote cannot be reached.
 pub fn open(
     location: &str,
     revision: Option<&str>,
@@ -147,30 +150,30 @@ pub fn open(
 }
 
 impl Repository {
-    /// `owner/name`, or the folder's name.
+    /// Returns `owner/name`, or the folder's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Full hash of the commit; `None` for a plain folder.
+    /// Returns the full hash of the commit; `None` for a plain folder.
     pub fn commit(&self) -> Option<&str> {
         self.commit.as_deref()
     }
 
-    /// The tracked files as an archive; milliseconds when the cache has it.
+    /// Returns the tracked files as an archive. Takes milliseconds if the cache has it.
     pub fn source(&self) -> Result<Source> {
         archive::source(self)
     }
 }
 
 impl Source {
-    /// The files in the archive, to read single ones without unpacking.
+    /// Returns the files in the archive, to read single ones without unpacking.
     pub fn tree(&self) -> Result<Tree> {
         Tree::open(&self.archive)
     }
 
-    /// The same commit with files replaced, added (mode 0644) or removed (`None`): code of its own, with a digest of
-    /// its own. Modes are kept; nothing is written where nothing differs.
+    /// Returns the same commit with files replaced, added (mode 0644) or removed (`None`), as a source with its own
+    /// digest. Modes are kept. Nothing is written if nothing differs.
     pub fn with_changes(
         &self,
         files: &BTreeMap<String, Option<Vec<u8>>>,
@@ -179,7 +182,7 @@ impl Source {
         derived_source::with_contents(self, files, cache)
     }
 
-    /// The same for files that a patch has left, with their kinds.
+    /// Returns the same commit with the files that a patch produced, with their kinds.
     pub fn with_files(&self, files: &Files, cache: &Path) -> Result<Source> {
         derived_source::with_files(self, files, cache)
     }

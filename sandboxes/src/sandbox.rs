@@ -1,4 +1,4 @@
-//! What every sandbox promises. One conformance battery (`tests/it/conformance`) holds every backend to it.
+//! The interface of all sandboxes. One set of conformance tests (`tests/it/conformance`) holds for every backend.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,92 +14,93 @@ use crate::error::SandboxError;
 
 pub type Result<T> = std::result::Result<T, SandboxError>;
 
-/// Makes sandboxes of one kind.
+/// A factory for sandboxes of one kind.
 #[async_trait]
 pub trait Backend: Send + Sync {
-    /// In a word, e.g. `docker`.
+    /// Returns the name in one word, e.g. `docker`.
     fn name(&self) -> &'static str;
 
-    /// Has each sandbox a loopback of its own, apart from the host's and from those of other sandboxes?
+    /// Returns whether each sandbox has its own loopback, separate from the host's and from those of other sandboxes.
     fn own_loopback(&self) -> bool {
         true
     }
 
-    /// One line for people before anything runs, if the isolation is less than they may expect.
+    /// Returns a one-line warning for people, shown before anything runs, if the isolation is weaker than they may
+    /// expect.
     fn caution(&self) -> Option<&'static str> {
         None
     }
 
-    /// Everything about this backend that a saved state depends on and that is not in a [`Spec`]
-    /// (engine architecture, isolation layout): part of the key under which environments are cached.
+    /// Returns everything about this backend that a saved state depends on and that is not in a [`Spec`] (engine
+    /// architecture, isolation layout). It is part of the key under which environments are cached.
     fn layout(&self) -> String;
 
     async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>>;
 
-    /// Is there a saved state of this name (see [`Sandbox::save`])?
+    /// Returns whether a saved state of this name exists (see [`Sandbox::save`]).
     async fn has_saved(&self, name: &str) -> Result<bool>;
 
-    /// Bytes that a saved state takes on disk beyond what it shares with the state (or the image) that it was made
-    /// from. Error of kind `NotFound` if there is none of that name.
+    /// Returns the bytes that a saved state takes on disk beyond what it shares with its base state or image. Fails
+    /// with kind `NotFound` if the state does not exist.
     async fn saved_bytes(&self, name: &str) -> Result<u64>;
 
-    /// Removes saved states; unknown names are not an error.
+    /// Removes a saved state; an unknown name is not an error.
     async fn remove_saved(&self, name: &str) -> Result<()>;
 
     /// Writes a saved state to a file, for [`Backend::import_saved`] on another machine.
     async fn export_saved(&self, name: &str, to: &Path) -> Result<()>;
 
-    /// Makes a saved state of a file that another machine exported under the same name; one that is there is replaced.
+    /// Creates a saved state from a file that another machine exported under the same name. Replaces an existing one.
     async fn import_saved(&self, name: &str, from: &Path) -> Result<()>;
 
-    /// All that two machines must have in common, beyond [`Backend::layout`], for a saved state of one to work on the
-    /// other: as a text to compare. `python` is the version that the state was built with.
+    /// Returns all that two machines must have in common, beyond [`Backend::layout`], for a saved state of one to work
+    /// on the other, as a text to compare. `python` is the version that the state was built with.
     async fn machine(&self, python: Option<&str>) -> Result<String>;
 
-    /// Is there an interpreter for [`SandboxSource::Python`]? Error with a hint if not.
+    /// Checks that an interpreter for [`SandboxSource::Python`] exists. The error has a hint.
     async fn check_python(&self, version: &str) -> Result<()>;
 
-    /// What an image holds, by a digest: under a name there may be another one tomorrow. Pulled first where that is allowed
-    /// and needed.
+    /// Returns the digest of an image, since its name may refer to another image tomorrow. Pulls it first if needed and
+    /// allowed.
     async fn image_digest(&self, name: &str) -> Result<String>;
 
-    /// Removes sandboxes, forks and half-saved states whose owner process is gone. Returns one line for each.
+    /// Removes sandboxes, forks and incomplete states whose owner process is gone. Returns one line for each.
     async fn clean(&self) -> Result<Vec<String>>;
 
-    /// Removes what this process started and has not stopped: for an end that comes in between (Ctrl-C while an
-    /// environment is built). Backends whose sandboxes end with this process need do nothing.
+    /// Removes what this process started and has not stopped, if it is interrupted (Ctrl-C while an environment is
+    /// built). Backends whose sandboxes end with this process need do nothing.
     async fn abandon(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// How a sandbox is to be.
+/// Specification of a sandbox.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub start: SandboxSource,
-    /// Network while it runs. Off for tools, and for building too: what a build may reach comes by a relay (see
+    /// Network access while it runs. Off for tools and for builds, which reach package indexes through a relay (see
     /// [`crate::egress`]).
     pub network: bool,
-    /// The relay's port on the host's loopback, the one address that may be connected to, where [`Backend::own_loopback`] says no; others
-    /// ignore it.
+    /// Port of the relay on the host's loopback, the only address that the sandbox may connect to. Used only if
+    /// [`Backend::own_loopback`] returns false.
     pub host_port: Option<u16>,
-    /// Run processes as root where the image has it (for building environments).
+    /// Run processes as root if the image allows it (for building environments).
     pub root: bool,
     pub limits: Limits,
-    /// Added to the environment of every process.
+    /// Environment variables added to every process.
     pub env: BTreeMap<String, String>,
-    /// Host folders that are visible inside (package caches while building); a remote engine skips them.
+    /// Host folders that are visible inside (package caches while building). Remote engines skip them.
     pub mounts: Vec<Mount>,
-    /// Marks what belongs together, e.g. the id of a run; ends up in labels and names.
+    /// Purpose of the sandbox, e.g. the id of a run, for labels and names.
     pub purpose: String,
 }
 
-/// From what a sandbox starts.
+/// Starting point of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SandboxSource {
     /// A bare system with CPython `X.Y`.
     Python(String),
-    /// A ready image by name (Docker only), e.g. a published SWE-bench image.
+    /// An existing image by name (Docker only), e.g. a published SWE-bench image.
     Image(String),
     /// A state saved by [`Sandbox::save`].
     Saved(String),
@@ -115,18 +116,18 @@ pub struct Mount {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Bytes of memory for all processes together.
+    /// Maximum bytes of memory for all processes together.
     pub memory: u64,
-    /// Processes and threads at one time.
+    /// Maximum concurrent processes and threads.
     pub processes: u64,
-    /// CPUs, e.g. 2.0.
+    /// Number of CPUs, e.g. 2.0.
     pub cpus: f64,
-    /// Bytes that one file may reach.
+    /// Maximum bytes of one file.
     pub file_size: u64,
-    /// Bytes on disk for all that is written, wherever it can be written; four times as many while an environment is
-    /// built. Beyond it the sandbox is ended.
+    /// Maximum bytes on disk for all written files, in any folder; four times as many while an environment is built. A
+    /// sandbox that exceeds the limit is ended.
     pub disk: u64,
-    /// Files and folders that may be made, likewise.
+    /// Maximum number of new files and folders, with the same rules as `disk`.
     pub files: u64,
 }
 
@@ -143,45 +144,45 @@ impl Default for Limits {
     }
 }
 
-/// Where things are inside a sandbox. `workspace` and `temporary` never share a top-level folder: tools such as
-/// docutils print other paths when they do.
+/// Paths inside a sandbox. `workspace` and `temporary` never share a top-level folder: tools such as docutils print
+/// different paths if they do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paths {
-    /// The checkout of the old code, writable: `/testbed`.
+    /// Checkout of the old code, writable: `/testbed`.
     pub workspace: PathBuf,
-    /// The virtual environment: `/opt/testwright/env`; not writable while tools run.
+    /// Virtual environment: `/opt/testwright/env`. Not writable while tools run.
     pub environment: PathBuf,
-    /// Our own files (toolbox, base archive): `/opt/testwright`; not writable while tools run.
+    /// Files of testwright (toolbox, base archive): `/opt/testwright`. Not writable while tools run.
     pub store: PathBuf,
-    /// Writable: `/tmp`.
+    /// Temporary folder, writable: `/tmp`.
     pub temporary: PathBuf,
-    /// Writable, for the toolbox's own files; the programs that it starts get no right to write there.
+    /// Folder for the toolbox's own files, writable. Programs that the toolbox starts cannot write there.
     #[serde(default)]
     pub private: PathBuf,
-    /// The folder that the toolbox is put into. Programs that it starts get no right to write there.
+    /// Folder that contains the toolbox. Programs that the toolbox starts cannot write there.
     #[serde(default)]
     pub toolbox: PathBuf,
 }
 
-/// What is in force; ends up in a run's record.
+/// Facts about a running sandbox, for the record of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SandboxInfo {
-    /// `docker` or `local`.
+    /// Name of the backend: `docker` or `local`.
     pub backend: String,
-    /// For people, e.g. `container, user 1000, no network, capabilities dropped` or
-    /// `namespaces (user, mount, pid, network, ipc, uts)` or `landlock + seccomp` or `none`.
+    /// Description of the isolation for people, e.g. `container, user 1000, no network, capabilities dropped`,
+    /// `namespaces (user, mount, pid, network, ipc, uts)`, `landlock + seccomp` or `none`.
     pub isolation: String,
-    /// Identifies it to the engine, e.g. a container id.
+    /// Id of the sandbox in the engine, e.g. a container id.
     pub id: String,
     pub paths: Paths,
 }
 
-/// A process to start inside.
+/// A command to run in a sandbox.
 #[derive(Debug, Clone, Default)]
 pub struct Command {
-    /// Program and arguments; the program is looked up in the sandbox's PATH.
+    /// Program and arguments. The program is looked up in the sandbox's PATH.
     pub argv: Vec<String>,
-    /// Default: the workspace.
+    /// Working directory. Default: the workspace.
     pub directory: Option<PathBuf>,
     pub env: BTreeMap<String, String>,
 }
@@ -194,22 +195,22 @@ impl Command {
         }
     }
 
-    /// A script for `sh -c`.
+    /// Creates a command that runs a script with `sh -c`.
     pub fn shell(script: impl Into<String>) -> Self {
         Command::new(["sh".to_owned(), "-c".to_owned(), script.into()])
     }
 }
 
-/// A running process. Dropping it does not end it; [`Sandbox::stop`] does.
+/// A running process. Dropping it does not end the process; [`Sandbox::stop`] does.
 pub struct Process {
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
-    /// Resolves to the exit code (128 + signal where a signal ended it).
+    /// Resolves to the exit code (128 + signal if a signal ended the process).
     pub exit: BoxFuture<'static, Result<i32>>,
 }
 
-/// What a finished process left.
+/// Output of a finished process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub code: i32,
@@ -221,15 +222,15 @@ pub struct Output {
 pub trait Sandbox: Send + Sync {
     fn info(&self) -> &SandboxInfo;
 
-    /// Writes a file (parents are made), readable by the user that tools run as; `mode` as in chmod.
+    /// Writes a file and creates its parents. The user that tools run as can read it. `mode` is as in chmod.
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()>;
 
-    /// The same for the content of a file of the host, which may be large.
+    /// Writes the content of a file on the host, which may be large.
     async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
         self.upload(path, &tokio::fs::read(from).await?, mode).await
     }
 
-    /// Unpacks a tar archive into a folder (made if needed), owned by the user that tools run as.
+    /// Unpacks a tar archive into a folder, creating it if needed. The files belong to the user that tools run as.
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()>;
 
     /// Reads a file.
@@ -237,28 +238,28 @@ pub trait Sandbox: Send + Sync {
 
     async fn spawn(&self, command: &Command) -> Result<Process>;
 
-    /// A running copy of the present state of the files, with the same limits; what happens in it never
-    /// reaches the original. Processes are not copied.
+    /// Starts a copy of the sandbox with the present state of its files and the same limits. Changes in the copy never
+    /// reach the original. Processes are not copied.
     async fn fork(&self) -> Result<Box<dyn Sandbox>>;
 
-    /// Keeps the present state of the files under a name, for [`SandboxSource::Saved`]. A state of that name is replaced;
-    /// a save that is cut short leaves no state.
+    /// Saves the present state of the files under a name, for [`SandboxSource::Saved`]. Replaces an existing state of
+    /// that name; an interrupted save leaves no state.
     async fn save(&self, name: &str) -> Result<()>;
 
-    /// Is it alive? Quick (well under a second), and an error of kind `Dead` if not.
+    /// Checks that the sandbox is alive, in well under a second. Fails with kind `Dead` if not.
     async fn health(&self) -> Result<()>;
 
-    /// Ends all processes and removes the sandbox. Doing so twice is not an error.
+    /// Ends all processes and removes the sandbox. Stopping it twice is not an error.
     async fn stop(&self) -> Result<()>;
 }
 
-/// Bytes that are taken of what a process prints, and of a file that is read out of a sandbox.
+/// Maximum bytes of a process's output, and of a file that is read from a sandbox.
 pub(crate) const MAX_OUTPUT_LEN: u64 = 64 << 20;
 
-/// Bytes that are kept of error messages.
+/// Maximum bytes of error messages that are kept.
 const MAX_MESSAGES: u64 = 64 << 10;
 
-/// Runs a command to its end. On the deadline the process is left to [`Sandbox::stop`] and the error says so.
+/// Runs a command to its end. If the deadline passes, the process keeps running until [`Sandbox::stop`].
 pub async fn output(
     sandbox: &dyn Sandbox,
     command: &Command,
@@ -272,7 +273,7 @@ pub async fn output(
     } = sandbox.spawn(command).await?;
     drop(stdin);
     let work = async {
-        let doing = || format!("`{}`", command.argv.join(" "));
+        let doing = || format!("the output of `{}`", command.argv.join(" "));
         let (out, err) = tokio::try_join!(read_all(&doing, stdout), read_all(&doing, stderr))?;
         Ok(Output {
             code: exit.await?,
@@ -285,7 +286,7 @@ pub async fn output(
         Err(_) => Err(SandboxError::new(
             crate::error::ErrorKind::System,
             format!(
-                "`{}` did not end within {} s",
+                "run `{}`: it did not end within {} s",
                 command.argv.join(" "),
                 deadline.as_secs()
             ),
@@ -293,8 +294,8 @@ pub async fn output(
     }
 }
 
-/// Reads what a process prints to its end. Code in the sandbox may print without end, so more than [`MAX_OUTPUT_LEN`] bytes
-/// are an error. `name` is how the error calls the process.
+/// Reads the whole output of a process. Code in the sandbox may print without end, so more than [`MAX_OUTPUT_LEN`]
+/// bytes are an error. `name` is the name of the process in the error.
 pub(crate) async fn read_all(
     name: &(impl Fn() -> String + Sync),
     stream: impl AsyncRead + Unpin,
@@ -307,11 +308,15 @@ pub(crate) async fn read_all(
     }
     Err(SandboxError::new(
         crate::error::ErrorKind::System,
-        format!("{} printed {} MiB and more", name(), MAX_OUTPUT_LEN >> 20),
+        format!(
+            "read {}: it is larger than {} MiB",
+            name(),
+            MAX_OUTPUT_LEN >> 20
+        ),
     ))
 }
 
-/// Reads messages to their end and keeps their beginning.
+/// Reads messages to their end and returns the beginning.
 pub(crate) async fn read_messages(mut stream: impl AsyncRead + Unpin) -> std::io::Result<String> {
     let mut kept = Vec::new();
     (&mut stream)

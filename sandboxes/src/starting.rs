@@ -1,4 +1,4 @@
-//! Starts a sandbox again if the machine, not the request, kept it from starting.
+//! Retries the start of a sandbox if the machine, not the request, caused the failure.
 
 use std::time::Duration;
 
@@ -6,14 +6,15 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 const MAX_TRIES: u32 = 3;
-/// Before the second try; four times as long before each further one.
+/// Delay before the second attempt; each further delay is four times as long.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 
-/// Calls `start` until it succeeds, at most three times within two seconds and the time that the calls take.
+/// Calls `start` until it succeeds, at most three times. The delays between the calls add up to less than two seconds.
 ///
 /// # Errors
-/// Kind `NotStarted` after the last try, or `Exhausted` if the machine lacks something. An error that another try would meet as well (unknown input, a missing state, a
-/// failed build) is returned at once as it is.
+///
+/// Kind `NotStarted` after the last attempt, or `Exhausted` if the machine lacks a resource. An error that another
+/// attempt would also meet (unknown input, a missing state, a failed build) is returned unchanged at once.
 pub async fn retry_start<T, F: Future<Output = Result<T>>>(start: impl Fn() -> F) -> Result<T> {
     retry(start, FIRST_DELAY).await
 }
@@ -59,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// How it ended, and after how many tries, if the first `failing` ones fail.
+    /// Returns the result, and the number of attempts, if the first `failing` ones fail.
     async fn start(failing: u32, kind: ErrorKind) -> (Result<u32>, u32) {
         let tries = AtomicU32::new(0);
         let begin = || async {
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_of_the_machine_are_retried() {
+    async fn machine_failures_are_retried() {
         let started = start(2, ErrorKind::Dead).await;
         assert_eq!(started, (Ok(2), 3));
         let (failed, tries) = start(9, ErrorKind::System).await;

@@ -1,18 +1,20 @@
-//! The system calls that sandboxes have, and those that they are refused: one list for every backend.
+//! System calls that sandboxes may use, and those that are refused: one list for every backend.
 //!
-//! What is on neither list does not exist inside (`ENOSYS`, as on an older kernel): a call that a future kernel brings is
-//! closed until somebody looked at it. A call by another calling convention (x32 and `int 0x80` on x86-64) ends the
-//! process: the filters of engines can give no other answer.
+//! A call that is on neither list does not exist inside (`ENOSYS`, as on an older kernel). So a new call of a future
+//! kernel stays closed until it is reviewed. A call by another calling convention (x32 and `int 0x80` on x86-64) ends
+//! the process, because the filters of engines cannot answer otherwise.
 //!
-//! On neither list are the calls that are answered by an argument ([`BY_ARGUMENT`]), and those whose arguments are in
-//! memory, out of a filter's sight: `clone3` ("does not exist" makes libc fall back to `clone`) and `io_setup` with its
-//! family, which reads as `preadv2` does.
+//! Two kinds of calls are on neither list:
+//!
+//! - Calls that are decided by an argument ([`BY_ARGUMENT`]).
+//! - Calls whose arguments are in memory, where a filter cannot see them: `clone3` (libc falls back to `clone` if it
+//!   does not exist) and `io_setup` with its family, which reads like `preadv2`.
 
 mod arguments;
 
 pub use arguments::{ArgumentRule, BY_ARGUMENT, Masked, Refused};
 
-/// A system call by name, with its number where the architecture has one that is known here.
+/// A system call by name, with its number if it is known for this architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemCall {
     constant: &'static str,
@@ -20,7 +22,7 @@ pub struct SystemCall {
 }
 
 impl SystemCall {
-    /// As the kernel calls it: `openat`.
+    /// Returns the kernel's name of the call, e.g. `openat`.
     pub fn name(&self) -> &'static str {
         self.constant.strip_prefix("SYS_").unwrap_or(self.constant)
     }
@@ -39,7 +41,7 @@ macro_rules! numbered_by_libc {
     };
 }
 
-/// What programs need.
+/// Returns the calls that programs need.
 pub fn allowed() -> impl Iterator<Item = SystemCall> {
     [
         ALLOWED_EVERYWHERE,
@@ -52,8 +54,8 @@ pub fn allowed() -> impl Iterator<Item = SystemCall> {
     .copied()
 }
 
-/// What no test needs and kernels have been broken with, what reaches into other processes, and what only an
-/// administrator may do. They fail with `EPERM`.
+/// Returns the calls that fail with `EPERM`: those that tests do not need and that have broken kernels, those that
+/// reach into other processes, and those reserved for administrators.
 pub fn refused() -> impl Iterator<Item = SystemCall> {
     [
         REFUSED_EVERYWHERE,
@@ -66,11 +68,11 @@ pub fn refused() -> impl Iterator<Item = SystemCall> {
     .copied()
 }
 
-/// Calls that work on names outside of any namespace that a sandbox in place has of its own: System V objects, message
-/// queues, extended attributes, watches, sockets with an address. A sandbox without namespaces shares these names with
-/// every program of the machine, so it is refused the whole families.
+/// Returns the calls on names that a sandbox in place shares with every program of the machine: System V objects,
+/// message queues, extended attributes, watches, sockets with an address. A sandbox without namespaces is refused these
+/// whole families.
 ///
-/// Most of them are allowed in namespaces. [`refused`] already holds the rest: keyrings, `bpf`, `perf_event_open`,
+/// Most of them are allowed in namespaces. [`refused`] already contains the rest: keyrings, `bpf`, `perf_event_open`,
 /// `userfaultfd`, `io_uring`, file handles, quotas, memory and descriptors of other processes.
 pub fn shared_names() -> impl Iterator<Item = SystemCall> {
     [SHARED_NAMES, SHARED_NAMES_RECENT]
@@ -79,7 +81,7 @@ pub fn shared_names() -> impl Iterator<Item = SystemCall> {
         .copied()
 }
 
-/// `CLONE_NEW…`: mounts, control groups, names, messages, users, processes, network.
+/// Flags `CLONE_NEW…`: mounts, control groups, names, messages, users, processes, network.
 pub const NEW_NAMESPACES: [u32; 7] = [
     0x0002_0000,
     0x0200_0000,
@@ -90,11 +92,12 @@ pub const NEW_NAMESPACES: [u32; 7] = [
     0x4000_0000,
 ];
 
-/// Unix, IPv4, IPv6, netlink. Others (vsock, packet, the kernel's ciphers …) a network namespace would not keep in, or
-/// have been ways into kernels.
+/// Allowed socket families: Unix, IPv4, IPv6, netlink. A network namespace would not confine the others (vsock, packet,
+/// the kernel's ciphers …), or they have been ways into kernels.
 pub const SOCKET_FAMILIES: [u32; 4] = [1, 2, 10, 16];
 
-/// Plain Linux, `UNAME26`, 32 bits, both, and the question for the present one; not `ADDR_NO_RANDOMIZE` and such.
+/// Allowed personalities: plain Linux, `UNAME26`, 32 bits, both, and the query for the present one, but not
+/// `ADDR_NO_RANDOMIZE` etc.
 pub const PERSONALITIES: [u32; 5] = [0, 0x0002_0000, 8, 0x0002_0008, 0xffff_ffff];
 
 numbered_by_libc! {
@@ -148,7 +151,7 @@ numbered_by_libc! {
         SYS_sync_file_range2
 }
 
-/// Younger than the list of libc; their numbers are the same on every architecture.
+/// Newer than libc's list. Their numbers are the same on every architecture.
 const ALLOWED_RECENTLY: &[SystemCall] = &[
     call("SYS_fchmodat2", Some(452)),
     call("SYS_map_shadow_stack", Some(453)),
@@ -163,20 +166,21 @@ const ALLOWED_RECENTLY: &[SystemCall] = &[
 
 numbered_by_libc! {
     SHARED_NAMES, any(target_arch = "x86_64", target_arch = "aarch64"):
-        // System V: identifiers are small numbers that `…_STAT` lists.
+        // System V identifiers are small numbers that `…_STAT` lists.
         SYS_msgctl SYS_msgget SYS_msgrcv SYS_msgsnd
         SYS_semctl SYS_semget SYS_semop SYS_semtimedop
         SYS_shmat SYS_shmctl SYS_shmdt SYS_shmget
         // POSIX message queues.
         SYS_mq_getsetattr SYS_mq_notify SYS_mq_open SYS_mq_timedreceive SYS_mq_timedsend SYS_mq_unlink
-        // Attributes of files of the same user: Landlock leaves them alone, and a path or a descriptor is enough.
+        // Landlock does not protect attributes of the same user's files, and a path or a descriptor is enough to change
+        // them.
         SYS_fgetxattr SYS_flistxattr SYS_fremovexattr SYS_fsetxattr SYS_getxattr SYS_lgetxattr SYS_listxattr
         SYS_llistxattr SYS_lremovexattr SYS_lsetxattr SYS_removexattr SYS_setxattr
-        // What happens to files that can only be seen.
+        // These watch files that can be seen but not opened.
         SYS_fanotify_mark SYS_inotify_add_watch
-        // Addresses of the machine's network, abstract sockets included.
+        // These use addresses of the machine's network, abstract sockets included.
         SYS_accept SYS_accept4 SYS_bind SYS_connect SYS_listen
-        // Other processes.
+        // This one acts on other processes.
         SYS_process_mrelease
 }
 
@@ -207,9 +211,9 @@ numbered_by_libc! {
         SYS_tuxcall SYS_uselib SYS_ustat SYS_vserver
 }
 
-/// Younger than the list of libc; their numbers are the same on every architecture.
+/// Newer than libc's list. Their numbers are the same on every architecture.
 const REFUSED_RECENTLY: &[SystemCall] = &[
-    // It tells what of a file is in memory, which sandboxes share: see `BY_ARGUMENT`.
+    // It reveals which parts of a file are in memory, which sandboxes share (see `BY_ARGUMENT`).
     call("SYS_cachestat", Some(451)),
     call("SYS_statmount", Some(457)),
     call("SYS_listmount", Some(458)),
@@ -219,7 +223,7 @@ const REFUSED_RECENTLY: &[SystemCall] = &[
     call("SYS_open_tree_attr", Some(467)),
 ];
 
-/// Names on other architectures and of old kernels, for filters that go by names.
+/// Names on other architectures and of old kernels, for filters that match by name.
 const REFUSED_ELSEWHERE: &[SystemCall] = &[
     call("SYS_clock_adjtime64", None),
     call("SYS_clock_settime64", None),
@@ -239,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_call_is_both_allowed_and_refused_and_none_is_named_twice() {
+    fn call_lists_do_not_overlap() {
         let names: Vec<_> = allowed().chain(refused()).map(|call| call.name()).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         let by_argument = BY_ARGUMENT.iter().map(|rule| rule.call.name());
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_names_cover_whole_families() {
+    fn shared_names_cover_complete_families() {
         let shared: Vec<_> = shared_names().map(|call| call.name()).collect();
         assert!(shared_names().all(|call| allowed().any(|one| one == call)));
         let families = ["shm", "sem", "msg", "mq_"];

@@ -1,4 +1,5 @@
-//! Finds `uv`, which installs packages; it is copied into sandboxes, so it must be the program itself.
+//! Finds `uv`, which installs packages. It is copied into sandboxes, so it must be the program itself, not a wrapper
+//! script.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,23 +9,28 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::programs::{named, outside};
 use crate::sandbox::Result;
 
-/// The first that has all the options we use.
+/// Oldest version that has all options used here.
 const OLDEST: [u32; 2] = [0, 9];
 
-/// In this order: `given` (a setting), the variable `TESTWRIGHT_UV`, the PATH, the `uv` package of the host's Python,
-/// and one installed by pip into the cache (if `may_install`). Blocks.
+/// Finds `uv`. Blocks. The candidates, in this order:
+///
+/// - `given` (a setting)
+/// - the variable `TESTWRIGHT_UV`
+/// - the PATH
+/// - the `uv` package of the host's Python
+/// - one installed by pip into the cache (if `may_install`)
 pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<PathBuf> {
     let variable = std::env::var_os("TESTWRIGHT_UV").map(PathBuf::from);
     if let Some(path) = given.map(Path::to_owned).or(variable) {
         return check(&path).map_err(|reason| {
             SandboxError::new(
                 ErrorKind::Input,
-                format!("{} cannot be used: {reason}", path.display()),
+                format!("use {} as uv: {reason}", path.display()),
             )
         });
     }
     let mut reasons = Vec::new();
-    // Programs are started in another folder.
+    // Programs start in another folder, so the path must be absolute.
     let installed = std::path::absolute(cache)
         .unwrap_or_else(|_| cache.to_owned())
         .join("uv-program");
@@ -52,17 +58,17 @@ pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<Pat
     };
     Err(SandboxError::new(
         ErrorKind::Unavailable,
-        format!("uv, which installs packages, was not found{reasons}"),
+        format!("find uv, which installs packages{reasons}"),
     )
-    .hint("`pip install uv`, or name the program in TESTWRIGHT_UV"))
+    .hint("run `pip install uv`, or set TESTWRIGHT_UV to the program"))
 }
 
-/// Why a program is not used as `uv`, or none could be installed.
+/// A reason why a program cannot be used as `uv`, or could not be installed.
 #[derive(Debug, thiserror::Error)]
 enum UvError {
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("a script, not the program itself")]
+    #[error("it is a script, not the program itself")]
     Script,
     #[error("it does not run")]
     DoesNotRun,
@@ -74,12 +80,12 @@ enum UvError {
     Pip(String),
 }
 
-/// The resolved path of a program that is new enough.
+/// Returns the resolved path of a program that is new enough.
 fn check(path: &Path) -> std::result::Result<PathBuf, UvError> {
     let path = path.canonicalize()?;
     let mut magic = [0; 4];
     std::fs::File::open(&path).and_then(|mut f| f.read_exact(&mut magic))?;
-    // A script (such as pyenv's) would look for the program where there is none.
+    // A script (such as pyenv's) would not find the program inside the sandbox.
     if magic != *b"\x7fELF" {
         return Err(UvError::Script);
     }
@@ -108,11 +114,11 @@ fn output_of(command: &mut Command) -> Option<String> {
     (output.status.success() && !text.is_empty()).then_some(text)
 }
 
-/// pip, with whatever index and proxies the host's pip is set up for.
+/// Installs uv with pip, using the index and proxies that the host's pip is configured for.
 fn install(folder: &Path) -> std::result::Result<PathBuf, UvError> {
     let parent = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(parent)?;
-    // Written aside, so that an interrupted installation does not pass for a program.
+    // An interrupted installation must not look like a program, so it goes to a temporary folder first.
     let aside = tempfile::tempdir_in(parent)?;
     let output = outside("python3")
         .args([
@@ -122,7 +128,7 @@ fn install(folder: &Path) -> std::result::Result<PathBuf, UvError> {
             "--quiet",
             "--disable-pip-version-check",
             "--no-deps",
-            // A source distribution would run its code here.
+            // A source distribution would run its code on the host.
             "--only-binary=:all:",
             "--target",
         ])
@@ -137,7 +143,7 @@ fn install(folder: &Path) -> std::result::Result<PathBuf, UvError> {
         return Err(UvError::Pip(last.to_owned()));
     }
     let program = folder.join("bin/uv");
-    // Another process may have been quicker, and be using its own.
+    // Another process may have installed it first, and be using it.
     if check(&program).is_err() {
         let _ = std::fs::remove_dir_all(folder);
         if std::fs::rename(aside.path(), folder).is_ok() {
@@ -153,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_are_not_the_program() {
+    fn script_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("uv");
         std::fs::write(&script, "#!/bin/sh\necho uv 9.9.9\n").unwrap();

@@ -1,4 +1,4 @@
-//! Tar archives, the only form in which an engine takes files.
+//! Tar archives, the only format in which an engine accepts files.
 
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::Stream;
 use tokio::sync::mpsc;
 
-/// Numbers that own a file.
+/// User and group ids that own a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
     pub uid: u64,
@@ -17,7 +17,7 @@ pub struct Ids {
 impl Ids {
     pub const ROOT: Ids = Ids { uid: 0, gid: 0 };
 
-    /// `UID` or `UID:GID`.
+    /// Parses `UID` or `UID:GID`.
     pub fn parse(user: &str) -> Option<Ids> {
         let (uid, gid) = user.split_once(':').unwrap_or((user, user));
         Some(Ids {
@@ -51,7 +51,7 @@ pub(super) fn folders(list: &[(&Path, Ids)]) -> io::Result<Vec<u8>> {
     builder.into_inner()
 }
 
-/// A file, and the folders above it as far as `path` names them.
+/// Returns an archive with a file and the parent folders that `path` names.
 pub(super) fn file(path: &Path, content: &[u8], mode: u32, ids: Ids) -> io::Result<Vec<u8>> {
     let mut archive = Vec::new();
     write_file(path, content, content.len() as u64, mode, ids, &mut archive)?;
@@ -86,7 +86,7 @@ fn write_file(
     archive.into_inner()?.flush()
 }
 
-/// The same for a file on the host, as a stream.
+/// Returns the same archive for a file on the host, as a stream.
 pub(super) fn file_on_host(
     from: &Path,
     path: PathBuf,
@@ -101,7 +101,7 @@ pub(super) fn file_on_host(
     })
 }
 
-/// The archive in a file, as a stream, each entry below `folder` and owned by `ids`.
+/// Streams the archive in a file, with each entry below `folder` and owned by `ids`.
 pub(super) fn owned(
     archive: &Path,
     folder: PathBuf,
@@ -111,7 +111,7 @@ pub(super) fn owned(
     streamed(move |out| rewrite(&archive, &folder, ids, out))
 }
 
-/// What a thread writes, as a stream.
+/// Returns the output of a writing thread as a stream.
 pub(super) fn streamed(
     write: impl FnOnce(io::BufWriter<Channel>) -> io::Result<()> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
@@ -119,7 +119,7 @@ pub(super) fn streamed(
     tokio::task::spawn_blocking(move || {
         let out = io::BufWriter::with_capacity(1 << 16, Channel(sender.clone()));
         if let Err(error) = write(out) {
-            // Nobody listens any more if this fails.
+            // Sending fails only if the receiver is gone.
             let _ = sender.blocking_send(Err(error));
         }
     });
@@ -167,7 +167,7 @@ pub fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::
     builder.into_inner()?.flush()
 }
 
-/// A sparse file may say that it is of any size, and reading it gives that many zeros.
+/// Checks the size of an entry. A sparse file may claim any size, and reading it would yield that many zeros.
 fn check_size(entry: &tar::Entry<'_, impl io::Read>, archive: u64) -> io::Result<()> {
     if entry.size() > archive {
         let message = "a file in it is larger than the archive";
@@ -191,7 +191,7 @@ impl Write for Channel {
     }
 }
 
-/// What the first entry of an archive is.
+/// Content of the first entry of an archive.
 pub enum First {
     File(Vec<u8>),
     Link(PathBuf),
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users() {
+    fn users_are_parsed() {
         assert_eq!(
             Ids::parse("1000"),
             Some(Ids {
@@ -237,11 +237,11 @@ mod tests {
             })
         );
         assert_eq!(Ids::parse("1:2"), Some(Ids { uid: 1, gid: 2 }));
-        assert_eq!(Ids::parse("somebody"), None);
+        assert_eq!(Ids::parse("alice"), None);
     }
 
     #[test]
-    fn a_file_brings_its_folders() {
+    fn file_archive_includes_parent_folders() {
         let tar = file(
             Path::new("a/b/c.txt"),
             b"text",
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_archive_gets_a_new_folder_and_a_new_owner_and_keeps_the_rest() {
+    async fn archive_gets_new_folder_and_owner() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("in.tar");
         let long = format!("{}/file.py", "d".repeat(180));
@@ -323,8 +323,8 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_sparse_file_does_not_become_a_million_times_its_archive() {
-        // As GNU tar writes them: the real size, and where the data are.
+    fn oversized_sparse_entry_is_refused() {
+        // GNU tar writes sparse files in this format: the real size, and the positions of data.
         let mut header = tar::Header::new_gnu();
         header.set_path("large").unwrap();
         header.set_entry_type(tar::EntryType::GNUSparse);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_archive_is_an_error_of_the_stream() {
+    async fn broken_archive_fails_the_stream() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("in.tar");
         std::fs::write(&path, [b'x'; 1024]).unwrap();

@@ -1,4 +1,4 @@
-//! A container: how it is made, and what can be done with it. `sandbox` implements the trait for it.
+//! A container: its creation and operations. The module `sandbox` implements the trait for it.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -29,11 +29,11 @@ pub(super) struct Container {
     pub engine: Engine,
     pub spec: Spec,
     pub image: Image,
-    /// Digest of the image: its name may come to mean another one.
+    /// Digest of the image; its name may refer to another image later.
     pub image_id: String,
-    /// The engine's clock when it started.
+    /// Start time by the engine's clock.
     pub started: String,
-    /// What was put elsewhere than into [`WRITABLE`] since.
+    /// Files that were uploaded outside [`WRITABLE`] since the start.
     uploads: Mutex<BTreeSet<PathBuf>>,
     pub facts: SandboxInfo,
     pub user: Ids,
@@ -43,7 +43,7 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// `fork_image` is an image that is removed together with the container.
+    /// Creates and starts a container. `fork_image` is an image to remove together with the container.
     pub async fn start(
         engine: &Engine,
         spec: Spec,
@@ -56,7 +56,7 @@ impl Container {
             tool_user(engine)?
         };
         let name = container_name(&spec.purpose);
-        // From here on, whatever happens, the container is removed.
+        // From here on, the guard removes the container whatever happens.
         let guard = ContainerGuard {
             engine: engine.clone(),
             name: name.clone(),
@@ -121,7 +121,7 @@ impl Container {
         Ok(container)
     }
 
-    /// Makes our folders, and puts in the certificates.
+    /// Creates testwright's folders, and adds the certificates.
     async fn furnish(&self) -> Result<()> {
         if !self.image.state {
             let list = [
@@ -151,7 +151,7 @@ impl Container {
         &self.facts.id
     }
 
-    /// Runs a program as the user that tools run as, or as root.
+    /// Runs a program as the given user, the one for tools or root.
     pub async fn exec(&self, command: &Command, user: Ids) -> Result<Process> {
         let mut env = self.environment();
         env.extend(command.env.clone());
@@ -168,7 +168,8 @@ impl Container {
         exec::spawn(&self.engine, self.id(), exec).await
     }
 
-    /// It belongs to processes, not to the container, because it must not become part of a saved state.
+    /// Returns the environment of processes. It is not part of the container's settings, because it must not become
+    /// part of a saved state.
     fn environment(&self) -> std::collections::BTreeMap<String, String> {
         let home = if self.user == Ids::ROOT {
             "/root"
@@ -216,8 +217,8 @@ impl Container {
         sent.map_err(|e| explain(&doing, e))
     }
 
-    /// The archive of a path, as the engine gives it: its last component at the top. One of more than `max` bytes is
-    /// an error.
+    /// Downloads the archive of a path, with the last component of the path at its top. An archive of more than `max`
+    /// bytes is an error.
     pub async fn get(&self, path: &Path, max: usize) -> Result<Vec<u8>> {
         let options = DownloadFromContainerOptions {
             path: path.display().to_string(),
@@ -232,20 +233,20 @@ impl Container {
         while let Some(part) = parts.try_next().await.map_err(|e| explain(&doing, e))? {
             archive.extend_from_slice(&part);
             if archive.len() > max {
-                let text = format!("{doing}: it has more than {} MiB", max >> 20);
+                let text = format!("{doing}: it is larger than {} MiB", max >> 20);
                 return Err(SandboxError::new(ErrorKind::Input, text));
             }
         }
         Ok(archive)
     }
 
-    /// Splits a path into the deepest folder above it that exists, and the rest.
+    /// Splits a path into its deepest existing parent folder and the rest.
     pub async fn existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         if !path.is_absolute() || path.components().any(|c| c == Component::ParentDir) {
             return Err(SandboxError::new(
                 ErrorKind::Input,
                 format!(
-                    "write {}: not an absolute path without `..`",
+                    "write {}: the path must be absolute and must not contain `..`",
                     path.display()
                 ),
             ));
@@ -277,20 +278,20 @@ impl Container {
         Ok((folder.to_owned(), rest.to_owned()))
     }
 
-    /// Where a file goes: the deepest folder above it that exists, and its path from there.
+    /// Splits the path of a new file into its deepest existing parent folder and the path from there.
     pub async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         let parent = path.parent().unwrap_or(Path::new("/"));
         let (folder, rest) = self.existing(parent).await?;
         let name = path.file_name().ok_or_else(|| {
             SandboxError::new(
                 ErrorKind::Input,
-                format!("write {}: it names no file", path.display()),
+                format!("write {}: the path does not name a file", path.display()),
             )
         })?;
         Ok((folder, rest.join(name)))
     }
 
-    /// Tools own what is put where they can write, and nothing else.
+    /// Returns the owner for a new file: the tools' user in folders that tools can write, otherwise root.
     pub fn owner_of(&self, path: &Path) -> Ids {
         if WRITABLE.iter().any(|folder| path.starts_with(folder)) {
             return self.user;
@@ -321,7 +322,7 @@ impl Container {
     }
 }
 
-/// An archive on its way into a container.
+/// An archive to unpack in a container.
 pub(super) enum Tar {
     Whole(Vec<u8>),
     Stream(BoxStream<'static, std::io::Result<bytes::Bytes>>),
@@ -354,7 +355,7 @@ fn isolation(spec: &Spec, user: Ids) -> String {
     format!("container, {user}, {network}, {capabilities}")
 }
 
-/// A name that no other process, here or on another machine, is likely to take at the same moment.
+/// Returns a name that no other process, on any machine, is likely to choose at the same moment.
 pub(super) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! A container's settings: limits, capabilities, network, folders.
+//! Settings of a container: limits, capabilities, network, folders.
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
@@ -14,11 +14,11 @@ pub(super) const WORKSPACE: &str = "/testbed";
 pub(super) const STORE: &str = "/opt/testwright";
 pub(super) const CA_BUNDLE: &str = "/opt/testwright/ca-bundle.pem";
 
-/// All that tools can write to in an image of ours: their own folders, and those that Debian lets everybody use.
+/// Folders that tools can write in testwright's images: their own, and those that Debian opens to all users.
 pub(super) const WRITABLE: [&str; 5] = [WORKSPACE, "/tmp", "/var/tmp", "/home", "/run/lock"];
 
-/// What installing packages as root takes, on top of nothing: giving files away and reaching those that were. Not there:
-/// device nodes, raw sockets, changing the root, other users for processes, capabilities of files.
+/// Capabilities that installing packages as root needs: changing the owner of files, and access to such files. Not
+/// included are device nodes, raw sockets, changing the root, other users for processes, and capabilities of files.
 const CAPABILITIES_OF_BUILDS: [&str; 5] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL"];
 
 pub(super) fn container_config(
@@ -32,15 +32,15 @@ pub(super) fn container_config(
     if image.foreign {
         labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
     }
-    // Engines give a million open files or more, over which old Pythons loop at each start of a process.
+    // Engines allow a million open files or more, over which old Pythons loop at each process start.
     let mut ulimits = vec![
         ulimit("fsize", whole(limits.file_size)),
-        // Not 0: a collector behind a pipe would be started on the host all the same.
+        // With 0, the kernel would still start a collector behind a pipe on the host.
         ulimit("core", 1),
         ulimit("nofile", 16384),
     ];
     if engine.podman {
-        // It asks for a million where nothing is said, and may not get them where it is confined itself.
+        // By default Podman requests a million, which may fail if Podman itself is confined.
         ulimits.push(ulimit("nproc", 16384));
     }
     let host = HostConfig {
@@ -70,7 +70,7 @@ pub(super) fn container_config(
     Ok(first_process(ContainerCreateBody {
         image: Some(image.name.clone()),
         labels: Some(labels),
-        // Not the user of the tools, who could end it: the first process is root's, without capabilities.
+        // The first process runs as root without capabilities, because the tools' user could end its own processes.
         user: Some("0:0".to_owned()),
         working_dir: Some(WORKSPACE.to_owned()),
         hostname: Some("testwright".to_owned()),

@@ -1,4 +1,4 @@
-//! What a container leaves to be removed: itself, and the image that a fork was made from.
+//! Guard for a container, and for the image that a fork started from.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,8 @@ use super::error::explain;
 use super::images;
 use crate::sandbox::Result;
 
-/// What has to be removed in the end. Dropped without that, it is tried in the background, and else left to the reaper.
+/// A container and image that must be removed in the end. If this is dropped earlier, removal is attempted in the
+/// background; otherwise the reaper removes them.
 pub(super) struct ContainerGuard {
     pub engine: Engine,
     pub name: String,
@@ -50,13 +51,13 @@ impl Drop for ContainerGuard {
 async fn remove_both(engine: &Engine, container: &str, fork_image: Option<&str>) -> Result<()> {
     remove(engine, container).await?;
     if let Some(image) = fork_image {
-        // A fork of the fork may still run from it; then the reaper takes it when its owner is gone.
+        // A fork of the fork may still run from this image. The reaper then removes it once its owner is gone.
         images::discard(engine, image).await;
     }
     Ok(())
 }
 
-/// Kills and removes a container; one that is not there is not an error.
+/// Kills and removes a container; a missing one is not an error.
 pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
     let options = RemoveContainerOptions {
         force: true,

@@ -1,7 +1,7 @@
-//! Watches what a container takes on disk, since most engines bound it on few file systems only.
+//! Watches the disk usage of a container, since most engines can limit it only on a few file systems.
 //!
-//! Asking the file system of an engine on this machine is cheap; the engine is asked for the container's own size only when
-//! that moved enough to matter, and now and then.
+//! Querying the file system of an engine on this machine is cheap. The engine is asked for the container's own size
+//! only after a significant change, and at long intervals.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,10 +15,10 @@ use crate::sandbox::Spec;
 const STEP: Duration = Duration::from_millis(500);
 const NOW_AND_THEN: Duration = Duration::from_secs(60);
 
-/// While an environment is built it may take more.
+/// Factor for the limits while an environment is built.
 const WHILE_BUILDING: u64 = 4;
 
-/// Lives as long as the container; says why it was ended.
+/// A disk watch, which exists as long as its container and records why it was ended.
 #[derive(Debug, Default)]
 pub(super) struct DiskWatch {
     why: Mutex<Option<String>>,
@@ -38,7 +38,7 @@ impl DiskWatch {
         watch
     }
 
-    /// Set once the container was ended for its size.
+    /// Returns the reason if the container was ended for its size.
     pub fn why(&self) -> Option<String> {
         let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         why.clone()
@@ -57,7 +57,7 @@ struct Work {
     most_files: u64,
 }
 
-/// Bytes and files.
+/// Number of bytes, and of files.
 type DiskUsage = (u64, u64);
 
 impl Work {
@@ -74,7 +74,7 @@ impl Work {
             let now = of_everybody();
             let moved = match (now, then) {
                 (Some(now), Some(then)) => {
-                    // Some file systems (btrfs) have no number of files to tell.
+                    // Some file systems (btrfs) report no number of files.
                     now.1 == 0
                         || now.0.saturating_sub(then.0) > self.most.saturating_sub(own.0) / 8
                         || now.1.saturating_sub(then.1) > self.most_files.saturating_sub(own.1) / 8
@@ -86,7 +86,7 @@ impl Work {
                 continue;
             }
             let begun = Instant::now();
-            // A container that is gone has no size.
+            // A removed container has no size.
             let Some(found) = self.measure(changes.as_deref()).await else {
                 continue;
             };
@@ -101,20 +101,20 @@ impl Work {
     fn beyond(&self, own: DiskUsage) -> Option<String> {
         if own.0 > self.most {
             return Some(format!(
-                "its files took {} MiB on disk, beyond the limit of {} MiB (limits.disk)",
+                "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
                 own.0 >> 20,
                 self.most >> 20
             ));
         }
         (own.1 > self.most_files).then(|| {
             format!(
-                "it made {} files and folders, beyond the limit of {} files (limits.files)",
+                "it created {} files and folders, more than the limit of {} (limits.files)",
                 own.1, self.most_files
             )
         })
     }
 
-    /// Where the engine keeps its files, and those of the container, where this process can see them.
+    /// Returns the folder of the engine's files, and that of the container's changes, if this process can read them.
     async fn places(&self) -> (Option<PathBuf>, Option<PathBuf>) {
         if !self.engine.local {
             return (None, None);
@@ -144,14 +144,14 @@ impl Work {
             if !is_hidden {
                 return Some(counted);
             }
-            // A closed folder, and this process is not the engine's user.
+            // A folder is closed to this process, which is not the engine's user.
             let bytes = self.size().await.unwrap_or_default();
             return Some((counted.0.max(bytes), counted.1));
         }
         Some((self.size().await?, 0))
     }
 
-    /// Bytes, as the engine counts them.
+    /// Asks the engine for the container's size in bytes.
     async fn size(&self) -> Option<u64> {
         let options = InspectContainerOptions { size: true };
         let found = self
@@ -173,7 +173,7 @@ impl Work {
             .kill_container(&self.container, None::<KillContainerOptions>)
             .await;
         if let Err(error) = killed {
-            tracing::debug!(%error, "a container that takes too much room was not killed");
+            tracing::debug!(%error, "a container that exceeded its disk limit was not killed");
         }
     }
 }
@@ -193,7 +193,7 @@ fn file_system(_: &Path) -> Option<DiskUsage> {
     None
 }
 
-/// Counts what is in a folder, and says whether there is more, which could not be looked at.
+/// Counts the content of a folder, and returns whether there is more, which could not be read.
 #[cfg(target_os = "linux")]
 fn count(folder: &Path) -> (DiskUsage, bool) {
     let found = crate::local::disk_usage(folder);

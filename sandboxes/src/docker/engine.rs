@@ -1,4 +1,4 @@
-//! Where the engine is, and what it is like.
+//! Connection to a container engine, and its properties.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,32 +10,33 @@ use super::unavailable;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// An engine that answered.
+/// A connected engine.
 #[derive(Clone)]
 pub(super) struct Engine {
     pub api: bollard::Docker,
     pub settings: Arc<DockerSettings>,
     pub description: String,
     pub architecture: String,
-    /// On this machine: its containers can see this machine's files, and its clock is ours.
+    /// Whether the engine runs on this machine, so that its containers can see this machine's files and share its
+    /// clock.
     pub local: bool,
     pub podman: bool,
 }
 
-/// What an engine says of the isolation that it can give.
+/// Isolation that an engine reports to support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineSecurity {
-    /// It can filter system calls.
+    /// Whether it can filter system calls.
     pub seccomp: bool,
-    /// Root in a container is not root outside (rootless, or user namespaces).
+    /// Whether root in a container differs from root outside (rootless, or user namespaces).
     pub own_users: bool,
-    /// It can limit memory.
+    /// Whether it can limit memory.
     pub memory: bool,
-    /// It can limit processes.
+    /// Whether it can limit processes.
     pub processes: bool,
 }
 
-/// How long an engine may take to say that it is there.
+/// Timeout for connecting to an engine.
 const GREETING: Duration = Duration::from_secs(20);
 
 impl Engine {
@@ -54,13 +55,15 @@ impl Engine {
             }
         }
         Err(first.unwrap_or_else(|| {
-            unavailable("reach a container engine: none of the usual sockets of Docker and Podman exists")
-                .hint("Docker is not running: start it, name another engine with DOCKER_HOST, or use --sandbox local")
+            unavailable(
+                "reach a container engine: no Docker or Podman socket exists in the usual places",
+            )
+            .hint("start Docker, set DOCKER_HOST to another engine, or use --sandbox local")
         }))
     }
 
-    /// Engines on fuse-overlayfs compare whole trees, and miss that a folder was removed and made again. Podman does
-    /// not tell whether it is on that.
+    /// Returns whether commits may be wrong. Engines on fuse-overlayfs compare whole trees, and do not notice that a
+    /// folder was removed and created again. Podman does not report whether it uses fuse-overlayfs.
     pub async fn commits_badly(&self) -> Result<bool> {
         if self.podman {
             return Ok(true);
@@ -80,7 +83,7 @@ impl Engine {
             .await
             .map_err(|e| explain("ask the engine about its isolation", e))?;
         let options = info.security_options.unwrap_or_default();
-        // `name=seccomp,profile=builtin`
+        // An option has the form `name=seccomp,profile=builtin`.
         let has = |name: &str| {
             let named = |option: &String| {
                 option
@@ -97,12 +100,12 @@ impl Engine {
         })
     }
 
-    /// The same engine for requests that last: a commit, a big upload.
+    /// Returns a client for long requests, such as a commit or a large upload.
     pub fn patient(&self) -> bollard::Docker {
         self.api.clone().with_timeout(Duration::from_secs(3600))
     }
 
-    /// The same engine for requests that have to be answered at once.
+    /// Returns a client for requests that must be answered at once.
     pub fn hasty(&self) -> bollard::Docker {
         self.api.clone().with_timeout(Duration::from_secs(5))
     }
@@ -126,9 +129,9 @@ async fn greet(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
         .map_err(|_| {
             SandboxError::new(
                 ErrorKind::Unavailable,
-                format!("{doing}: no answer in {} s", GREETING.as_secs()),
+                format!("{doing}: it did not answer within {} s", GREETING.as_secs()),
             )
-            .hint("is the machine overloaded, or the engine stuck? `docker info` should answer at once")
+            .hint("check that `docker info` answers at once; the machine may be overloaded, or the engine stuck")
         })?
         .map_err(|e| explain(&doing, e))?;
     let podman = version
@@ -138,8 +141,10 @@ async fn greet(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
         .any(|c| c.name.to_lowercase().contains("podman"));
     let product = if podman { "Podman" } else { "Docker" };
     if version.os.as_deref().is_some_and(|os| os != "linux") {
-        return Err(unavailable(format!("{doing}: it runs no Linux containers"))
-            .hint("switch it to Linux containers"));
+        return Err(
+            unavailable(format!("{doing}: it does not run Linux containers"))
+                .hint("switch it to Linux containers"),
+        );
     }
     Ok(Engine {
         description: format!(
@@ -154,7 +159,7 @@ async fn greet(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
     })
 }
 
-/// The sockets that are there, in the order in which they are tried.
+/// Returns the existing sockets, in the order in which they are tried.
 fn usual_sockets() -> Vec<String> {
     let mut paths = vec![PathBuf::from("/var/run/docker.sock")];
     if let Some(home) = variable("HOME") {

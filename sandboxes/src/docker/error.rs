@@ -1,4 +1,4 @@
-//! From what bollard and the engine say to errors with a kind and a hint.
+//! Converts errors of bollard and the engine into errors with a kind and a hint.
 
 use std::error::Error as _;
 use std::io;
@@ -7,7 +7,7 @@ use bollard::errors::Error;
 
 use crate::error::{ErrorKind, SandboxError, Shortage};
 
-/// `doing` is what was tried, fit to follow "failed to …".
+/// Converts an error. `doing` is the attempted action, and completes "failed to …".
 pub(super) fn explain(doing: &str, error: Error) -> SandboxError {
     match &error {
         Error::DockerResponseServerError {
@@ -16,40 +16,40 @@ pub(super) fn explain(doing: &str, error: Error) -> SandboxError {
         } => refused(doing, *status_code, message),
         Error::RequestTimeoutError => SandboxError::new(
             ErrorKind::Unavailable,
-            format!("{doing}: the engine gave no answer in time"),
+            format!("{doing}: the engine did not answer in time"),
         )
         .hint(
-            "is the machine overloaded, or the engine stuck? `docker info` should answer at once",
+            "check that `docker info` answers at once; the machine may be overloaded, or the engine stuck",
         ),
         Error::SocketNotFoundError(path) => SandboxError::new(
             ErrorKind::Unavailable,
-            format!("{doing}: there is no socket {path}"),
+            format!("{doing}: the socket {path} does not exist"),
         )
         .hint(NOT_RUNNING),
         Error::DockerStreamError { error } => refused(doing, 500, error),
         Error::UnsupportedURISchemeError { uri } => SandboxError::new(
             ErrorKind::Input,
-            format!("{doing}: `{uri}` is not an address of an engine"),
+            format!("{doing}: `{uri}` is not a valid engine address"),
         )
         .hint("use unix:///path, tcp://host:port or ssh://user@host"),
         _ => lost(doing, &error),
     }
 }
 
-const NOT_RUNNING: &str =
-    "Docker is not running: start it, name another engine with DOCKER_HOST, or use --sandbox local";
+const NOT_RUNNING: &str = "start Docker, set DOCKER_HOST to another engine, or use --sandbox local";
 
-/// The engine answered, and the answer was no.
+/// Converts a refusal by the engine.
 fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
     let says = |text: &str| message.contains(text);
     let full = format!("{doing}: {}", message.trim());
     if says("no space left on device") {
         return SandboxError::exhausted(Shortage::Disk, full)
-            .hint("make room where the engine keeps its images");
+            .hint("free disk space where the engine stores its images");
     }
     if says("container-init binary not found") {
-        return SandboxError::new(ErrorKind::System, full)
-            .hint("Podman lacks the program that ends a container's processes: install the package catatonit");
+        return SandboxError::new(ErrorKind::System, full).hint(
+            "install the package catatonit, which Podman needs to end a container's processes",
+        );
     }
     let container_is_gone = match status {
         404 => {
@@ -79,7 +79,7 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
     }
 }
 
-/// No answer at all: the connection could not be made, or broke.
+/// Converts a failure of the connection.
 fn lost(doing: &str, error: &Error) -> SandboxError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
     let mut deepest = error.to_string();
@@ -101,13 +101,13 @@ fn lost(doing: &str, error: &Error) -> SandboxError {
     let failed = SandboxError::new(ErrorKind::Unavailable, format!("{doing}: {deepest}"));
     match (kind, error) {
         (Some(io::ErrorKind::PermissionDenied), _) => failed.hint(
-            "the engine's socket belongs to others: add yourself to the group that owns it (often `docker`), or use --sandbox local",
+            "add yourself to the group that owns the engine's socket (often `docker`), or use --sandbox local",
         ),
         (Some(_), _) | (None, Error::HyperLegacyError { .. } | Error::HyperResponseError { .. }) => {
             if deepest.contains("certificate") || deepest.contains("tls") || deepest.contains("handshake") {
                 failed.hint("check DOCKER_TLS_VERIFY and the certificates in DOCKER_CERT_PATH")
             } else {
-                // Alone, "no such file" would seem to speak of what was to be done.
+                // Alone, "no such file" would seem to refer to the attempted action.
                 SandboxError {
                     message: format!("{doing}: the engine does not answer ({deepest})"),
                     ..failed
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_refuses_is_told_apart() {
+    fn refusals_are_distinguished() {
         assert_eq!(answer(404, "No such container: abc").kind, ErrorKind::Dead);
         assert_eq!(
             answer(409, "Container abc is not running").kind,
@@ -157,7 +157,7 @@ mod tests {
         );
         let full = answer(500, "write /x: no space left on device");
         assert_eq!(full.kind, ErrorKind::Exhausted(Shortage::Disk));
-        assert!(full.hint.is_some_and(|h| h.contains("make room")));
+        assert!(full.hint.is_some_and(|h| h.contains("free disk space")));
         let no_init = answer(
             500,
             "container-init binary not found on the host: stat /usr/libexec/podman/catatonit: no such file or directory",
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_socket_is_told_apart_from_a_forbidden_one() {
+    fn closed_and_forbidden_sockets_are_distinguished() {
         let io = |kind| {
             explain(
                 "reach the engine",
@@ -182,11 +182,7 @@ mod tests {
             (closed.kind, forbidden.kind),
             (ErrorKind::Unavailable, ErrorKind::Unavailable)
         );
-        assert!(
-            closed
-                .hint
-                .is_some_and(|h| h.contains("Docker is not running"))
-        );
+        assert!(closed.hint.is_some_and(|h| h.contains("start Docker")));
         assert!(forbidden.hint.is_some_and(|h| h.contains("group")));
     }
 }

@@ -1,4 +1,4 @@
-//! Processes in a container: an exec with its three streams, taken apart from the one that the engine gives.
+//! Processes in a container: an exec, whose single stream from the engine is split into three.
 
 use std::io;
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use super::error::explain;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Process, Result};
 
-/// How much output may wait for its reader before the process has to: that of a Linux pipe.
+/// Bytes of output that can wait for a reader before the process blocks, as in a Linux pipe.
 const PIPE: usize = 64 << 10;
 
-/// What to run, as the engine wants it.
+/// A program to run, in the engine's terms.
 pub(super) struct Exec {
     pub argv: Vec<String>,
     pub env: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
     let StartExecResults::Attached { output, input } = started else {
         return Err(SandboxError::new(
             ErrorKind::System,
-            format!("{doing}: the engine gave no streams"),
+            format!("{doing}: the engine returned no streams"),
         ));
     };
     let (stdout, to_stdout) = tokio::io::duplex(PIPE);
@@ -66,7 +66,7 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
     let (done, ended) = oneshot::channel();
     tokio::spawn(async move {
         let missing = sort(output, to_stdout, to_stderr).await;
-        // Nobody may be waiting for the end.
+        // Sending fails only if the caller no longer waits for the end.
         let _ = done.send(missing);
     });
     let engine = engine.clone();
@@ -78,7 +78,7 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
     })
 }
 
-/// Sends each piece of output where it belongs. True if the engine said that there is no such program.
+/// Distributes the output to its streams. Returns true if the engine reported that the program does not exist.
 async fn sort(
     mut output: impl Stream<Item = std::result::Result<LogOutput, Error>> + Unpin,
     mut stdout: DuplexStream,
@@ -89,14 +89,14 @@ async fn sort(
         let piece = match piece {
             Ok(piece) => piece,
             Err(error) => {
-                // What became of the process, the wait for its exit code finds out.
-                tracing::debug!(%error, "the output of a process broke off");
+                // The wait for the exit code reports what happened to the process.
+                tracing::debug!(%error, "the output of a process was interrupted");
                 break;
             }
         };
         let to_stderr = match &piece {
             LogOutput::StdErr { .. } => true,
-            // The engine's own words come without a header, or, from old engines, as the only output.
+            // The engine's own messages have no header, or, from old engines, are the only output.
             LogOutput::Console { .. } => true,
             LogOutput::StdOut { message } => {
                 first && message.starts_with(b"OCI runtime exec failed: ")
@@ -111,7 +111,7 @@ async fn sort(
                 || text.contains("no such file or directory");
         }
         first = false;
-        // A reader that is gone costs its own stream only.
+        // A closed reader affects only its own stream.
         let _ = if to_stderr {
             stderr.write_all(&message).await
         } else {
@@ -121,8 +121,8 @@ async fn sort(
     missing
 }
 
-/// The engine tells no one that an exec ended, so it has to be asked: at once when the output is at its end, now and
-/// then before that (a child may hold the output open).
+/// Waits for the exit code. The engine does not report the end of an exec, so it is polled: at once when the output
+/// ends, and at intervals before that (a child may hold the output open).
 async fn exit_code(
     engine: &Engine,
     id: &str,
@@ -152,13 +152,13 @@ async fn exit_code(
         if state.running != Some(true) {
             let code = state.exit_code.and_then(|code| i32::try_from(code).ok());
             if missing && code == Some(126) {
-                // Old engines say 126 where a shell says 127.
+                // Old engines report 126 when a shell would report 127.
                 return Ok(127);
             }
             return code.ok_or_else(|| {
                 SandboxError::new(
                     ErrorKind::System,
-                    format!("{doing}: the engine knows no exit code"),
+                    format!("{doing}: the engine reported no exit code"),
                 )
             });
         }
@@ -166,7 +166,7 @@ async fn exit_code(
     }
 }
 
-/// Standard input: dropping it is its end, as with a pipe.
+/// Standard input of a process. Dropping it closes the stream, as with a pipe.
 struct Input {
     inner: Option<Pin<Box<dyn AsyncWrite + Send>>>,
 }
@@ -206,7 +206,7 @@ impl Drop for Input {
             return;
         };
         runtime.spawn(async move {
-            // The process may have closed its end already.
+            // Shutting down fails if the process has closed its end already.
             let _ = inner.shutdown().await;
         });
     }

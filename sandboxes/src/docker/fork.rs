@@ -1,4 +1,4 @@
-//! Copies of a container's present state: kept under a name (`save`), or running beside it (`fork`).
+//! Copies of a container's present state: saved under a name (`save`), or running beside it (`fork`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::size;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, Sandbox, output};
 
-/// Keeps the state as an image. It gets its name last, so a save that is cut short leaves no state.
+/// Saves the state as an image. It gets its name last, so an interrupted save leaves no state.
 pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
     quiet::end_processes(container).await?;
     hand_over(container).await?;
@@ -44,7 +44,7 @@ pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
         let before = images::id(engine, &tag).await?;
         images::tag(engine, &id, &tag).await?;
         if let Some(before) = before.filter(|before| *before != id) {
-            // A sandbox may still run from the state that is replaced.
+            // A sandbox may still run from the replaced state.
             images::discard(engine, &before).await;
         }
         Ok(())
@@ -54,7 +54,8 @@ pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
     done
 }
 
-/// Where commits may be wrong, looks into one and mends it by a second, whose id is the answer.
+/// Checks a commit of an engine whose commits may be wrong. Repairs it by a second commit if needed, and returns the id
+/// of that.
 async fn repaired(
     container: &Container,
     image: &str,
@@ -92,7 +93,7 @@ async fn commit(
         container: Some(container.id().to_owned()),
         repo: Some(repo.to_owned()),
         tag: Some(tag.to_owned()),
-        // Nothing is to change while it is read.
+        // Files must not change while they are read.
         pause: true,
         ..CommitContainerOptions::default()
     };
@@ -111,7 +112,7 @@ async fn commit(
     Ok(id)
 }
 
-/// What root built becomes the property of the user that tools run as, where tools write.
+/// Gives the files that root built to the tools' user, in folders that tools write.
 async fn hand_over(container: &Container) -> Result<()> {
     let Ids { uid, gid } = container.tool_user()?;
     if container.user() != Ids::ROOT || uid == 0 {
@@ -136,7 +137,7 @@ async fn hand_over(container: &Container) -> Result<()> {
     ))
 }
 
-/// Copies what changed where that is known to be everything, and else commits.
+/// Forks a container. Copies only the changes if they are known to be complete, and commits otherwise.
 pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
     if !container.image.foreign && container.user() != Ids::ROOT {
         match incremental_fork::fork(container).await {

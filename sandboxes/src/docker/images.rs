@@ -1,4 +1,4 @@
-//! Names of images: bases, saved states, forks. Finding them, pulling them, removing them.
+//! Images: base images, saved states and forks. Finds, pulls and removes them.
 
 use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions, TagImageOptions};
 use futures::StreamExt;
@@ -11,20 +11,20 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
 use crate::sandbox::Result;
 
-/// What a container starts from.
+/// An image that a container starts from.
 #[derive(Debug, Clone)]
 pub(super) struct Image {
     pub name: String,
-    /// Not made by us: its users may write to folders that we know nothing of.
+    /// Whether the image was not made by testwright, so that its users may write to unknown folders.
     pub foreign: bool,
-    /// A state of a sandbox: our folders are there, as they were left.
+    /// Whether it is the saved state of a sandbox, which contains testwright's folders already.
     pub state: bool,
 }
 
-/// Repository of states whose saving is under way.
+/// Repository of states that are being saved.
 pub(super) const UNFINISHED: &str = "testwright/unfinished";
 
-/// The tag of a saved state. A name that is not a tag is replaced by its digest.
+/// Returns the tag of a saved state. If the name is not a valid tag, its digest replaces it.
 pub(super) fn state_tag(name: &str) -> String {
     let tag = name
         .chars()
@@ -41,7 +41,7 @@ pub(super) async fn present(engine: &Engine, name: &str) -> Result<bool> {
     Ok(id(engine, name).await?.is_some())
 }
 
-/// The digest of an image, if it is there.
+/// Returns the digest of an image if it exists.
 pub(super) async fn id(engine: &Engine, name: &str) -> Result<Option<String>> {
     match engine.api.inspect_image(name).await {
         Ok(image) => Ok(Some(image.id.unwrap_or_default())),
@@ -62,14 +62,14 @@ pub(super) async fn tag(engine: &Engine, id: &str, name: &str) -> Result<()> {
     done.map_err(|e| explain(&format!("name an image {name}"), e))
 }
 
-/// Removes an image if that is possible now.
+/// Removes an image if possible.
 pub(super) async fn discard(engine: &Engine, name: &str) {
     if let Err(error) = remove(engine, name).await {
         tracing::debug!(%error, "an image stays while it is in use");
     }
 }
 
-/// Names of the images with CPython `version`, the preferred first.
+/// Returns the names of the images with CPython `version`, the preferred first.
 fn bases(engine: &Engine, version: &str) -> Vec<String> {
     match &engine.settings.base {
         Some(template) => vec![template.replace("{python}", version)],
@@ -81,7 +81,7 @@ fn bases(engine: &Engine, version: &str) -> Vec<String> {
     }
 }
 
-/// Those that a registry may have.
+/// Returns the names that a registry may have.
 fn pullable(engine: &Engine, version: &str) -> Vec<String> {
     let mut names = bases(engine, version);
     names.retain(|name| !name.starts_with("testwright/"));
@@ -98,13 +98,13 @@ async fn local_base(engine: &Engine, version: &str) -> Result<Option<String>> {
 }
 
 fn no_base(engine: &Engine, version: &str, why: &str) -> SandboxError {
-    let names = bases(engine, version).join(" nor ");
+    let names = bases(engine, version).join(" or ");
     SandboxError::new(
         ErrorKind::NotFound,
-        format!("find a base image for Python {version}: the engine has neither {names}{why}"),
+        format!("find a base image for Python {version}: the engine does not have {names}{why}"),
     )
     .hint(format!(
-        "`docker pull python:{version}-bookworm`, or without a registry `sandboxes/base-images/make-base-image --python {version}`"
+        "run `docker pull python:{version}-bookworm`, or without a registry `sandboxes/base-images/make-base-image --python {version}`"
     ))
 }
 
@@ -129,7 +129,7 @@ pub(super) async fn python(engine: &Engine, version: &str) -> Result<Image> {
     Err(no_base(engine, version, &why))
 }
 
-/// Like [`python`], but asks the registry instead of pulling from it.
+/// Checks like [`python`], but asks the registry instead of pulling from it.
 pub(super) async fn check_python(engine: &Engine, version: &str) -> Result<()> {
     if local_base(engine, version).await?.is_some() {
         return Ok(());
@@ -161,14 +161,14 @@ async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {
     answer
 }
 
-/// Names under which copies of sandboxes are, with the code that was in them.
+/// Repositories of copies of sandboxes, which contain the code of their sandbox.
 const COPIES: [&str; 3] = ["testwright/state", UNFINISHED, "testwright/fork"];
 
-/// Is this the name of a copy of a sandbox, in whatever registry?
+/// Returns whether an image is a copy of a sandbox by its name, in any registry.
 fn is_copy(name: &str) -> bool {
     let name = name.split('@').next().unwrap_or(name);
     let repository = match name.rsplit_once(':') {
-        // What comes before a path is a port.
+        // A colon before a path separates a port.
         Some((repository, tag)) if !tag.contains('/') => repository,
         _ => name,
     };
@@ -178,10 +178,10 @@ fn is_copy(name: &str) -> bool {
     })
 }
 
-/// A copy of a sandbox holds the code of the repository that it was made for, which is no other repository's to read.
+/// Refuses copies of sandboxes. A copy contains the code of its repository, which no other repository may read.
 async fn refuse_copy(engine: &Engine, name: &str) -> Result<()> {
     let mut copy = is_copy(name);
-    // By its id, or by another name that it was given.
+    // The image may be given by its id, or by another name.
     if !copy && let Ok(image) = engine.api.inspect_image(name).await {
         copy = image.repo_tags.iter().flatten().any(|tag| is_copy(tag));
     }
@@ -190,10 +190,10 @@ async fn refuse_copy(engine: &Engine, name: &str) -> Result<()> {
     }
     let message = format!("use the image {name}: it is the saved state of a sandbox");
     Err(SandboxError::new(ErrorKind::Input, message)
-        .hint("without --image the environment of the repository is found by itself"))
+        .hint("omit --image to use the environment of the repository"))
 }
 
-/// An image that somebody named.
+/// Returns an image that the user named.
 pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
     refuse_copy(engine, name).await?;
     if !present(engine, name).await? {
@@ -202,7 +202,7 @@ pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
                 ErrorKind::NotFound,
                 format!("find image {name}: the engine does not have it"),
             )
-            .hint(format!("`docker pull {name}`, or allow pulling")));
+            .hint(format!("run `docker pull {name}`, or allow pulling")));
         }
         pull(engine, name).await?;
     }
@@ -249,13 +249,13 @@ async fn pull(engine: &Engine, name: &str) -> Result<()> {
             if error.kind == ErrorKind::System {
                 error.kind = ErrorKind::NotFound;
             }
-            error.hint("is the name right, and does the engine reach the registry?")
+            error.hint("check the name of the image, and that the engine can reach the registry")
         })?;
     }
     Ok(())
 }
 
-/// Removes an image by name or id; one that is not there is not an error.
+/// Removes an image by name or id; a missing one is not an error.
 pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
     let options = RemoveImageOptions {
         force: true,
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_sandboxes_are_known_by_name() {
+    fn sandbox_copies_are_recognized_by_name() {
         for name in [
             "testwright/state:env-1",
             "testwright/state",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_has_a_tag_that_the_engine_takes() {
+    fn state_tags_are_valid() {
         assert_eq!(state_tag("env-0a1b.2"), "testwright/state:env-0a1b.2");
         let odd = state_tag("an odd/name");
         assert!(

@@ -1,11 +1,13 @@
-//! A fork that copies only what changed: a second container of the same image gets what `find` and `tar` in the first
-//! see as changed since it started.
+//! Forks that copy only the changes: a second container of the same image gets the files that `find` and `tar` in the
+//! first report as changed since its start.
 //!
-//! Why: a commit makes the engine compare the whole file systems where it has no native difference (3 s for a Debian
-//! with a sympy checkout on fuse-overlayfs); this takes as long as starting a container. It is complete because tools
-//! can write nowhere but to [`WRITABLE`], and what the host put elsewhere is known. Change times cannot be set back, so
-//! no change hides. Whatever is not plain (no GNU find and tar in the image, files that their owner may not read, a
-//! folder moved here with old files in it) is an error, and the caller falls back to a commit.
+//! A commit makes the engine compare whole file systems if it has no native diff (3 s for a Debian with a sympy
+//! checkout on fuse-overlayfs). This fork takes as long as starting a container. It is complete because tools can write
+//! only to [`WRITABLE`], and the host's files elsewhere are known. Change times cannot be set back, so every change is
+//! visible.
+//!
+//! Unusual cases are errors, after which the caller commits instead: no GNU find and tar in the image, files that their
+//! owner may not read, a folder that was moved here with old files in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,10 +22,10 @@ use super::images::Image;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox, read_all, read_messages};
 
-/// Longer than this, and a commit would have been quicker.
+/// Maximum time of a fork; beyond it, a commit would have been faster.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of a file that the host put into the original: the longest is the toolbox.
+/// Maximum bytes of a file that the host put into the original. The longest one is the toolbox.
 const MAX_UPLOAD: usize = 512 << 20;
 
 pub(super) async fn fork(original: &Container) -> Result<Container> {
@@ -40,7 +42,7 @@ pub(super) async fn fork(original: &Container) -> Result<Container> {
     match tokio::time::timeout(SCAN_TIMEOUT, work).await {
         Ok(Ok(())) => Ok(fork),
         Ok(Err(error)) => Err(error),
-        Err(_) => Err(unsure("it takes too long")),
+        Err(_) => Err(unsure("it took too long")),
     }
 }
 
@@ -48,21 +50,21 @@ fn unsure(why: impl std::fmt::Display) -> SandboxError {
     SandboxError::new(ErrorKind::System, format!("copy what changed: {why}"))
 }
 
-/// Paths as bytes, each with its type as `find` writes it.
+/// Paths as bytes, each with its type as printed by `find`.
 type Entries = BTreeMap<Vec<u8>, u8>;
 
 #[derive(Debug, Default, PartialEq)]
 struct Survey {
-    /// What changed, without the folders that were looked through.
+    /// Changed paths, without the roots of the search.
     changed: Entries,
-    /// Folders in which something changed.
+    /// Folders whose entries changed.
     folders: BTreeSet<Vec<u8>>,
-    /// All that is in these folders.
+    /// All entries of these folders.
     present: Entries,
 }
 
 async fn survey(original: &Container, roots: &[&str]) -> Result<Survey> {
-    // A second back, for clocks that are read at different moments: what is copied needlessly does no harm.
+    // One second earlier, because the clocks are read at different moments. Copying too much does no harm.
     let started: jiff::Timestamp = original.started.parse().map_err(unsure)?;
     let since = started - jiff::SignedDuration::from_secs(1);
     let script = format!(
@@ -76,7 +78,8 @@ async fn survey(original: &Container, roots: &[&str]) -> Result<Survey> {
     Ok(read_survey(&output, roots))
 }
 
-/// For `find`: other file systems are not looked into, but the folders they hang in would be.
+/// Returns the arguments of `find` that exclude mount points. It does not enter other file systems, but would report
+/// their mount points.
 fn without_mounts(original: &Container) -> String {
     let ours = original
         .spec
@@ -113,14 +116,14 @@ fn read_survey(output: &[u8], roots: &[&str]) -> Survey {
     survey
 }
 
-/// What is to be done in the fork.
+/// Changes to make in the fork.
 #[derive(Debug, Default, PartialEq)]
 struct Plan {
     remove: BTreeSet<Vec<u8>>,
     copy: BTreeSet<Vec<u8>>,
 }
 
-/// `theirs` is what the fork has in the folders that changed.
+/// Plans the changes. `theirs` lists the fork's entries in the changed folders.
 fn plan(survey: &Survey, theirs: &Entries) -> Result<Plan> {
     let mut plan = Plan::default();
     for (path, kind) in theirs {
@@ -131,13 +134,13 @@ fn plan(survey: &Survey, theirs: &Entries) -> Result<Plan> {
     for (path, kind) in &survey.present {
         if theirs.get(path) != Some(kind) && !survey.changed.contains_key(path) {
             return Err(unsure(format!(
-                "{} is new and old at once",
+                "{} is not marked as changed but missing from the fork",
                 String::from_utf8_lossy(path)
             )));
         }
     }
     for (path, kind) in &survey.changed {
-        // Sockets are of no use without the process behind them.
+        // Sockets are useless without their process.
         if *kind != b's' {
             plan.copy.insert(path.clone());
         }
@@ -150,13 +153,13 @@ async fn transfer(original: &Container, fork: &Container, survey: Survey) -> Res
     let plan = plan(&survey, &theirs)?;
     remove(fork, &plan.remove).await?;
     if !plan.copy.is_empty() {
-        // Without the leading slash, as in the archive.
+        // Names in the archive have no leading slash.
         pipe(original, fork, list(&plan.copy, 1)).await?;
     }
     Ok(())
 }
 
-/// What is in another container's folders of the same names.
+/// Lists the entries of another container's folders of the same names.
 async fn look(container: &Container, survey: &Survey) -> Result<Entries> {
     if survey.folders.is_empty() {
         return Ok(Entries::new());
@@ -180,8 +183,8 @@ async fn remove(container: &Container, paths: &BTreeSet<Vec<u8>>) -> Result<()> 
     Ok(())
 }
 
-/// Removes from a copy made by a commit what the original has no more; true if there was something. Docker on
-/// fuse-overlayfs brings back what was in a folder that was removed and made again.
+/// Removes files from a committed copy that the original no longer has. Returns true if there were any. Docker on
+/// fuse-overlayfs restores the old content of a folder that was removed and created again.
 pub(super) async fn repair(original: &Container, copy: &Container) -> Result<bool> {
     let roots: &[&str] = if original.user() == Ids::ROOT {
         &["/"]
@@ -214,7 +217,7 @@ fn script(text: String) -> Command {
     command
 }
 
-/// Runs a script with some input, and wants it to succeed.
+/// Runs a script with some input, and fails if it fails.
 async fn run(container: &Container, text: String, input: Vec<u8>) -> Result<Vec<u8>> {
     let process = container.spawn(&script(text)).await?;
     let mut stdin = process.stdin;
@@ -222,7 +225,7 @@ async fn run(container: &Container, text: String, input: Vec<u8>) -> Result<Vec<
         stdin.write_all(&input).await?;
         stdin.shutdown().await
     };
-    let name = || "a survey of changed files".to_owned();
+    let name = || "the list of changed files".to_owned();
     let reading = async {
         tokio::try_join!(read_all(&name, process.stdout), async {
             Ok(read_messages(process.stderr).await?)
@@ -269,7 +272,7 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
         read_messages(refusals)
     );
     let (packed, unpacked) = tokio::try_join!(packed, unpacked)?;
-    // 1: a file changed while it was read. That is for those to avoid who run processes meanwhile.
+    // Code 1 means that a file changed while it was read. Callers that run processes meanwhile must avoid that.
     if packed > 1 || unpacked != 0 {
         return Err(unsure(complaints? + &refusals?));
     }
@@ -278,7 +281,7 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
     Ok(())
 }
 
-/// What the host put where tools cannot write.
+/// Copies the files that the host put where tools cannot write.
 async fn uploads(original: &Container, fork: &Container) -> Result<()> {
     for path in original.uploads() {
         let tar = original.get(&path, MAX_UPLOAD).await?;
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_is_copied_and_gone_is_removed() {
+    fn changes_are_copied_and_removals_repeated() {
         let survey = read_survey(b"cd/testbed\0ef/testbed/new\0ef/testbed/old\0el/testbed/was-file\0cf/testbed/new\0cl/testbed/was-file\0cs/tmp/socket\0", &WRITABLE);
         let theirs = entries(&[
             ("/testbed/old", 'f'),
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn old_files_in_a_new_place_are_not_guessed_at() {
+    fn old_files_in_moved_folder_fail() {
         let survey = Survey {
             changed: entries(&[("/testbed/moved", 'd')]),
             folders: paths(&["/testbed", "/testbed/moved"]),

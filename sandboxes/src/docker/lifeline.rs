@@ -1,5 +1,8 @@
-//! Ties a container to this process: its first process reads standard input and ends with it, and the engine closes that
-//! when our connection goes away, however we died. What is left then runs nothing, and is for the reaper.
+//! Ties a container to this process.
+//!
+//! The container's first process reads standard input and ends with it. The engine closes that input when this
+//! process's connection closes, however this process dies. The remaining container runs nothing, and the reaper removes
+//! it.
 
 use std::sync::Mutex;
 
@@ -11,13 +14,13 @@ use super::engine::Engine;
 use super::error::explain;
 use crate::sandbox::Result;
 
-/// The connection. Nothing is written to it or read from it.
+/// A connection to a container. Nothing is written to it or read from it.
 pub(super) struct Lifeline {
-    /// Behind a lock only because it cannot be shared without.
+    /// The lock only makes the connection shareable between threads.
     _connection: Mutex<AttachContainerResults>,
 }
 
-/// The first process of a container, as part of its settings.
+/// Adds the first process to a container's settings.
 pub(super) fn first_process(body: ContainerCreateBody) -> ContainerCreateBody {
     ContainerCreateBody {
         open_stdin: Some(true),
@@ -29,7 +32,7 @@ pub(super) fn first_process(body: ContainerCreateBody) -> ContainerCreateBody {
     }
 }
 
-/// To be called before the container starts: from its first moment on it has somebody to outlive.
+/// Connects to a container. Must be called before the container starts, so that it never outlives this process.
 pub(super) async fn tie(engine: &Engine, container: &str) -> Result<Lifeline> {
     let options = AttachContainerOptions {
         stream: true,

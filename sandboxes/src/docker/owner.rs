@@ -1,25 +1,26 @@
-//! Who started a container: written into its labels, so that what a killed process left behind can be told from
-//! what a living one still uses.
+//! The process that started a container, recorded in its labels, so that leftovers of killed processes can be
+//! distinguished from containers in use.
 
 use std::collections::HashMap;
 use std::fs;
 
-/// Label: whose it is, [`Owner`] as text.
+/// Label with the owner, [`Owner`] as text.
 pub(super) const OWNER: &str = "testwright.owner";
-/// Label: what belongs together (`Spec::purpose`).
+/// Label with the purpose (`Spec::purpose`).
 pub(super) const RUN: &str = "testwright.run";
-/// Label: `sandbox`, `fork` (an image that a fork started from) or `state` (a saved state).
+/// Label with the kind: `sandbox`, `fork` (an image that a fork started from) or `state` (a saved state).
 pub(super) const KIND: &str = "testwright.kind";
-/// Label: it descends from an image that is not ours, so that more than the usual folders may be writable.
+/// Label of containers and images that descend from an image not made by testwright, in which more than the usual
+/// folders may be writable.
 pub(super) const FOREIGN: &str = "testwright.foreign";
-/// Label of a state: how many steps of its history belong to what it was made from.
+/// Label of a state with the number of history steps that belong to its base image.
 pub(super) const BELOW: &str = "testwright.below";
 
-/// A process on some machine, told apart from a later one with the same number.
+/// A process on some machine, distinguished from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     host: String,
-    /// Boot and process namespace: only there do the other two mean something.
+    /// Boot and process namespace, within which the other two fields have a meaning.
     boot: String,
     namespace: String,
     pid: u32,
@@ -62,8 +63,8 @@ impl Owner {
         })
     }
 
-    /// Surely gone: it lived here, and does no more. Of another machine or namespace nothing is known, and of another
-    /// boot only that what still runs (`in_use`) must be somebody's.
+    /// Returns whether the process has certainly ended, which is known only for this machine and namespace. After a
+    /// reboot, what still runs (`in_use`) must belong to another process, so its owner does not count as gone.
     pub fn is_gone(&self, in_use: bool) -> bool {
         let here = Owner::this();
         if here.started.is_empty() || here.boot.is_empty() || self.host != here.host {
@@ -89,10 +90,10 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// When a process started, in clock ticks since boot; `None` if there is no such process, or only a zombie.
+/// Returns the start time of a process, in clock ticks since boot. `None` if it does not exist, or is a zombie.
 fn started(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in brackets, and may hold anything.
+    // The second field is the program's name in parentheses, which may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     if fields.next()? == "Z" {
@@ -115,19 +116,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_back() {
+    fn owner_text_round_trips() {
         let owner = Owner::this();
         assert_eq!(Owner::parse(&owner.to_string()), Some(owner));
         assert_eq!(Owner::parse("nonsense"), None);
     }
 
     #[test]
-    fn a_living_process_is_not_gone() {
+    fn running_process_is_not_gone() {
         assert!(!Owner::this().is_gone(true));
     }
 
     #[test]
-    fn a_dead_process_is_gone_and_so_is_an_earlier_one_with_the_same_number() {
+    fn dead_and_reused_processes_are_gone() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let dead = Owner {
             pid: child.id(),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_another_machine_or_namespace() {
+    fn other_machines_and_namespaces_are_unknown() {
         let machine = Owner {
             host: "other".to_owned(),
             started: "1".to_owned(),
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_earlier_boot_only_what_stands_still_is_gone() {
+    fn idle_leftovers_of_earlier_boot_are_gone() {
         let owner = Owner {
             boot: "earlier".to_owned(),
             ..Owner::this()

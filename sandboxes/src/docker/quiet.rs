@@ -1,4 +1,4 @@
-//! Ends what code left running in a container, before its state is kept.
+//! Ends processes that code left running in a container, before its state is saved.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use super::container::Container;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result};
 
-/// All are stopped at once, so that none can start another; then all but the container's own two (the first process and
-/// the one that sleeps, its eldest child) and this one are killed.
+/// Script that stops all processes at once, so that none can start another. Then it kills all except itself, the
+/// container's first process, and the sleeping one (its eldest child).
 const SCRIPT: &str = r#"
 kill -STOP -1
 keep=
@@ -24,7 +24,7 @@ done
 kill -CONT "$keep"
 "#;
 
-/// As root of the container, so also what root runs.
+/// Ends the processes as the container's root user, so those of root end too.
 pub(super) async fn end_processes(container: &Container) -> Result<()> {
     let mut command = Command::shell(SCRIPT);
     command.directory = Some("/".into());
@@ -34,7 +34,7 @@ pub(super) async fn end_processes(container: &Container) -> Result<()> {
         Ok(Err(e)) => Err(e),
         Err(_) => Err(SandboxError::new(
             ErrorKind::System,
-            "end the container's processes: it takes too long",
+            "stop the container's processes: it took too long",
         )),
     }
 }

@@ -1,5 +1,5 @@
-//! Removes what killed processes left behind: containers and fork images with our labels whose owner is gone.
-//! Never touches what has no label of ours, what a living process owns, or what another machine made.
+//! Removes leftovers of killed processes: containers and fork images with testwright's labels whose owner is gone.
+//! Never touches objects without these labels, with a running owner, or from another machine.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use super::owner::{KIND, OWNER, Owner, RUN};
 use super::{container_guard, images};
 use crate::sandbox::Result;
 
-/// What belongs to processes that are gone. One line for each thing removed.
+/// Removes what belongs to processes that are gone. Returns one line for each removed object.
 pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
     remove_where(engine, |owner, in_use| owner.is_gone(in_use)).await
 }
 
-/// What belongs to this process.
+/// Removes what belongs to this process.
 pub(super) async fn remove_own(engine: &Engine) -> Result<()> {
     let this = Owner::this();
     remove_where(engine, |owner, _| *owner == this)
@@ -25,12 +25,12 @@ pub(super) async fn remove_own(engine: &Engine) -> Result<()> {
         .map(drop)
 }
 
-/// `whose` is asked with an owner and whether the thing still runs.
+/// Removes the objects that `whose` selects, given the owner and whether the object still runs.
 async fn remove_where(
     engine: &Engine,
     whose: impl Fn(&Owner, bool) -> bool,
 ) -> Result<Vec<String>> {
-    let doing = "look for what runs left behind";
+    let doing = "find leftovers of earlier runs";
     let mut removed = Vec::new();
     let options = ListContainersOptions {
         all: true,
@@ -85,15 +85,15 @@ async fn remove_where(
             .repo_tags
             .iter()
             .filter(|tag| tag.starts_with(images::UNFINISHED));
-        // By their tags: the same image may be a finished state, too.
+        // Only the tags are removed, because the same image may also be a finished state.
         for tag in unfinished {
             images::remove(engine, tag).await?;
-            removed.push(format!("half-saved state {tag}"));
+            removed.push(format!("incomplete state {tag}"));
         }
         if fork {
             images::remove(engine, &image.id).await?;
             removed.push(format!(
-                "image of a fork {}",
+                "fork image {}",
                 image.id.get(..19).unwrap_or(&image.id)
             ));
         }

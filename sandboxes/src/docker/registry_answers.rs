@@ -1,5 +1,4 @@
-//! What registries said of images, kept for a while: a registry that cannot be reached takes seconds to say nothing, and
-//! every start of a run would ask.
+//! Cached answers of registries. An unreachable registry takes seconds to fail, and every start of a run would ask it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,16 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// An image that is there stays there.
+/// Time that an existing image counts as existing.
 const THERE: Duration = Duration::from_secs(24 * 3600);
-/// One that is not, or of which nobody could say, may be there soon.
+/// Time that a missing or unknown image counts as missing; it may appear soon.
 const NOT_THERE: Duration = Duration::from_secs(10 * 60);
 
-/// An answer, and when it was given (seconds since 1970).
+/// An answer, with its time in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RegistryAnswer {
     pub at: u64,
-    /// `None`: the image is there. Else what was said instead.
+    /// Error message of the registry; `None` if the image exists.
     pub refused: Option<String>,
 }
 
@@ -33,7 +32,7 @@ impl RegistryAnswer {
             None => THERE,
             Some(_) => NOT_THERE,
         };
-        // A clock that was set back makes it old too.
+        // An answer also expires if the clock was set back.
         seconds()
             .checked_sub(self.at)
             .is_some_and(|age| age < long.as_secs())
@@ -45,18 +44,18 @@ fn seconds() -> u64 {
     now.unwrap_or_default().as_secs()
 }
 
-/// The answer for an image, if there is one that still counts.
+/// Returns the answer for an image, unless it has expired.
 pub(super) fn find(file: &Path, image: &str) -> Option<RegistryAnswer> {
     all(file).remove(image).filter(RegistryAnswer::is_fresh)
 }
 
-/// Adds an answer. Where that fails, the registry is asked again: no reason to stop.
+/// Adds an answer. If that fails, the registry is simply asked again.
 pub(super) fn keep(file: &Path, image: &str, answer: RegistryAnswer) {
     let mut answers = all(file);
     answers.retain(|_, answer| answer.is_fresh());
     answers.insert(image.to_owned(), answer);
     if let Err(error) = write(file, &answers) {
-        tracing::debug!(%error, "the registry's answer was not kept");
+        tracing::debug!(%error, "could not save the registry's answer");
     }
 }
 
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_count_for_a_while() {
+    fn answers_expire() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cache/answers.json");
         assert_eq!(find(&file, "python:3.11"), None);

@@ -1,4 +1,5 @@
-//! What a container does as a sandbox. It knows containers and their forks, and neither knows it.
+//! Implementation of the sandbox trait for containers. It uses the modules for containers and forks, which do not
+//! depend on it.
 
 use std::path::Path;
 
@@ -44,7 +45,8 @@ impl Sandbox for Container {
             let tar = self.get(&path, MAX_OUTPUT_LEN as usize).await?;
             match archive::first(&tar)? {
                 First::File(content) => return Ok(content),
-                // The engine resolves links in folders, and never beyond the container, but gives a last one as it is.
+                // The engine resolves links in folders, never beyond the container, but returns a link in the last
+                // place as it is.
                 First::Link(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
                 First::Other => break,
             }
@@ -68,7 +70,7 @@ impl Sandbox for Container {
     }
 
     async fn health(&self) -> Result<()> {
-        let doing = "ask how the container is";
+        let doing = "check the container";
         let answer = self.engine.hasty().inspect_container(self.id(), None).await;
         let state = answer
             .map_err(|e| explain(doing, e))?
@@ -78,16 +80,16 @@ impl Sandbox for Container {
             return Ok(());
         }
         let why = match self.disk.why() {
-            Some(why) => format!("it was ended: {why}"),
+            Some(why) => format!("it was stopped because {why}"),
             None if state.oom_killed == Some(true) => format!(
-                "it ran out of memory: the limit is {} MiB (limits.memory)",
+                "it ran out of memory; the limit is {} MiB (limits.memory)",
                 self.spec.limits.memory >> 20
             ),
-            None => "it was ended".to_owned(),
+            None => "it has ended".to_owned(),
         };
         Err(SandboxError::new(
             ErrorKind::Dead,
-            format!("{doing}: it does not run any more, {why}"),
+            format!("{doing}: {why}"),
         ))
     }
 

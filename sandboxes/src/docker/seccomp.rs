@@ -1,8 +1,8 @@
-//! The filter of system calls as engines take it: what sandboxes have is in [`crate::system_calls`], as for the local
-//! backend. The defaults of engines allow more (tracing, new namespaces inside Podman's containers).
+//! The system call filter in the format of engines. [`crate::system_calls`] lists the calls, as for the local backend.
+//! The defaults of engines allow more (tracing, new namespaces inside Podman's containers).
 //!
-//! Docker takes its text. Podman reads a filter from a file on its machine only (its version of Docker's API takes the
-//! text of a filter for a path), so it is written where Podman reaches it: into the user's cache folder.
+//! Docker accepts the filter as text. Podman reads it only from a file on its machine, and its version of Docker's API
+//! takes the text for a path. So the filter is written to the user's cache folder, where Podman can read it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,8 @@ use crate::system_calls::{self, BY_ARGUMENT, Masked, SystemCall};
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 
-/// The security option that hands in the filter; `None` where ours cannot reach the engine, whose own it is then.
+/// Returns the security option that sets the filter. `None` if the filter cannot reach the engine, which then uses its
+/// own.
 pub(super) fn option(engine: &Engine) -> Option<String> {
     if !engine.podman {
         return Some(format!("seccomp={}", profile()));
@@ -24,17 +25,17 @@ pub(super) fn option(engine: &Engine) -> Option<String> {
     if !engine.local {
         return None;
     }
-    let written = folder().ok_or_else(|| "there is no home folder".to_owned());
+    let written = folder().ok_or_else(|| "the home folder is unknown".to_owned());
     match written.and_then(|folder| write(&folder).map_err(|e| e.to_string())) {
         Ok(path) => Some(format!("seccomp={}", path.display())),
         Err(error) => {
-            tracing::warn!(error, "Podman's own filter of system calls is used");
+            tracing::warn!(error, "using Podman's own system call filter");
             None
         }
     }
 }
 
-/// Nobody else may be able to write there.
+/// Returns the folder of filters, which only the user can write.
 fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = variable("XDG_CACHE_HOME")
@@ -80,7 +81,7 @@ fn profile() -> Value {
     json!({
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": ENOSYS,
-        // One calling convention each: 32-bit programs and x32 end with their first call.
+        // Only one calling convention is allowed per architecture: 32-bit and x32 programs end at their first call.
         "archMap": [
             {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": []},
             {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": []},
@@ -95,12 +96,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_whole_and_written_once() {
+    fn filter_file_is_complete() {
         let home = tempfile::tempdir().unwrap();
         let path = write(home.path()).unwrap();
         let read: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(read, profile());
-        // A file that somebody cut short is not taken.
+        // A truncated file is replaced.
         std::fs::write(&path, "{").unwrap();
         assert_eq!(write(home.path()).unwrap(), path);
         assert!(std::fs::read(&path).unwrap().len() > 1000);

@@ -1,4 +1,4 @@
-//! What a user can set about the engine.
+//! Settings of the container engine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,21 +9,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct DockerSettings {
-    /// Where the engine listens: `unix:///path`, `tcp://host:port` or `ssh://user@host`. Default: `DOCKER_HOST`, else
-    /// the usual sockets of Docker and Podman, the first that answers.
+    /// Address of the engine: `unix:///path`, `tcp://host:port` or `ssh://user@host`. Default: `DOCKER_HOST`, otherwise
+    /// the first usual socket of Docker or Podman that answers.
     pub host: Option<String>,
-    /// Name of the base image, where `{python}` stands for the version: `python:{python}-bookworm`. Default:
-    /// `testwright/python:{python}` or `python:{python}-bookworm`, whichever the engine has, else the second is pulled.
+    /// Name of the base image; `{python}` is replaced by the version, e.g. `python:{python}-bookworm`. Default:
+    /// `testwright/python:{python}` or `python:{python}-bookworm`, whichever the engine has; otherwise the second is
+    /// pulled.
     pub base: Option<String>,
-    /// Pull images that the engine does not have.
+    /// Whether to pull images that the engine does not have.
     pub pull: bool,
-    /// The user that tools run as, `UID` or `UID:GID`; `0` for root.
+    /// User that tools run as, `UID` or `UID:GID`; `0` for root.
     pub user: String,
-    /// Certificates to trust while there is network: a PEM file on this machine, put into the sandbox.
+    /// Certificates to trust in sandboxes with network access: a PEM file on this machine, copied into the sandbox.
     pub ca_bundle: Option<PathBuf>,
-    /// Environment while there is network, such as `HTTPS_PROXY` and `NO_PROXY`.
+    /// Environment variables in sandboxes with network access, such as `HTTPS_PROXY` and `NO_PROXY`.
     pub proxies: BTreeMap<String, String>,
-    /// File in which answers of registries are kept for a while; `None`: they are asked each time.
+    /// File that caches answers of registries; `None` to ask each time.
     pub registry_answers: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! What a saved state takes in the engine: the layers that saving put on top of those it was made from.
+//! Size of a saved state in the engine: the layers that saving added to those of its base image.
 
 use super::engine::Engine;
 use super::error::explain;
@@ -7,7 +7,7 @@ use super::owner;
 use crate::error::ErrorKind;
 use crate::sandbox::Result;
 
-/// How many steps the history of an image has.
+/// Returns the number of steps in the history of an image.
 pub(super) async fn steps(engine: &Engine, image: &str) -> Result<usize> {
     Ok(sizes(engine, image).await?.len())
 }
@@ -26,14 +26,15 @@ pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
     Ok(on_top(&sizes(engine, &tag).await?, below))
 }
 
-/// Saving may take two commits, and what is below was saved itself: only how many steps were there before tells.
+/// Sums the layers that saving added. Saving may take two commits, and the base may be a saved state too, so only the
+/// earlier number of steps shows where the state begins.
 fn on_top(sizes: &[u64], below: Option<usize>) -> u64 {
-    // An image that was not saved here has no label.
+    // An image that was not saved by this version has no label.
     let added = below.map_or(1, |below| sizes.len().saturating_sub(below));
     sizes.iter().take(added).sum()
 }
 
-/// The bytes that each step of the history added, the last first.
+/// Returns the bytes that each step of the history added, the last first.
 async fn sizes(engine: &Engine, image: &str) -> Result<Vec<u64>> {
     let history = engine.api.image_history(image).await;
     let history = history.map_err(|e| explain(&format!("read the history of image {image}"), e))?;
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_commits_of_a_save_count_and_nothing_below() {
+    fn only_layers_of_the_save_count() {
         let sizes = [1, 20, 300, 4000];
         assert_eq!(on_top(&sizes, Some(2)), 21);
         assert_eq!(on_top(&sizes, Some(3)), 1);

@@ -1,4 +1,4 @@
-//! Saved states as files, to take them to another engine: the image with all that it is made from, as Docker saves it,
+//! Saved states as files, for transfer to another engine: the image with all its base layers, in Docker's format,
 //! compressed.
 
 use std::fs::File;
@@ -22,16 +22,16 @@ pub(super) async fn export(engine: &Engine, name: &str, to: &Path) -> Result<()>
     let mut parts = std::pin::pin!(api.export_image(&tag));
     while let Some(part) = parts.next().await {
         let part = part.map_err(|e| explain(&format!("read the image {tag}"), e))?;
-        // A part is small: nobody waits long for it.
+        // A part is small, so this blocking write is short.
         archive.write_all(&part)?;
     }
     archive.finish()?.flush()?;
     Ok(())
 }
 
-/// The archive names the image.
+/// Imports a state. The archive contains the image's name.
 pub(super) async fn import(engine: &Engine, name: &str, from: &Path) -> Result<()> {
-    let doing = format!("load the image of the state {name}");
+    let doing = format!("import the saved state {name}");
     let archive = zstd::Decoder::new(File::open(from)?)?;
     let parts = streamed(move |mut out| {
         let mut archive = archive;
@@ -50,7 +50,7 @@ pub(super) async fn import(engine: &Engine, name: &str, from: &Path) -> Result<(
     match images::present(engine, &images::state_tag(name)).await? {
         true => Ok(()),
         false => {
-            let text = format!("{doing}: the archive holds another one");
+            let text = format!("{doing}: the archive contains another state");
             Err(SandboxError::new(ErrorKind::NotFound, text))
         }
     }

@@ -1,4 +1,5 @@
-//! Reading what code inside may have written: never through a link, never what blocks, never more than is asked for.
+//! Safe access to files that sandboxed code may have written: never follows links, never blocks, never reads more than
+//! requested.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,7 +12,7 @@ use nix::dir::Dir;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 
-/// Opens what lies below a folder. No part of the path is a link, and none leads out.
+/// Opens a file or folder below a folder. No part of the path may be a link or lead out.
 pub(super) fn open_beneath(folder: &OwnedFd, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
     let how = OpenHow::new()
         .flags(flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)
@@ -19,17 +20,17 @@ pub(super) fn open_beneath(folder: &OwnedFd, path: &Path, flags: OFlag) -> io::R
     Ok(openat2(folder, path, how)?)
 }
 
-/// A folder that paths are looked up in.
+/// A folder in which paths are looked up.
 pub(super) struct Folder(OwnedFd);
 
 impl Folder {
-    /// The last part of the path is not a link.
+    /// Opens a folder. The last part of the path may not be a link.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(Folder(openat(AT_FDCWD, path, flags, Mode::empty())?))
     }
 
-    /// What is in a folder; nothing where there is none.
+    /// Returns the names in a folder; empty if the folder does not exist.
     pub fn names(&self, path: &Path) -> Vec<OsString> {
         let listing = open_beneath(&self.0, path, OFlag::O_DIRECTORY)
             .and_then(|folder| Ok(Dir::from_fd(folder)?));
@@ -44,7 +45,7 @@ impl Folder {
             .collect()
     }
 
-    /// A plain file of no more than `longest` bytes.
+    /// Returns the text of a plain file of at most `longest` bytes.
     pub fn text(&self, path: &Path, longest: u64) -> Option<String> {
         let file = File::from(open_beneath(&self.0, path, OFlag::O_RDONLY).ok()?);
         let found = file.metadata().ok()?;

@@ -1,4 +1,4 @@
-//! The host's end of a jail: starts the launcher, sends requests, hands out what comes back.
+//! Client for a jail: starts the launcher, sends requests and delivers the replies.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ use super::protocol::{self, Reply, Request, Setup, Task};
 use crate::error::{ErrorKind, SandboxError, Shortage};
 use crate::sandbox::{Process, Result};
 
-/// How long a jail may take to be set up, and to end.
+/// Maximum time for setting up a jail, and for its end.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct Jail {
@@ -32,14 +32,14 @@ pub struct Jail {
     keeper: tokio::sync::Mutex<tokio::process::Child>,
     reader: tokio::task::JoinHandle<()>,
     next: AtomicU64,
-    /// What could not be put in force.
+    /// Protections that are not in force, as texts for people.
     pub lacking: Vec<String>,
 }
 
 #[derive(Default)]
 struct ClientState {
     dead: AtomicBool,
-    /// Why the keeper ended it.
+    /// Reason why the keeper ended the sandbox.
     why: Mutex<Option<String>>,
     waiting: Mutex<HashMap<u64, oneshot::Sender<i32>>>,
 }
@@ -52,7 +52,7 @@ impl ClientState {
     fn dead(&self) -> SandboxError {
         let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         let text = match why.as_deref() {
-            Some(why) => format!("reach the sandbox: it was ended: {why}"),
+            Some(why) => format!("reach the sandbox: it was stopped because {why}"),
             None => "reach the sandbox: it has ended".to_owned(),
         };
         SandboxError::new(ErrorKind::Dead, text)
@@ -63,13 +63,13 @@ impl ClientState {
     }
 }
 
-/// Starts the launcher and waits until the jail is set up. `log` gets what the launcher has to say.
+/// Starts the launcher and waits until the jail is set up. The file `log` gets the launcher's messages.
 pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<Jail> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let (program, arguments) = launcher
-        .split_first()
-        .ok_or_else(|| SandboxError::new(ErrorKind::Input, "start a jail: no launcher is set"))?;
+    let (program, arguments) = launcher.split_first().ok_or_else(|| {
+        SandboxError::new(ErrorKind::Input, "start a jail: no launcher is configured")
+    })?;
     let keeper = tokio::process::Command::new(program)
         .args(arguments)
         .env_clear()
@@ -81,7 +81,7 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
             let what = format!("start the launcher {}", program.display());
             SandboxError::of_spawn(&what, &e)
         })?;
-    // Dropped after the socket, unless the jail comes to be.
+    // This must be dropped after the socket, unless the jail starts.
     let leaving = keeper.id().map(Leaving::new);
     let (mut read, mut write) = UnixStream::from_std(ours)?.into_split();
     let ready = async {
@@ -195,7 +195,7 @@ impl Jail {
         self.answer(Task::Ping, Duration::from_secs(1)).await
     }
 
-    /// Has the supervisor do what needs no process of its own.
+    /// Sends the supervisor a task that needs no process.
     pub async fn ask(&self, task: Task) -> Result<()> {
         self.answer(task, SETUP_TIMEOUT).await
     }
@@ -208,7 +208,7 @@ impl Jail {
         match tokio::time::timeout(patience, answered).await {
             Ok(Ok(0)) => Ok(()),
             Ok(Ok(_)) => {
-                let text = "end the sandbox's processes: they could not all be reached";
+                let text = "stop the sandbox's processes: some could not be reached";
                 Err(SandboxError::new(ErrorKind::System, text))
             }
             Ok(Err(e)) => Err(e),
@@ -219,14 +219,14 @@ impl Jail {
         }
     }
 
-    /// Lets go of the socket, so that everything ends.
+    /// Closes the socket, so that all processes end.
     pub fn abandon(&mut self) -> Option<Leaving> {
         self.reader.abort();
         self.socket.get_mut().take();
         self.keeper.get_mut().id().map(Leaving::new)
     }
 
-    /// Ends every process; returns when they are gone.
+    /// Ends all processes, and returns when they are gone.
     pub async fn end(&self) -> Result<()> {
         self.shared.dead.store(true, Ordering::Release);
         // The supervisor ends when both directions of the socket are closed.
@@ -244,7 +244,7 @@ impl Jail {
     }
 }
 
-/// A keeper that ends because its socket is closed. Dropping this waits for that.
+/// A keeper that is ending because its socket was closed. Dropping this value waits for its end.
 pub struct Leaving(nix::unistd::Pid);
 
 impl Leaving {
@@ -254,7 +254,7 @@ impl Leaving {
 }
 
 impl Drop for Leaving {
-    /// Blocks until it has ended (its parent reaps it meanwhile), but not for ever.
+    /// Blocks until the keeper has ended (its parent reaps it meanwhile), for a limited time.
     fn drop(&mut self) {
         let step = Duration::from_millis(20);
         let rounds = SETUP_TIMEOUT.as_millis() / step.as_millis();
@@ -286,7 +286,7 @@ fn send_header(stream: &UnixStream, header: &[u8; 4], streams: &[OwnedFd]) -> io
     )?)
 }
 
-/// The writing end of a pipe that closes on shutdown, not only when dropped.
+/// Writing end of a pipe, which also closes on shutdown, not only when dropped.
 struct Stdin(Option<Sender>);
 
 impl AsyncWrite for Stdin {

@@ -1,8 +1,8 @@
-//! Tells whether this process runs in a container, by the marks that engines leave.
+//! Detects whether this process runs in a container, by the marks that engines leave.
 
 use std::path::Path;
 
-/// Docker, Podman, systemd-nspawn and LXC; a service account of Kubernetes.
+/// Files of Docker, Podman, systemd-nspawn and LXC, and of Kubernetes service accounts.
 const FILES: [&str; 4] = [
     ".dockerenv",
     "run/.containerenv",
@@ -10,10 +10,10 @@ const FILES: [&str; 4] = [
     "var/run/secrets/kubernetes.io",
 ];
 
-/// The first is set by Podman and systemd-nspawn, the other by Kubernetes in every container.
+/// Environment variables of containers: Podman and systemd-nspawn set the first, Kubernetes the second.
 const VARIABLES: [&str; 2] = ["container", "KUBERNETES_SERVICE_HOST"];
 
-/// Parts of the names of control groups.
+/// Parts of control group names that only containers have.
 const GROUPS: [&str; 8] = [
     "/docker/",
     "/docker-",
@@ -25,7 +25,8 @@ const GROUPS: [&str; 8] = [
     "libpod-",
 ];
 
-/// A container isolates the machine from what runs in it, which is why reduced isolation within is acceptable there.
+/// Returns whether this process runs in a container. A container isolates the machine from its processes, so reduced
+/// isolation within it is acceptable.
 pub fn in_container() -> bool {
     has_marks(Path::new("/"), |name| std::env::var_os(name).is_some())
 }
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_are_known_by_files_variables_and_groups() {
+    fn containers_are_detected_by_their_marks() {
         let root = tempfile::tempdir().unwrap();
         let group = |text: &str| {
             std::fs::create_dir_all(root.path().join("proc/self")).unwrap();

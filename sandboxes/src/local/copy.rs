@@ -1,6 +1,7 @@
-//! Copies of folders that jailed processes may have written, and may be writing: links are never followed.
-//! Modes and times stay as they are (compiled Python files stay valid), and a file with several names stays one file: a
-//! copy takes no more room than what it was made from.
+//! Copies folders that jailed processes may have written, or may still be writing. Links are never followed.
+//!
+//! Modes and times are preserved, so compiled Python files stay valid. A file with several names stays one file, so a
+//! copy takes no more space than the original.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CStr, CString};
@@ -22,21 +23,21 @@ use nix::unistd::{Gid, Uid, Whence, fchown, fchownat, getegid, geteuid, linkat, 
 use super::beneath::open_beneath;
 use super::file_equality::has_equal_file;
 
-/// The bits that lend a file's user and group to who runs it: no copy has them.
+/// Set-user-id and set-group-id bits, which no copy keeps.
 pub const LENDING: u32 = 0o6000;
 
-/// What becomes of plain files.
+/// Treatment of plain files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Files<'a> {
     Copy,
-    /// Hard links: for files that nobody writes again.
+    /// Create hard links, for files that are never written again.
     Link,
-    /// Copies, but hard links to what this folder has the same at the same place. Nobody writes its files again, nor
-    /// those that are made.
+    /// Copy, but create a hard link if this folder has an equal file at the same path. Neither its files nor the new
+    /// ones may be written again.
     CopyUnlessIn(&'a Path),
 }
 
-/// Copies the folder `from` to `to`, which must not exist. What is written belongs to `owner` (needs root).
+/// Copies the folder `from` to `to`, which must not exist. The copies belong to `owner` (needs root).
 pub fn copy_tree(from: &Path, to: &Path, files: Files<'_>, owner: Option<u32>) -> io::Result<()> {
     fs::create_dir(to)?;
     let open = |path: &Path| {
@@ -51,7 +52,7 @@ pub fn copy_tree(from: &Path, to: &Path, files: Files<'_>, owner: Option<u32>) -
         from: open(from)?,
         to: open(to)?,
         link: files == Files::Link,
-        // Without such a folder there is nothing to share.
+        // If the folder does not exist, nothing can be shared.
         model: match files {
             Files::CopyUnlessIn(model) => open(model).ok(),
             Files::Copy | Files::Link => None,
@@ -81,22 +82,22 @@ struct TreeCopy {
     from: OwnedFd,
     to: OwnedFd,
     link: bool,
-    /// The folder whose files are linked to where they are the same.
+    /// Folder whose files are linked if they are equal.
     model: Option<OwnedFd>,
     owner: Option<u32>,
-    /// Files with several names, by device and inode, and where the copy is.
+    /// Copies of files with several names, by device and inode of the original.
     copied: Mutex<HashMap<(u64, u64), Place>>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// A file below the folder that is made.
+/// A file below the target folder.
 struct Place {
     folder: Arc<Path>,
     name: CString,
 }
 
-/// One folder, in each of the trees.
+/// A folder in all trees.
 struct Folder {
     relative: Arc<Path>,
     from: OwnedFd,
@@ -145,7 +146,7 @@ impl TreeCopy {
         }
     }
 
-    /// Copies one folder's entries; returns the folders in it, made but still empty.
+    /// Copies the entries of one folder. Returns the subfolders, which exist in the copy but are still empty.
     fn folder(&self, relative: &Path) -> io::Result<Vec<PathBuf>> {
         let model = self.model.as_ref();
         let folder = Folder {
@@ -176,7 +177,7 @@ impl TreeCopy {
                 }
                 Type::File => self.file(&folder, name).map_err(|e| named(name, e))?,
                 Type::Symlink => self.link(from, to, name)?,
-                // An overlay's mark that a file of the layer below is gone.
+                // This device marks a deleted file of an overlay's lower layer.
                 Type::CharacterDevice => {
                     let found = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
                     if found.st_rdev == 0 {
@@ -196,7 +197,7 @@ impl TreeCopy {
         let read = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let mut source = match openat(&folder.from, name, read, Mode::empty()) {
             Ok(file) => File::from(file),
-            // It went away meanwhile, or became something else.
+            // The file was removed or replaced meanwhile.
             Err(nix::Error::ENOENT | nix::Error::ELOOP) => return Ok(()),
             Err(e) => return Err(e.into()),
         };
@@ -214,7 +215,7 @@ impl TreeCopy {
         };
         let mut copied = has_other_names.then(|| self.lock_copied());
         if let Some(copied) = &mut copied {
-            // Another thread may have come to one of its names meanwhile.
+            // Another thread may have copied it under another name meanwhile.
             if self.link_to_copy(copied, folder, name, &found)? {
                 return Ok(());
             }
@@ -227,7 +228,7 @@ impl TreeCopy {
         if let Some(model) = model {
             match link(model, name, &folder.to, name) {
                 Ok(true) => return Ok(()),
-                // Some file systems link nothing.
+                // Some file systems do not support hard links.
                 Ok(false) | Err(nix::Error::EPERM | nix::Error::EXDEV) => {}
                 Err(e) => return Err(e.into()),
             }
@@ -235,7 +236,7 @@ impl TreeCopy {
         let write = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         let mut target = File::from(openat(&folder.to, name, write, mode)?);
-        // It can be linked to from now on.
+        // From here on, other threads can link to the copy.
         drop(copied);
         source.rewind()?;
         let sparse = found.st_blocks.saturating_mul(512) < found.st_size;
@@ -250,7 +251,7 @@ impl TreeCopy {
         self.copied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another name of a file that was copied already becomes another name of the copy, if it can.
+    /// Links a further name of a file that was copied already to the copy. Returns false if that is not possible.
     fn link_to_copy(
         &self,
         copied: &HashMap<(u64, u64), Place>,
@@ -309,7 +310,7 @@ impl TreeCopy {
     }
 }
 
-/// Gives a file another name; false where it has as many as it can have.
+/// Creates a hard link. Returns false if the file has the maximum number of names.
 fn link(from: &OwnedFd, name: &CStr, to: &OwnedFd, other: &CStr) -> nix::Result<bool> {
     match linkat(from, name, to, other, AtFlags::empty()) {
         Ok(()) => Ok(true),
@@ -318,15 +319,15 @@ fn link(from: &OwnedFd, name: &CStr, to: &OwnedFd, other: &CStr) -> nix::Result<
     }
 }
 
-/// Copies what was written; holes stay holes.
+/// Copies the written parts of a sparse file. Holes stay holes.
 fn copy_parts(source: &mut File, target: &mut File, size: i64) -> io::Result<()> {
     let mut at = 0;
     while at < size {
         let (start, end) = match lseek(&*source, at, Whence::SeekData) {
             Ok(start) => (start, lseek(&*source, start, Whence::SeekHole)?.min(size)),
-            // Nothing but a hole from here on.
+            // The rest of the file is a hole.
             Err(nix::Error::ENXIO) => break,
-            // This file system does not tell.
+            // This file system does not report holes.
             Err(_) => (at, size),
         };
         lseek(&*source, start, Whence::SeekSet)?;
@@ -334,7 +335,7 @@ fn copy_parts(source: &mut File, target: &mut File, size: i64) -> io::Result<()>
         let length = u64::try_from(end - start).unwrap_or(0);
         let copied = io::copy(&mut source.by_ref().take(length), target)?;
         if copied < length {
-            // It was cut meanwhile.
+            // The file was truncated meanwhile.
             break;
         }
         at = end;
@@ -342,7 +343,7 @@ fn copy_parts(source: &mut File, target: &mut File, size: i64) -> io::Result<()>
     target.set_len(u64::try_from(size).unwrap_or(0))
 }
 
-/// An overlay's mark that a folder hides the one below it.
+/// Copies an overlay's mark that a folder hides the one below it.
 fn copy_opaque(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     const NAME: &CStr = c"user.overlay.opaque";
     let mut value = [0u8; 8];
@@ -375,7 +376,7 @@ fn copy_opaque(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// For messages: paths can be longer than anybody reads.
+/// Shortens a path for messages.
 fn shortened(path: &Path) -> String {
     let text = path.display().to_string();
     match text.char_indices().nth(200) {

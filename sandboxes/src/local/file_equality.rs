@@ -1,4 +1,4 @@
-//! Is a file what another folder has at its place? Then a copy of it need not be one.
+//! Checks whether a file equals the one in another folder, so that a link can replace a copy.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -8,11 +8,11 @@ use std::os::fd::OwnedFd;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 
-/// As much is compared at once.
+/// Bytes that are compared at once.
 const PART: usize = 1 << 16;
 
-/// Would a copy of `source` that belongs to `owner` be what `folder` has under this name: a plain file of the same
-/// size, time, mode and owner, and of the same bytes? `source` is read from its beginning.
+/// Returns whether `folder` has a plain file with this name that equals a copy of `source`: same size, time, mode and
+/// bytes, and owned by `owner`. Reads `source` from its beginning.
 pub(super) fn has_equal_file(
     folder: &OwnedFd,
     name: &CStr,
@@ -21,7 +21,7 @@ pub(super) fn has_equal_file(
     owner: (u32, u32),
 ) -> io::Result<bool> {
     let read = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    // Whatever cannot be opened is another: then there is a copy, and no harm done.
+    // A file that cannot be opened counts as different, which costs only a copy.
     let Ok(there) = openat(folder, name, read, Mode::empty()) else {
         return Ok(false);
     };
@@ -50,7 +50,7 @@ fn same_bytes(mut one: &File, mut other: &File) -> io::Result<bool> {
     }
 }
 
-/// Fewer bytes than there is room for only at the end of the file.
+/// Fills the buffer. Returns fewer bytes than its size only at the end of the file.
 fn fill(file: &mut &File, room: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < room.len() {

@@ -1,4 +1,4 @@
-//! What a sandbox sees of the host, where, and with which environment variables.
+//! Layout of a sandbox: its view of the host's files, its paths and its environment variables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ pub struct Layout {
     pub env: BTreeMap<String, String>,
 }
 
-/// As many bytes of a file that says where an editable install is are read.
+/// Maximum bytes that are read of a file that names an editable install.
 const MAX_HOOK_LEN: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -44,7 +44,7 @@ pub fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> 
                 store: folder.join("store"),
                 temporary: folder.join("tmp"),
                 private: folder.join("home"),
-                // Nothing but the toolbox protects its files without isolation: those in its own folder.
+                // Without isolation only the toolbox itself protects its files, those in its own folder.
                 toolbox: match in_place {
                     Isolation::None => folder.join("home"),
                     _ => folder.join("store"),
@@ -101,7 +101,8 @@ pub fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> 
     })
 }
 
-/// Under root, the user inside is one that nobody has: what it is to write must belong to it.
+/// Gives a mounted folder to the user inside, if this process is root: that user exists nowhere else, so it could not
+/// write there.
 fn hand_over(folder: &Path, owner: Option<u32>) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, lchown};
     if !nix::unistd::geteuid().is_root() {
@@ -158,7 +159,7 @@ fn environment(
     env
 }
 
-/// Names and texts of the files that say where editable installs are.
+/// Returns the names and texts of the files that name editable installs.
 fn importable(environment: &Path) -> Vec<(String, String)> {
     let says = |name: &str| {
         let hook = name.starts_with("__editable__") && name.ends_with(".py");
@@ -183,8 +184,8 @@ fn importable(environment: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// Editable installs name the folder that the environment was built in; without an own root, the copy's
-/// folders must come before it.
+/// Returns the import roots of editable installs in a copied workspace. The installs name the folder in which the
+/// environment was built; without an own root file system, the copy's folders must come first.
 fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
     let mut roots = Vec::new();
     let mut add = |line: &str| {
@@ -203,7 +204,7 @@ fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
         if name.ends_with(".pth") || name.ends_with(".egg-link") {
             content.lines().for_each(&mut add);
         } else if name.starts_with("__editable__") && name.ends_with(".py") {
-            // MAPPING: 'package': '/folder/package'; what is to be found is the folder above.
+            // MAPPING is a dictionary such as {'package': '/folder/package'}; the import root is the parent folder.
             for word in content
                 .lines()
                 .filter(|line| line.contains("MAPPING"))
@@ -218,8 +219,8 @@ fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
     roots
 }
 
-/// Without an own root, a mounted folder is where the host has it: paths that begin with its place inside
-/// are translated to it.
+/// Translates a path inside a mount to the host's path. Without an own root file system, mounted folders keep their
+/// host paths.
 pub fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
     if inner.isolation == Isolation::Namespaces {
         return text.clone();
@@ -237,7 +238,7 @@ pub fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
     text.clone()
 }
 
-/// For [`crate::SandboxInfo::isolation`].
+/// Describes the isolation, for [`crate::SandboxInfo::isolation`].
 pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
     let network = if spec.network {
         "with network"

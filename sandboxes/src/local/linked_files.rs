@@ -1,5 +1,5 @@
-//! Files of the host that every sandbox gets and none can write: copied into the cache once for each version, and linked
-//! into sandboxes.
+//! Files of the host that all sandboxes share read-only. Each version is copied into the cache once, and linked into
+//! sandboxes.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -12,25 +12,26 @@ use super::program_writer::{self, Content};
 use super::state_store::{Cache, about};
 use crate::sandbox::Result;
 
-/// A linked file must be readable by the user inside: it belongs to the user of this process.
+/// Permission bit of readable files. The user inside must be able to read a linked file, which belongs to this
+/// process's user.
 const READABLE: u32 = 0o004;
 
-/// Held while a process looks for a copy, makes one or removes unused ones.
+/// Lock file, held while a process looks for a copy, creates one or removes unused ones.
 const LOCK: &str = "lock";
 
-/// The copies that this process uses, by the version of the copied file.
+/// Copies that this process uses, by the version of the copied file.
 #[derive(Default)]
 pub struct LinkedFiles(Mutex<HashMap<String, Copy>>);
 
 struct Copy {
     path: PathBuf,
-    /// A shared lock: other processes keep the copy.
+    /// Shared lock, so that other processes do not remove the copy.
     _in_use: File,
 }
 
 impl LinkedFiles {
-    /// Makes `target`, which may exist, a link to the copy of `from`. Returns false if files with this mode cannot be
-    /// shared.
+    /// Makes `target`, which may exist, a hard link to the copy of `from`. Returns false if files with this mode cannot
+    /// be shared.
     pub fn link(
         &self,
         cache: &Cache,
@@ -73,7 +74,7 @@ impl LinkedFiles {
         let turn = File::create(folder.join(LOCK)).map_err(about("lock", &folder))?;
         turn.lock()?;
         let path = folder.join(&version);
-        // After a crash of the machine a file can be shorter than what was written.
+        // After a machine crash, a file can be shorter than what was written.
         if !fs::metadata(&path).is_ok_and(|copy| copy.len() == metadata.len()) {
             let aside = folder.join(format!("{version}.new"));
             let _ = fs::remove_file(&aside);
@@ -93,7 +94,7 @@ impl LinkedFiles {
     }
 }
 
-/// A name for a file's present content: a file that is written or replaced gets another one.
+/// Returns a name for a file's present content; it changes if the file is written or replaced.
 fn version(found: &fs::Metadata, mode: u32) -> String {
     format!(
         "{:x}-{:x}-{:x}-{:x}.{:x}-{:x}.{:x}-{mode:o}",
@@ -107,7 +108,7 @@ fn version(found: &fs::Metadata, mode: u32) -> String {
     )
 }
 
-/// Removes the copies of other versions, unless a process uses them.
+/// Removes copies of other versions that no process uses.
 fn remove_unused(folder: &Path, version: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -1,8 +1,10 @@
-//! The embedded backend: processes of this machine in a jail of their own.
+//! The embedded backend: processes on this machine, each sandbox in its own jail.
 //!
-//! Namespaces isolate. Landlock alone is reduced isolation: it is used if it is chosen, or in a container that allows
-//! no namespaces. What the machine allows is found out by trying (see [`Isolation`]). Nothing runs in the host's process: a launcher (this program again, with [`jail_main`] as its entry) makes the jail.
-//! What it does not do: system packages, images, CPU shares.
+//! Namespaces isolate fully. Landlock alone is reduced isolation, used if it is chosen, or in a container that allows
+//! no namespaces. The backend finds out by trying what the machine allows (see [`Isolation`]).
+//!
+//! No sandboxed code runs in the host's process: a launcher (this program again, with [`jail_main`] as its entry point)
+//! creates the jail. The backend does not support system packages, images or CPU shares.
 
 mod beneath;
 mod client;
@@ -46,10 +48,11 @@ use crate::sandbox::{Backend, Result, Sandbox, Spec};
 use linked_files::LinkedFiles;
 use state_store::Cache;
 
-/// Under root, the host's user that tools run as in namespaces: one that nobody has.
+/// Host user that tools run as in namespaces if this process is root. No account has this number.
 const NOBODY_ELSE: u32 = 777_001_000;
 
-/// Under root and in place, each sandbox gets a user of its own from here on: files of other sandboxes are in its sight.
+/// First of the host users for sandboxes in place if this process is root. Each sandbox gets its own user, since it can
+/// see files of other sandboxes.
 const NOBODY_ELSE_IN_PLACE: u32 = 777_010_000;
 
 const REDUCED: &str = "reduced isolation: Landlock and seccomp without namespaces; code of the repository sees which paths and \
@@ -57,15 +60,15 @@ const REDUCED: &str = "reduced isolation: Landlock and seccomp without namespace
 
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
-    /// Where sandboxes and saved states are.
+    /// Folder for sandboxes and saved states.
     pub cache: PathBuf,
-    /// Program and arguments that end in [`jail_main`].
+    /// Program and arguments that call [`jail_main`].
     pub launcher: Vec<OsString>,
-    /// Run without isolation where none can be had.
+    /// Run without isolation if none is available.
     pub no_isolation: bool,
-    /// This isolation and no other.
+    /// Use this isolation and no other.
     pub force: Option<Isolation>,
-    /// A container is around all of this (see [`in_container`]): reduced isolation may stand in for namespaces.
+    /// Whether this process runs in a container (see [`in_container`]): reduced isolation may then replace namespaces.
     pub in_container: bool,
 }
 
@@ -73,13 +76,13 @@ pub struct Local {
     inner: Arc<Inner>,
 }
 
-/// What keeps sandboxes in on this machine.
+/// Isolation of sandboxes on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalSecurity {
     pub isolation: Isolation,
-    /// What runs inside belongs to a user of its own.
+    /// Whether sandboxed processes run as a separate user.
     pub own_user: bool,
-    /// The kernel counts the memory of all processes together; else they are watched.
+    /// Whether the kernel counts the memory of all processes together; otherwise a watch does.
     pub memory_is_counted: bool,
 }
 
@@ -101,7 +104,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// The host's user that owns what a sandbox writes; none but under root.
+    /// Returns the host user that owns what a sandbox writes; `None` unless this process is root.
     fn owner(&self, sandbox: &str) -> Option<u32> {
         match self.isolation {
             Isolation::Namespaces => self.root.then_some(NOBODY_ELSE),
@@ -115,8 +118,8 @@ impl Inner {
         }
     }
 
-    /// Sandboxes share files with saved states. In place only if their processes are other users: what keeps them from a
-    /// file of the same user is one wall, and a second one is worth a copy.
+    /// Returns whether sandboxes share files with saved states. In place they do so only if their processes are other
+    /// users. Otherwise a single protection would separate them from the shared file, and a second one is worth a copy.
     fn shares_files(&self) -> bool {
         match self.isolation {
             Isolation::Namespaces => true,
@@ -125,7 +128,8 @@ impl Inner {
         }
     }
 
-    /// The user that owns the workspace of a saved state: it is seen through an overlay in namespaces, and else copied.
+    /// Returns the user that owns the workspace of a saved state. It is an overlay's lower layer in namespaces, and
+    /// copied otherwise.
     fn owner_of_states(&self) -> Option<u32> {
         (self.root && self.isolation == Isolation::Namespaces).then_some(NOBODY_ELSE)
     }
@@ -146,7 +150,7 @@ impl Inner {
 }
 
 impl Local {
-    /// Finds out which isolation can be had (starts a launcher for each that is tried).
+    /// Determines the available isolation by starting a launcher for each candidate.
     pub fn new(settings: LocalSettings) -> Result<Local> {
         let cache = Cache::open(&settings.cache)?;
         let probe = probe::choose(&settings, &cache)?;
@@ -217,31 +221,38 @@ impl Backend for Local {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         tokio::task::spawn_blocking(move || inner.cache.state_bytes(&name))
             .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("look at a state: {e}")))?
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("read a saved state: {e}")))?
     }
 
     async fn remove_saved(&self, name: &str) -> Result<()> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         tokio::task::spawn_blocking(move || inner.cache.remove_state(&name))
             .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("remove a state: {e}")))?
+            .map_err(|e| {
+                SandboxError::new(ErrorKind::System, format!("remove a saved state: {e}"))
+            })?
     }
 
     async fn export_saved(&self, name: &str, to: &Path) -> Result<()> {
         let (inner, name, to) = (self.inner.clone(), name.to_owned(), to.to_owned());
         tokio::task::spawn_blocking(move || state_archive::export(&inner.cache, &name, &to))
             .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("pack a state: {e}")))?
+            .map_err(|e| {
+                SandboxError::new(ErrorKind::System, format!("export a saved state: {e}"))
+            })?
     }
 
     async fn import_saved(&self, name: &str, from: &Path) -> Result<()> {
         let (inner, name, from) = (self.inner.clone(), name.to_owned(), from.to_owned());
         tokio::task::spawn_blocking(move || state_archive::import(&inner, &name, &from))
             .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("unpack a state: {e}")))?
+            .map_err(|e| {
+                SandboxError::new(ErrorKind::System, format!("import a saved state: {e}"))
+            })?
     }
 
-    /// The system and the interpreter are this machine's own, and virtual environments name the interpreter's path.
+    /// Describes the system and the interpreter: both are this machine's own, and virtual environments name the
+    /// interpreter's path.
     async fn machine(&self, python: Option<&str>) -> Result<String> {
         let (inner, python) = (self.inner.clone(), python.map(str::to_owned));
         tokio::task::spawn_blocking(move || {

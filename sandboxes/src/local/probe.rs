@@ -1,4 +1,4 @@
-//! Which isolation can be had here? Found out by setting a jail up, not by asking for versions.
+//! Finds the available isolation by setting up a jail, not by checking versions.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -11,13 +11,13 @@ use super::{LocalSettings, NOBODY_ELSE};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Limits, Paths, Result};
 
-/// What this machine allows.
+/// Capabilities of this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     pub isolation: Isolation,
-    /// Saved workspaces can be overlaid instead of copied.
+    /// Whether saved workspaces can be overlaid instead of copied.
     pub overlay: bool,
-    /// A control group counts the memory of all processes together.
+    /// Whether a control group counts the memory of all processes together.
     pub memory_is_counted: bool,
 }
 
@@ -53,7 +53,7 @@ pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
     Err(SandboxError::new(ErrorKind::Unavailable, message).hint(
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0; on Ubuntu \
          kernel.apparmor_restrict_unprivileged_userns=0), or use --sandbox docker (Docker or Podman), --sandbox \
-         landlock (reduced isolation) or, for code that you trust, --no-isolation",
+         landlock (reduced isolation) or, only for code that you trust, --no-isolation",
     ))
 }
 
@@ -73,7 +73,7 @@ fn attempt(
     })
 }
 
-/// Whether a control group counts the memory.
+/// Sets up a jail, and returns whether a control group counts its memory.
 fn set_up(
     settings: &LocalSettings,
     folder: &std::path::Path,
@@ -116,7 +116,7 @@ fn set_up(
     let (program, arguments) = settings
         .launcher
         .split_first()
-        .ok_or_else(|| refused("no launcher is set".to_owned()))?;
+        .ok_or_else(|| refused("no launcher is configured".to_owned()))?;
     let mut keeper = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -133,7 +133,7 @@ fn set_up(
             memory_is_counted, ..
         }) => Ok(memory_is_counted),
         Ok(Reply::Failed { message }) => Err(refused(message)),
-        Ok(_) => Err(refused("the launcher said something else".to_owned())),
-        Err(e) => Err(refused(format!("the launcher said nothing: {e}"))),
+        Ok(_) => Err(refused("the launcher gave an unexpected answer".to_owned())),
+        Err(e) => Err(refused(format!("the launcher did not answer: {e}"))),
     }
 }

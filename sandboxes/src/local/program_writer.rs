@@ -1,6 +1,7 @@
-//! Writes files in a short-lived child process. The kernel refuses to execute a file that is open for writing anywhere
-//! (`ETXTBSY`), and a child that another thread forks inherits every descriptor of this process until it executes its
-//! own program.
+//! Writes files in a short-lived child process.
+//!
+//! The kernel refuses to execute a file that any process has open for writing (`ETXTBSY`). A child that another thread
+//! forks inherits every descriptor of this process until it executes its own program.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -9,10 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The launcher's argument that makes it write a file instead of starting a jail.
+/// Argument that makes the launcher write a file instead of starting a jail.
 const WRITE_FILE: &str = "write-file";
 
-/// What to write.
+/// Content to write.
 pub enum Content<'a> {
     File(File),
     Bytes(&'a [u8]),
@@ -27,7 +28,7 @@ pub fn write(
 ) -> io::Result<()> {
     let (program, arguments) = launcher
         .split_first()
-        .ok_or_else(|| io::Error::other("no launcher is set"))?;
+        .ok_or_else(|| io::Error::other("no launcher is configured"))?;
     let mut command = Command::new(program);
     command
         .args(arguments)

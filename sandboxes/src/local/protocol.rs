@@ -1,5 +1,7 @@
-//! What the host and the supervisor inside a jail say to each other: frames of JSON with a length before
-//! them over a socket pair; the frames that start a process carry its three standard streams.
+//! The protocol between the host and the supervisor of a jail.
+//!
+//! Frames of JSON, each after its length, go over a socket pair. Frames that start a process carry its three standard
+//! streams.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -11,38 +13,38 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::sandbox::{Limits, Paths};
 
-/// What keeps the processes of a local sandbox in.
+/// Isolation of a local sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
-    /// Namespaces with an own root file system, and seccomp.
+    /// Namespaces with a separate root file system, and seccomp.
     Namespaces,
-    /// Landlock and seccomp, in place: reduced isolation for containers that forbid user namespaces, or by choice.
+    /// Landlock and seccomp in place: reduced isolation for containers that forbid user namespaces, or by choice.
     Landlock,
-    /// Nothing but limits.
+    /// Resource limits only.
     None,
 }
 
-/// The first frame: how the jail is to be.
+/// Setup of the jail, the first frame.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
     pub isolation: Isolation,
     pub network: bool,
-    /// Without a network namespace: the port of the relay on 127.0.0.1, which the keeper connects to.
+    /// Port of the relay on 127.0.0.1, to which the keeper connects; only without a network namespace.
     pub host_port: Option<u16>,
-    /// Where the own root is mounted (an empty folder, `Namespaces` only).
+    /// Mount point of the jail's root file system (an empty folder, `Namespaces` only).
     pub root: PathBuf,
     pub binds: Vec<Bind>,
-    /// The workspace as changes on top of a saved state.
+    /// Overlay that makes the workspace from a saved state and changes on top of it.
     pub overlay: Option<Overlay>,
     pub paths: Paths,
     pub home: PathBuf,
-    /// The host's user and group that own what is written inside.
+    /// Host user and group that own what is written inside.
     pub owner: Option<u32>,
-    /// An environment is built: it may take more room than tools may.
+    /// Whether an environment is being built, which may take more disk space than tools.
     pub building: bool,
     pub limits: Limits,
-    /// Environment of every process.
+    /// Environment variables of every process.
     pub env: BTreeMap<String, String>,
 }
 
@@ -54,7 +56,7 @@ pub struct Bind {
     pub writable: bool,
 }
 
-/// Host folders of an overlay that is seen as the workspace.
+/// Host folders of the overlay that is mounted as the workspace.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Overlay {
     pub lower: PathBuf,
@@ -68,52 +70,53 @@ pub struct Request {
     pub task: Task,
 }
 
-/// `Run` and what follows it run as a process of the jail on the three streams that come with the request.
+/// A task for the supervisor. `Run` and the variants after it are processes of the jail, on the three streams that come
+/// with the request.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Task {
     Ping,
-    /// Ends every process but those that keep the jail. Answered as `Ping` is.
+    /// Ends every process except those that keep the jail. Answered like `Ping`.
     EndProcesses,
     /// Stops every process.
     Freeze,
-    /// Lets them go on.
+    /// Resumes every process.
     Thaw,
     Run {
         argv: Vec<String>,
         directory: PathBuf,
         env: BTreeMap<String, String>,
     },
-    /// Standard input becomes the file.
+    /// Writes standard input to the file.
     Upload {
         path: PathBuf,
         mode: u32,
     },
-    /// Standard input is a tar archive.
+    /// Unpacks a tar archive from standard input.
     Unpack {
         folder: PathBuf,
     },
-    /// The folder goes to standard output as a tar archive.
+    /// Writes the folder to standard output, as a tar archive.
     Pack {
         folder: PathBuf,
     },
-    /// The file goes to standard output.
+    /// Writes the file to standard output.
     Download {
         path: PathBuf,
     },
 }
 
-/// Exit code of an `Upload`, `Unpack` or `Download` whose file is not there.
+/// Exit code of an `Upload`, `Unpack` or `Download` whose file does not exist.
 pub const NOT_FOUND: i32 = 44;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// The jail is set up; what is not in force, for people.
+    /// The jail is ready. `lacking` lists protections that are not in force, for people.
     Ready {
         lacking: Vec<String>,
-        /// By a control group, not by a watch.
+        /// Whether a control group counts the memory, not a watch.
         memory_is_counted: bool,
     },
-    /// It could not be set up.
+    /// The jail could not be set up.
     Failed {
         message: String,
     },
@@ -124,16 +127,17 @@ pub enum Reply {
         id: u64,
         code: i32,
     },
-    /// The keeper ends the sandbox, because it went beyond a limit.
+    /// The keeper ended the sandbox because it exceeded a limit.
     Ended {
         why: String,
     },
 }
 
-/// Bytes of a frame to the jail: arguments and environment of a process fit in by far.
+/// Maximum bytes of a frame to the jail, far more than arguments and environment of a process need.
 pub const MAX_REQUEST: u32 = 64 << 20;
 
-/// Bytes of a frame from the jail, which the host reads into its own memory: the longest holds an error message.
+/// Maximum bytes of a frame from the jail, which the host reads into its memory. The longest one contains an error
+/// message.
 const MAX_REPLY: u32 = 64 << 10;
 
 pub fn encode<T: Serialize>(message: &T) -> io::Result<([u8; 4], Vec<u8>)> {
@@ -180,7 +184,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn long_replies_are_refused_before_they_are_read() {
+    async fn long_replies_are_refused_unread() {
         let why = "x".repeat(MAX_REPLY as usize);
         let (header, body) = encode(&Reply::Ended { why }).unwrap();
         let read = read_reply(&mut header.as_slice()).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Finds interpreters on the host: `pyenv` and `uv` installations, the PATH, and what `uv` knows of.
+//! Finds interpreters on the host: `pyenv` and `uv` installations, those on the PATH, and those that `uv` finds.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,17 +9,17 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::programs::{named, outside};
 use crate::sandbox::Result;
 
-/// A CPython of the host.
+/// A CPython interpreter on the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interpreter {
-    /// `X.Y`.
+    /// Version, `X.Y`.
     pub version: String,
     pub executable: PathBuf,
-    /// Everything that belongs to it is below.
+    /// Folder that contains everything that belongs to it.
     pub prefix: PathBuf,
 }
 
-/// Blocking: asks candidates for their version.
+/// Finds a CPython of this version by asking candidates for theirs. Blocks.
 pub fn find(version: &str) -> Result<Interpreter> {
     let well_formed = version.split_once('.').is_some_and(|(major, minor)| {
         [major, minor]
@@ -27,7 +27,7 @@ pub fn find(version: &str) -> Result<Interpreter> {
             .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
     });
     if !well_formed {
-        let message = format!("find Python {version}: a version is given as X.Y");
+        let message = format!("find Python {version}: the version must have the form X.Y");
         return Err(SandboxError::new(ErrorKind::Input, message));
     }
     installed(version)
@@ -46,7 +46,7 @@ pub fn find(version: &str) -> Result<Interpreter> {
         })
 }
 
-/// Where it is and which build it is, as a text to compare.
+/// Describes path and build of an interpreter, as a text to compare.
 pub fn describe(interpreter: &Interpreter) -> Result<String> {
     const QUESTION: &str = "import sys, sysconfig
 print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('HOST_GNU_TYPE'))";
@@ -67,14 +67,14 @@ print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('
     Ok(format!("{executable}\n{prefix}\n{version}"))
 }
 
-/// Which system this is, by name and version: what is compiled while an environment is built uses its libraries.
+/// Describes this system by name and version, since compiled code in an environment uses its libraries.
 pub fn system() -> String {
     let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let says = |line: &&str| line.starts_with("ID=") || line.starts_with("VERSION_ID=");
     text.lines().filter(says).collect::<Vec<_>>().join(" ")
 }
 
-/// Newest patch release first.
+/// Returns the installed interpreters, newest patch release first.
 fn installed(version: &str) -> Vec<PathBuf> {
     let home = std::env::home_dir().unwrap_or_default();
     let variable =
@@ -145,7 +145,7 @@ print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_execut
     let prefix = std::fs::canonicalize(lines.next()?).ok()?;
     let executable = std::fs::canonicalize(lines.next()?).ok()?;
     let home = std::env::home_dir().unwrap_or_default();
-    // What is visible inside must not be somebody's whole home.
+    // The prefix becomes visible inside, so it must not contain a user's home.
     let fits =
         executable.starts_with(&prefix) && prefix.parent().is_some() && !home.starts_with(&prefix);
     fits.then(|| Interpreter {

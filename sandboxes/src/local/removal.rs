@@ -1,4 +1,4 @@
-//! Removes folders that jailed processes wrote: unwritable ones, ones deeper than any path, and never through a link.
+//! Removes folders that jailed processes wrote: unwritable ones and ones deeper than any path, never through a link.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -10,13 +10,13 @@ use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// How deep folders are descended into; what is deeper is moved up first.
+/// Maximum depth of the recursion. Deeper folders are moved up first.
 const DEPTH: usize = 48;
 
-/// Removes a folder; an absent one is not an error.
+/// Removes a folder; a missing one is not an error.
 pub fn remove_tree(folder: &Path) -> io::Result<()> {
     let mut last = None;
-    // What is left by processes that were still there is gone the next time.
+    // Processes that were still running may have written more, which the next attempt removes.
     for _ in 0..3 {
         match attempt(folder) {
             Ok(()) => return Ok(()),
@@ -34,11 +34,11 @@ fn attempt(folder: &Path) -> io::Result<()> {
     std::fs::remove_dir(folder)
 }
 
-/// Opens a folder and nothing else, and makes it ours to change.
+/// Opens a folder, and nothing else, and makes it writable for this process.
 fn open<P: ?Sized + nix::NixPath>(parent: impl std::os::fd::AsFd, name: &P) -> io::Result<OwnedFd> {
     let only_folders = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let place = openat(&parent, name, only_folders | OFlag::O_PATH, Mode::empty())?;
-    // By the descriptor: a name could have come to mean another file.
+    // The descriptor is used because the name may now refer to another file.
     let by_descriptor = format!("/proc/self/fd/{}", place.as_raw_fd());
     let open = || {
         openat(
@@ -57,7 +57,7 @@ fn open<P: ?Sized + nix::NixPath>(parent: impl std::os::fd::AsFd, name: &P) -> i
     Ok(open()?)
 }
 
-/// Removes what is in a folder. True where it has to be looked through once more, because something was moved into it.
+/// Removes the content of a folder. Returns true if it needs another pass, because something was moved into it.
 fn empty(folder: &OwnedFd, top: &OwnedFd, depth: usize, moved: &mut u64) -> io::Result<bool> {
     let mut again = false;
     for name in names(folder)? {

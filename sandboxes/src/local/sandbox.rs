@@ -29,10 +29,10 @@ pub struct LocalSandbox {
     dirs: Arc<SandboxDirs>,
 }
 
-/// A sandbox whose files come from `spec.start`.
+/// Starts a sandbox with the files of `spec.start`.
 pub async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
     if spec.network && inner.isolation == Isolation::Landlock {
-        let text = "start a sandbox with network: one without namespaces has none";
+        let text = "start a sandbox with network access: a Landlock sandbox has no network";
         return Err(SandboxError::new(ErrorKind::Input, text).hint("use --sandbox docker"));
     }
     let (for_files, wanted) = (inner.clone(), spec.clone());
@@ -81,7 +81,7 @@ async fn blocking<T: Send + 'static>(
         .map_err(|e| SandboxError::new(ErrorKind::System, format!("prepare a sandbox: {e}")))?
 }
 
-/// What is left of a sandbox that was dropped. The order of the fields is that of their ends.
+/// The remains of a dropped sandbox, in the order in which they must end.
 struct Remains {
     _keeper: Option<Leaving>,
     _dirs: Arc<SandboxDirs>,
@@ -89,8 +89,8 @@ struct Remains {
 }
 
 impl Drop for LocalSandbox {
-    /// Removes the files of a sandbox that was not stopped once its processes have ended. A runtime waits for this before
-    /// it ends, so that a program which is interrupted leaves nothing behind.
+    /// Removes the files of a sandbox that was not stopped, once its processes have ended. A runtime waits for this
+    /// before it ends, so an interrupted program leaves nothing behind.
     fn drop(&mut self) {
         if !self.dirs.owned.folder.exists() {
             return;
@@ -108,7 +108,7 @@ impl Drop for LocalSandbox {
 }
 
 impl LocalSandbox {
-    /// Runs a file task with these bytes as its input; returns its output.
+    /// Runs a file task with this input, and returns its output.
     async fn file_task(&self, task: Task, path: &Path, input: Input<'_>) -> Result<Vec<u8>> {
         let Process {
             mut stdin,
@@ -117,11 +117,11 @@ impl LocalSandbox {
             exit,
         } = self.jail.start(task).await?;
         let feed = async move {
-            // An early end of the task is told by its exit code.
+            // The exit code reports an early end of the task.
             match input {
                 Input::Bytes(bytes) => stdin.write_all(bytes).await.ok(),
                 Input::File(file) => {
-                    // Each read of a file is a task of its own.
+                    // Each read of a file is a separate blocking task, so reads must be large.
                     let mut file = tokio::io::BufReader::with_capacity(1 << 20, file);
                     let copied = tokio::io::copy_buf(&mut file, &mut stdin).await;
                     copied.ok().map(drop)
@@ -140,14 +140,14 @@ impl LocalSandbox {
             0 => Ok(out),
             NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, message)),
             code if message.is_empty() => {
-                let text = format!("reach {}: ended with code {code}", path.display());
+                let text = format!("access {}: the task ended with code {code}", path.display());
                 Err(SandboxError::new(ErrorKind::System, text))
             }
             _ => Err(SandboxError::new(ErrorKind::System, message)),
         }
     }
 
-    /// The workspace as only the jail sees it.
+    /// Packs the workspace as the jail sees it.
     async fn pack(&self) -> Result<fs::File> {
         let folder = self.facts.paths.workspace.clone();
         let process = self.jail.start(Task::Pack { folder }).await?;
@@ -160,7 +160,7 @@ impl LocalSandbox {
         match process.exit.await? {
             0 => Ok(file),
             code => {
-                let text = format!("pack the workspace: ended with code {code}");
+                let text = format!("pack the workspace: the task ended with code {code}");
                 Err(SandboxError::new(ErrorKind::System, text))
             }
         }
@@ -179,30 +179,32 @@ impl LocalSandbox {
     }
 }
 
-/// What stands for the environment is mounted when a sandbox starts from the state, and would be looked up on the host.
+/// Checks that the environment is a real folder. It is mounted when a sandbox starts from the state, and a link would
+/// be resolved on the host.
 fn no_link(environment: &Path) -> Result<()> {
     match fs::symlink_metadata(environment) {
         Ok(found) if !found.is_dir() => {
             let kind = if found.is_symlink() {
                 "a link"
             } else {
-                "no folder"
+                "a file"
             };
-            let text = format!("save the environment: what was built left {kind} in its place");
+            let text = format!("save the environment: the build replaced its folder with {kind}");
             Err(SandboxError::new(ErrorKind::Build, text))
         }
         _ => Ok(()),
     }
 }
 
-/// The archive was made inside, so its paths and links are not trusted: the crate keeps them in the folder.
+/// Unpacks an archive from inside a sandbox. Its paths and links are untrusted, and the tar crate keeps them in the
+/// folder.
 fn unpack_saved(mut archive: fs::File, folder: &Path, owner: Option<u32>) -> Result<()> {
     std::io::Seek::rewind(&mut archive)?;
     let aside = folder.with_extension("unpacked");
     fs::create_dir(&aside)?;
     let mut archive = tar::Archive::new(std::io::BufReader::new(archive));
     archive.set_preserve_permissions(true);
-    // Neither for a moment: what is unpacked belongs to whom this process runs as.
+    // Such bits must not exist even for a moment, since the unpacked files belong to the user of this process.
     archive.set_mask(super::copy::LENDING);
     archive.unpack(&aside)?;
     copy_tree(&aside, folder, Files::Copy, owner)?;
@@ -304,7 +306,7 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn fork(&self) -> Result<Box<dyn Sandbox>> {
-        // Nothing is to change, or to become a link, while it is copied.
+        // The files must not change, or become links, while they are copied.
         self.jail.ask(Task::Freeze).await?;
         let (inner, spec, dirs) = (self.inner.clone(), self.spec.clone(), self.dirs.clone());
         let copied = blocking(move || {
@@ -376,7 +378,7 @@ impl Sandbox for LocalSandbox {
                     no_link(&source.join("env"))?;
                 }
                 if spec.root || !inner.shares_files() {
-                    // Without isolation nothing keeps a test from writing to what it can see.
+                    // Without isolation, tests could write to shared files.
                     let made_from = made_from.filter(|_| inner.isolation != Isolation::None);
                     let there = made_from.map(|state| state.join("store"));
                     let files = there.as_deref().map_or(Files::Copy, Files::CopyUnlessIn);
@@ -390,7 +392,7 @@ impl Sandbox for LocalSandbox {
                     if entry.file_name() == "env" && shared.is_some() {
                         continue;
                     }
-                    // What tools cannot write needs no copy of its own.
+                    // Tools cannot write these files, so they need no copies.
                     if kind.is_dir() {
                         copy(&source, &target, Files::Link)?;
                     } else if kind.is_symlink() {

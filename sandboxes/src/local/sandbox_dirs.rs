@@ -1,4 +1,4 @@
-//! What a local sandbox stands on: its folders, filled from where it starts.
+//! Folders of a local sandbox, filled from its starting point.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,39 +12,39 @@ use super::state_store::{InUse, LockedFolder, about};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, SandboxSource, Spec};
 
-/// What a sandbox stands on, apart from its processes.
+/// Everything that a sandbox consists of, except its processes.
 pub struct SandboxDirs {
     pub owned: LockedFolder,
-    /// The host's user that owns what is written inside.
+    /// Host user that owns what is written inside.
     pub owner: Option<u32>,
-    /// The state that it started from: its environment is shared.
+    /// Saved state that it started from, whose environment is shared.
     pub state: Option<InUse>,
     pub python: Option<Interpreter>,
 }
 
 impl Drop for SandboxDirs {
-    /// Removes the folder, also if whoever asked for the sandbox no longer waits for it.
+    /// Removes the folder, even if the caller no longer waits for the sandbox.
     fn drop(&mut self) {
-        // What stays is reported when the next run cleans up.
+        // Leftovers are reported when the next run cleans up.
         let _ = self.owned.remove();
     }
 }
 
 impl SandboxDirs {
-    /// The environment of the state in use is shared and not a copy.
+    /// Returns the environment of the state in use, if it is shared instead of copied.
     pub fn shares_environment(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
         let shared = self.state.as_ref()?.folder.join("store/env");
         (inner.shares_files() && !spec.root && is_real_folder(&shared)).then_some(shared)
     }
 
-    /// The saved workspace below the changes, where it is overlaid and not copied.
+    /// Returns the saved workspace below the changes, if it is overlaid instead of copied.
     pub fn overlaid(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
         let lower = self.state.as_ref()?.folder.join("workspace");
         (inner.overlay && !spec.root).then_some(lower)
     }
 }
 
-/// A folder, and not a link to one: what code inside wrote may lead anywhere on the host.
+/// Returns whether a path is a folder and not a link to one. A link from sandboxed code may lead anywhere on the host.
 pub fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
@@ -83,11 +83,11 @@ pub fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
 }
 
 pub fn no_images(name: &str) -> SandboxError {
-    let message = format!("start from the image {name}: the local sandbox has no images");
+    let message = format!("start from the image {name}: local sandboxes do not support images");
     SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
 }
 
-/// Makes the folders, with copies of what is in `from` where it has them.
+/// Creates the folders, and copies the content of those that `from` has.
 pub fn fill(
     inner: &Inner,
     spec: &Spec,
@@ -127,7 +127,7 @@ pub fn fill(
         chown(&store, owner, owner)?;
     }
     let shared = dirs.shares_environment(inner, spec);
-    // Tools cannot write there, so what a state has can be shared with it.
+    // Tools cannot write to the store, so its files can be shared with the state.
     let files = match inner.shares_files() {
         true => Files::Link,
         false => Files::Copy,
@@ -160,7 +160,7 @@ pub fn fill(
     Ok(())
 }
 
-/// The changes on top of `lower`: none yet, or for a fork those of its original.
+/// Creates the changes on top of `lower`: none for a new sandbox, those of its original for a fork.
 fn fill_overlay(
     lower: &Path,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! What a folder takes on disk, without following links, however deep it is and even while others write there.
+//! Measures the disk usage of a folder, without following links. Works at any depth, and while others write there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,21 +15,21 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 
 use super::beneath::open_beneath;
 
-/// A path that is longer is looked up from a folder on the way: the kernel takes no more than 4096 bytes.
+/// Length from which a path is looked up from a folder on the way: the kernel accepts at most 4096 bytes.
 const LONG: usize = 2000;
 
-/// What is taken on disk.
+/// Disk usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DiskUsage {
     pub bytes: u64,
-    /// Files, folders, links.
+    /// Number of files, folders and links.
     pub files: u64,
-    /// There is more, which could not be looked at.
+    /// Whether there are more files, which could not be read.
     pub is_hidden: bool,
 }
 
 impl DiskUsage {
-    /// How much more this is.
+    /// Returns the usage beyond that of `other`.
     pub fn beyond(self, other: DiskUsage) -> DiskUsage {
         DiskUsage {
             bytes: self.bytes.saturating_sub(other.bytes),
@@ -39,8 +39,8 @@ impl DiskUsage {
     }
 }
 
-/// Everything below a folder. What cannot be looked at is not counted; neither is what went away meanwhile, or got
-/// another name.
+/// Measures everything below a folder. Unreadable folders are not counted, nor are files that were removed or renamed
+/// meanwhile.
 pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
     let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
     let mut is_hidden = false;
@@ -63,8 +63,8 @@ pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
     sum
 }
 
-/// Bytes of the files and folders, without those that `shared` has at the same place: the same file, not a copy. A
-/// file with several names counts once.
+/// Returns the bytes of files and folders, without files that `shared` has at the same path (the same file, not a
+/// copy). A file with several names counts once.
 pub(super) fn own_bytes(folder: &Path, shared: Option<&Path>) -> io::Result<u64> {
     let (mut sum, mut seen) = (0, BTreeSet::new());
     let count = |path: &Path, found: &FileStat| {
@@ -91,7 +91,7 @@ fn is_folder(found: &FileStat) -> bool {
     found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits()
 }
 
-/// A folder that is to be looked through: its place from an open one, and the whole path where that is short.
+/// A folder to visit: its path from an open folder, and its whole path if that is short.
 struct Waiting {
     from: Rc<OwnedFd>,
     place: PathBuf,
@@ -138,7 +138,7 @@ fn look_through(
             Err(e) => return Err(e.into()),
         };
         let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-        // Beyond what a path may be nothing is shared, so nobody asks for it.
+        // Paths beyond the limit are never shared, so this path is never looked up.
         let path = match next.path.as_os_str().len() > LONG {
             true => PathBuf::from(std::ffi::OsString::from_vec(b"/".to_vec())),
             false => next.path.join(name),

@@ -1,7 +1,7 @@
-//! Saved states as files, to take them to another machine: a compressed tar archive, what the state is besides its files
-//! first.
+//! Saved states as files, for transfer to another machine: a compressed tar archive that starts with the description of
+//! the state.
 //!
-//! What was built wrote the files: links in them are never followed, and nothing is unpacked outside its folder.
+//! Built code wrote the files: links in them are never followed, and nothing is unpacked outside its folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
@@ -15,9 +15,9 @@ use super::tree_archive::append_tree;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// The entry that says what the state is.
+/// Entry that describes the state.
 const DESCRIPTION: &str = "state.json";
-/// A longer one is not ours.
+/// Maximum bytes of the description; a longer one is not from testwright.
 const MAX_DESCRIPTION_LEN: u64 = 1 << 20;
 const FOLDERS: [&str; 2] = ["workspace", "store"];
 
@@ -39,12 +39,12 @@ pub fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A state of that name is replaced.
+/// Imports a state. Replaces an existing state of that name.
 pub fn import(inner: &Inner, name: &str, from: &Path) -> Result<()> {
     let state = description(from)?;
     if let Some(python) = state.python.as_ref().filter(|p| !p.executable.exists()) {
         let text = format!(
-            "unpack the state {name}: it needs {}, which this machine does not have",
+            "import the saved state {name}: it needs {}, which this machine does not have",
             python.executable.display()
         );
         return Err(SandboxError::new(ErrorKind::NotFound, text));
@@ -54,7 +54,7 @@ pub fn import(inner: &Inner, name: &str, from: &Path) -> Result<()> {
         fs::create_dir(&aside)?;
         let mut archive = open(from)?;
         archive.set_preserve_permissions(true);
-        // What is unpacked belongs to whom this process runs as.
+        // The unpacked files belong to the user of this process.
         archive.set_mask(LENDING);
         archive.unpack(&aside).map_err(about("unpack", from))?;
         fs::rename(aside.join("store"), folder.join("store"))?;
@@ -88,6 +88,6 @@ fn description(from: &Path) -> Result<State> {
 fn not_a_state() -> SandboxError {
     SandboxError::new(
         ErrorKind::System,
-        "unpack a state: the archive does not hold one",
+        "import a saved state: the archive does not contain one",
     )
 }

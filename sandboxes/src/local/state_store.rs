@@ -1,13 +1,13 @@
-//! What is in the cache folder, and who owns it.
+//! The cache folder: its content, and the owners of that.
 //!
 //! ```text
 //! programs/VERSION                               linked into sandboxes, locked (shared) by each process that uses it
 //! sandboxes/ID/{workspace,store,tmp,home,root}   with sandboxes/ID.lock, locked while its host lives
-//! states/NAME/{workspace,store,state.json,lock}  complete by construction: written aside and renamed
+//! states/NAME/{workspace,store,state.json,lock}  always complete: written elsewhere and renamed
 //! states/.new-ID, states/.gone-ID                being written, being removed
 //! ```
 //!
-//! A lock of the kernel ends with the process that holds it, however that ends.
+//! The kernel releases a lock when the process that holds it ends, for any reason.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::private;
 use crate::sandbox::{Paths, Result};
 
-/// Begins the name of a state that is being removed.
+/// Prefix of the name of a state that is being removed.
 const GONE: &str = ".gone-";
 
-/// What a state is besides its files.
+/// Description of a state, besides its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct State {
     pub python: Option<Interpreter>,
-    /// Where it lay when it was built: absolute paths in it begin so.
+    /// Paths inside the sandbox in which it was built; absolute paths in the files start with these.
     pub built: Paths,
-    /// Bytes on disk beside those of the state that it was made from.
+    /// Bytes on disk, without those shared with its base state.
     pub bytes: u64,
 }
 
@@ -40,14 +40,14 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// A folder that goes with its lock.
+/// A folder with its lock.
 pub struct LockedFolder {
     pub folder: PathBuf,
     pub id: String,
     _lock: File,
 }
 
-/// A state in use: it is not removed meanwhile.
+/// A state in use, which is not removed meanwhile.
 pub struct InUse {
     pub folder: PathBuf,
     pub state: State,
@@ -58,8 +58,8 @@ impl Cache {
     pub fn open(root: &Path) -> Result<Cache> {
         for name in ["programs", "sandboxes", "states"] {
             let folder = root.join(name);
-            // Strangers' files are there, under a user's ids.
-            private::create_closed(&folder).map_err(about("make the cache folder", &folder))?;
+            // The folders contain untrusted files, some with a user's ids.
+            private::create_closed(&folder).map_err(about("create the cache folder", &folder))?;
         }
         let root = fs::canonicalize(root)?;
         Ok(Cache { root })
@@ -75,7 +75,7 @@ impl Cache {
 
     fn own(&self, kind: &str, id: &str) -> Result<LockedFolder> {
         let folder = self.root.join(kind).join(id);
-        // Locked before the folder is there, so that nobody takes it for left over.
+        // The lock comes before the folder, so that no other process takes it for a leftover.
         let lock = File::create(with_lock(&folder))?;
         lock.lock()?;
         fs::create_dir(&folder)?;
@@ -116,12 +116,12 @@ impl Cache {
         })
     }
 
-    /// Bytes that it takes beyond what it shares with the state that it was made from.
+    /// Returns the bytes that a state takes beyond those shared with its base state.
     pub fn state_bytes(&self, name: &str) -> Result<u64> {
         Ok(self.use_state(name)?.state.bytes)
     }
 
-    /// `fill` writes the files into the folder that it is given; it may share some with the folder `made_from`.
+    /// Saves a state. `fill` writes the files into the given folder, and may share some with the folder `made_from`.
     pub fn save(
         &self,
         name: &str,
@@ -160,7 +160,7 @@ impl Cache {
         }
     }
 
-    /// Finishes removals of states that were in use when they were asked for.
+    /// Finishes removals of states that were in use when they were removed.
     pub fn finish_removals(&self) {
         let entries = fs::read_dir(self.root.join("states"));
         for entry in entries.into_iter().flatten().flatten() {
@@ -174,7 +174,7 @@ impl Cache {
         }
     }
 
-    /// Removes what nobody owns any more; one line for each.
+    /// Removes folders without an owner. Returns one line for each.
     pub fn clean(&self) -> Vec<String> {
         let mut removed = Vec::new();
         for kind in ["sandboxes", "states"] {
@@ -188,7 +188,7 @@ impl Cache {
                     entry.file_name().to_string_lossy().into_owned(),
                 );
                 if name.ends_with(".lock") {
-                    // A young one may be about to get its folder.
+                    // A recent lock may be about to get its folder.
                     let old = entry
                         .metadata()
                         .and_then(|found| found.modified())
@@ -197,7 +197,7 @@ impl Cache {
                         let _ = fs::remove_file(&path);
                     }
                 } else if name.starts_with(GONE) {
-                    // A removal that had to wait until the state was no longer used.
+                    // This removal had to wait until the state was no longer in use.
                     remove_unused(&path);
                 } else if (kind == "sandboxes" || name.starts_with(".new-"))
                     && is_free(&with_lock(&path))
@@ -205,11 +205,11 @@ impl Cache {
                     let what = if kind == "sandboxes" {
                         "sandbox"
                     } else {
-                        "half-saved state"
+                        "incomplete state"
                     };
                     match remove_tree(&path) {
                         Ok(()) => removed.push(format!("removed {what} {name}")),
-                        Err(e) => removed.push(format!("failed to remove {what} {name}: {e}")),
+                        Err(e) => removed.push(format!("could not remove {what} {name}: {e}")),
                     }
                     let _ = fs::remove_file(with_lock(&path));
                 }
@@ -227,14 +227,14 @@ impl LockedFolder {
     }
 }
 
-/// Leaves what is in use, or cannot be removed yet, to a later try.
+/// Removes a folder if possible. One that is in use, or cannot be removed yet, stays for a later attempt.
 fn remove_unused(folder: &Path) {
     if is_free(&folder.join("lock")) {
         let _ = remove_tree(folder);
     }
 }
 
-/// Nobody holds the lock, or there is none.
+/// Returns whether no process holds the lock, or the lock does not exist.
 fn is_free(lock: &Path) -> bool {
     match File::open(lock) {
         Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
@@ -268,7 +268,7 @@ pub fn fresh_id(purpose: &str) -> String {
     }
 }
 
-/// A file name that no other name has.
+/// Encodes a name as a unique file name.
 fn encoded(name: &str) -> String {
     let keep = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     name.bytes()
@@ -283,7 +283,7 @@ fn encoded(name: &str) -> String {
 }
 
 impl InUse {
-    /// The same state, held once more.
+    /// Returns the same state with a further lock.
     pub fn again(&self) -> Result<InUse> {
         let lock = File::open(self.folder.join("lock"))?;
         lock.lock_shared()?;

@@ -1,4 +1,4 @@
-//! What the host puts into a sandbox's store, where nothing inside may write.
+//! Files that the host puts into a sandbox's store, where sandboxed code cannot write.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -13,13 +13,13 @@ use super::state_store::{about, fresh_id};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// The store of one sandbox. Nobody inside can change the folders on the way to a file.
+/// The store of one sandbox. Sandboxed code cannot change the folders on the way to a file.
 pub struct Store {
     pub inner: Arc<Inner>,
     pub dirs: Arc<SandboxDirs>,
-    /// Where it is inside.
+    /// Path of the store inside the sandbox.
     pub inside: PathBuf,
-    /// The environment in it is that of a saved state.
+    /// Whether its environment is shared with a saved state.
     pub shares_environment: bool,
 }
 
@@ -29,7 +29,7 @@ impl Store {
         self.write_content(&target, Content::Bytes(content), mode)
     }
 
-    /// Writes the content of a file of the host, which may be large.
+    /// Writes the content of a file on the host, which may be large.
     pub fn add_file(&self, relative: &Path, from: &Path, mode: u32) -> Result<()> {
         let (target, inner) = (self.place(relative)?, &self.inner);
         if inner.shares_files()
@@ -41,7 +41,7 @@ impl Store {
         self.write_content(&target, Content::File(file), mode)
     }
 
-    /// Written aside and renamed, so that no process sees half a file.
+    /// Writes a file atomically, so that no process sees an incomplete one.
     fn write_content(&self, target: &Path, content: Content<'_>, mode: u32) -> Result<()> {
         let aside = target.with_file_name(format!(".new-{}", fresh_id("")));
         let written = program_writer::write(&self.inner.launcher, &aside, content, mode)
@@ -57,7 +57,7 @@ impl Store {
         let folder = self.folder(relative, relative)?;
         let owner = self.dirs.owner;
         let file = fs::File::open(archive).map_err(about("open", archive))?;
-        // Aside and copied: a file that is there already may be shared with a saved state.
+        // An existing file may be shared with a saved state, so the archive is unpacked elsewhere and copied.
         let aside = tempfile::tempdir_in(&self.dirs.owned.folder)?;
         let mut archive = tar::Archive::new(std::io::BufReader::new(file));
         archive.set_preserve_permissions(true);
@@ -83,7 +83,7 @@ impl Store {
         Ok(())
     }
 
-    /// Where a file is on the host, its folders made if needed.
+    /// Returns the path of a file on the host, and creates its folders if needed.
     fn place(&self, relative: &Path) -> Result<PathBuf> {
         let (Some(parent), Some(last)) = (relative.parent(), relative.file_name()) else {
             return Err(self.refused(relative, "not a file name"));
@@ -91,7 +91,7 @@ impl Store {
         Ok(self.folder(relative, parent)?.join(last))
     }
 
-    /// A folder of the store on the host, made if needed; `relative` is what is to be written.
+    /// Returns a folder of the store on the host, creating it if needed. `relative` is the path to write, for errors.
     fn folder(&self, relative: &Path, parents: &Path) -> Result<PathBuf> {
         if relative.starts_with("env") && self.shares_environment {
             let why = "the environment is shared with other sandboxes";

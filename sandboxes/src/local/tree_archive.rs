@@ -1,4 +1,4 @@
-//! Archives of folders that jailed processes may have written: links are not followed, and a file with several names is
+//! Archives folders that jailed processes may have written. Links are not followed, and a file with several names is
 //! stored once.
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Adds all that is below `folder` as `name`. Sockets, pipes and devices are left out.
+/// Adds everything below `folder` as `name`, except sockets, pipes and devices.
 pub fn append_tree(
     archive: &mut tar::Builder<impl Write>,
     name: &Path,
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_several_names_is_stored_once() {
+    fn hard_links_are_stored_once() {
         let place = tempfile::tempdir().unwrap();
         let [from, to] = ["from", "to"].map(|name| place.path().join(name));
         fs::create_dir_all(from.join("sub")).unwrap();

@@ -1,4 +1,4 @@
-//! Calls that are answered by an argument: one table from which every backend makes its filter.
+//! System calls that are decided by an argument: one table from which every backend builds its filter.
 
 use super::{NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall, call};
 
@@ -9,46 +9,46 @@ const EOPNOTSUPP: u16 = 95;
 #[derive(Debug, Clone, Copy)]
 pub struct ArgumentRule {
     pub call: SystemCall,
-    /// Which argument, from 0. Of it the lower 32 bits count: the kernel looks at no more of these.
+    /// Index of the argument, from 0. Only its lower 32 bits count, because the kernel ignores the rest.
     pub index: u8,
     pub refused: Refused,
-    /// The error; 0 if the call shall do nothing and say that it succeeded.
+    /// Error number, or 0 if the call does nothing and reports success.
     pub error: u16,
 }
 
-/// The values of an argument for which a call fails.
+/// Values of an argument for which a call fails.
 #[derive(Debug, Clone, Copy)]
 pub enum Refused {
-    /// These.
+    /// These values.
     Values(&'static [u32]),
-    /// Every value but these.
+    /// All values except these.
     AllBut(&'static [u32]),
-    /// Those with one of these bits.
+    /// Values in which at least one of these bits is set.
     AnyBit(&'static [u32]),
 }
 
-/// TIOCSTI and TIOCLINUX put characters into a terminal's input. FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE take
-/// disk space as `fallocate` does.
+/// Requests that are refused. TIOCSTI and TIOCLINUX put characters into a terminal's input. FS_IOC_RESVSP,
+/// FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE take disk space as `fallocate` does.
 const TERMINAL_INPUT_AND_DISK_SPACE: &[u32] =
     &[0x5412, 0x541c, 0x4030_5828, 0x4030_582a, 0x4030_5839];
 
-/// FALLOC_FL_PUNCH_HOLE with FALLOC_FL_KEEP_SIZE, which takes no space. Other modes take more at once than a watch can count;
-/// glibc then writes to each block, which takes time.
+/// FALLOC_FL_PUNCH_HOLE with FALLOC_FL_KEEP_SIZE, which takes no space. Other modes take more space at once than a
+/// watch can count. If they fail, glibc writes to each block, which takes time.
 const PUNCHING_HOLES: &[u32] = &[3];
 
-/// POSIX_FADV_DONTNEED. Sandboxes share the files of an environment, and with them what the kernel has of these in memory:
-/// one that could evict pages could tell the next one something. As a hint it may be ignored.
+/// POSIX_FADV_DONTNEED. Sandboxes share the files of an environment, and their pages in the kernel's cache. A sandbox
+/// that could evict pages could send signals to the next one. The kernel may ignore this advice, so a filter may too.
 const EVICTING_ADVICE_FOR_FILES: &[u32] = &[4];
 
-/// MADV_COLD and MADV_PAGEOUT, for the same reason.
+/// MADV_COLD and MADV_PAGEOUT, which also evict pages.
 const EVICTING_ADVICE_FOR_MEMORY: &[u32] = &[20, 21];
 
-/// RWF_NOWAIT tells whether a page is in memory. File systems that do not know it answer in the same way.
+/// RWF_NOWAIT, which reveals whether a page is in memory. File systems without support for it give the same error.
 const NO_WAIT: &[u32] = &[8];
 
 macro_rules! by_argument {
     ($($call:ident[$index:literal] $refused:expr => $error:expr,)*) => {
-        /// Every call that is answered by an argument. It is on neither of the lists of allowed and refused calls.
+        /// All calls that are decided by an argument. None of them is on the lists of allowed and refused calls.
         #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
         pub const BY_ARGUMENT: &[ArgumentRule] = &[$(ArgumentRule {
             call: call(stringify!($call), Some(libc::$call)),
@@ -77,7 +77,7 @@ by_argument! {
     SYS_socket[0] Refused::AllBut(&SOCKET_FAMILIES) => EPERM,
 }
 
-/// A set of numbers: those that agree with `value` in the bits of `mask`.
+/// The set of numbers that equal `value` in the bits of `mask`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Masked {
     pub mask: u32,
@@ -92,7 +92,7 @@ impl Masked {
 }
 
 impl Refused {
-    /// The refused values and the allowed ones, for filters whose rules know one comparison of an argument each.
+    /// Returns the refused values and the allowed ones, for filters whose rules have one comparison per argument.
     pub fn as_masks(&self) -> (Vec<Masked>, Vec<Masked>) {
         let exactly = |values: &[u32]| values.iter().copied().map(Masked::exactly).collect();
         match self {
@@ -113,7 +113,8 @@ impl Refused {
     }
 }
 
-/// All numbers but these: for each first bit in which a number can differ from all of them, those that do.
+/// Returns all numbers except these: for each highest bit in which a number can differ from all of them, the numbers
+/// that do.
 fn complement(values: &[u32]) -> Vec<Masked> {
     let mut sets: Vec<Masked> = Vec::new();
     for value in values {
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_and_allowed_masks_divide_all_numbers() {
+    fn masks_partition_all_numbers() {
         for rule in BY_ARGUMENT {
             let (refused, allowed) = rule.refused.as_masks();
             let mut numbers: Vec<u32> = (0..70_000).collect();

@@ -398,7 +398,7 @@ async fn no_engine_is_said_with_a_hint() {
         let error = Docker::connect(settings).await.err().unwrap();
         assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
         assert!(
-            error.hint.unwrap().contains("Docker is not running"),
+            error.hint.unwrap().contains("start Docker"),
             "after {:?}",
             begin.elapsed()
         );

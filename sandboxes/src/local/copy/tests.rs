@@ -14,13 +14,13 @@ fn put(folder: &Path, path: &str, content: &str, mode: u32, seconds: u64) {
     File::open(&path).unwrap().set_modified(time).unwrap();
 }
 
-/// Longer than what is compared at once, so that a difference at the end is one in the second part.
+/// Returns a text longer than one comparison block, so that a difference at its end is in the second block.
 fn long(end: &str) -> String {
     "x".repeat(100_000) + end
 }
 
 #[test]
-fn what_is_the_same_becomes_a_link_and_nothing_else_does() {
+fn only_equal_files_are_linked() {
     let place = tempfile::tempdir().unwrap();
     let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
     for folder in [&model, &from] {
@@ -91,9 +91,9 @@ fn what_is_the_same_becomes_a_link_and_nothing_else_does() {
     assert_eq!(all - own, file(&to, "sub/same").blocks() * 512);
 }
 
-/// Under root, copies for another user are not those of root's model.
+/// If the owner differs, root's files are copied, not linked.
 #[test]
-fn another_owner_is_another_file() {
+fn other_owner_prevents_link() {
     let place = tempfile::tempdir().unwrap();
     let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
     for folder in [&model, &from] {
@@ -109,9 +109,9 @@ fn another_owner_is_another_file() {
     assert_eq!(fs::metadata(model.join("file")).unwrap().uid(), 0);
 }
 
-/// A folder that one would leave through a link is as if it were not there.
+/// A folder that is reached through a link is treated as missing.
 #[test]
-fn links_in_the_model_are_not_followed() {
+fn model_links_are_not_followed() {
     let place = tempfile::tempdir().unwrap();
     let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
     put(&from, "sub/file", "a", 0o644, 1000);
@@ -124,7 +124,7 @@ fn links_in_the_model_are_not_followed() {
 
 /// A copy takes no more room than its original, however many names a file has.
 #[test]
-fn a_file_with_several_names_is_copied_once() {
+fn hard_links_are_copied_once() {
     let place = tempfile::tempdir().unwrap();
     let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
     put(&from, "file", &long("a"), 0o640, 1000);
@@ -158,9 +158,9 @@ fn a_file_with_several_names_is_copied_once() {
     );
 }
 
-/// One file can have 65,000 names on ext4: then there are two copies, not one for each name.
+/// A file can have 65,000 names on ext4. A further name starts a second copy, not one copy per name.
 #[test]
-fn a_file_with_as_many_names_as_there_can_be_is_copied_twice_at_most() {
+fn full_link_count_starts_second_copy() {
     let place = tempfile::tempdir().unwrap();
     let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
     for folder in [&model, &from] {
@@ -168,7 +168,7 @@ fn a_file_with_as_many_names_as_there_can_be_is_copied_twice_at_most() {
         fs::create_dir(folder.join("sub")).unwrap();
     }
     let other = |folder: &Path, number: u32| folder.join(format!("sub/{number}"));
-    // The one in the model can take two more.
+    // Remove two names, so that the model's file can take two more.
     let most = (0..70_000)
         .take_while(|number| fs::hard_link(model.join("file"), other(&model, *number)).is_ok())
         .count() as u32;

@@ -1,4 +1,4 @@
-//! A thread whose call was handed to the keeper, and what the keeper may read of it.
+//! A thread whose system call was passed to the keeper, and access to its memory.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,11 +8,11 @@ use nix::errno::Errno;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// Longest path that the kernel accepts, with its zero byte.
+/// Maximum path length that the kernel accepts, including the zero byte.
 const MAX_PATH: usize = 4096;
 
-/// A thread that waits for its call to be answered. If the kernel hides it (it made itself undumpable, or belongs to
-/// another user), the call is refused.
+/// A thread that waits for the result of its call. If the kernel hides the thread (it made itself undumpable, or
+/// belongs to another user), the call is refused.
 pub struct Caller<'a> {
     pub listener: &'a OwnedFd,
     pub id: u64,
@@ -20,12 +20,13 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Its folder in /proc.
+    /// Returns the thread's folder in /proc.
     pub fn folder(&self) -> String {
         format!("/proc/{}", self.thread)
     }
 
-    /// Fails if what was opened by its number may be another process's.
+    /// Checks that the thread still waits. Otherwise its number, and files opened through it, may belong to another
+    /// process.
     pub fn still_waits(&self) -> Result<()> {
         let mut id = self.id;
         control(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id)
@@ -45,7 +46,7 @@ impl Caller<'_> {
         }
     }
 
-    /// A string that ends with a zero byte.
+    /// Reads a string that ends with a zero byte.
     pub fn path(&self, address: u64) -> Result<Vec<u8>> {
         let mut text = vec![0; MAX_PATH];
         let read = self.read(address, &mut text)?;
@@ -59,7 +60,7 @@ impl Caller<'_> {
         Ok(text)
     }
 
-    /// Returns the status flags of one of its sockets.
+    /// Returns the status flags of one of the thread's sockets.
     pub fn flags(&self, socket: i32) -> Result<i32> {
         let folder = self.folder();
         let opened = fs::read_link(format!("{folder}/fd/{socket}")).map_err(|_| Errno::EBADF)?;
@@ -75,7 +76,7 @@ impl Caller<'_> {
     }
 }
 
-/// Sends a request of seccomp user notification.
+/// Sends an ioctl request of seccomp user notification.
 pub fn control<T>(listener: &OwnedFd, request: libc::Ioctl, argument: &mut T) -> Result<()> {
     // SAFETY: every caller passes the structure that the request is defined for, and it outlives the call.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), request, argument) };

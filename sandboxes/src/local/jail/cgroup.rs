@@ -1,8 +1,8 @@
-//! A control group for the memory of a sandbox's processes together, where this process may make one.
+//! A control group that counts the memory of all processes of a sandbox, if this process may create one.
 //!
-//! Version 2 where it was delegated (by systemd to a user's service, or to root), else version 1's controller for root.
-//! No other process moves. The keeper removes it in the end; groups
-//! that a killed keeper left are empty, and the next keeper removes those.
+//! Uses version 2 if it was delegated (by systemd to a user's service, or to root), otherwise version 1's memory
+//! controller as root. No other process moves. The keeper removes the group in the end. Groups of killed keepers are
+//! empty, and the next keeper removes them.
 
 use std::fs;
 use std::io;
@@ -12,18 +12,18 @@ use nix::unistd::Pid;
 
 use crate::sandbox::Limits;
 
-/// Names begin so.
+/// Prefix of the names of groups.
 const NAME: &str = "testwright-";
 
 pub struct Cgroup {
-    /// Those that could not be removed yet, in the end.
+    /// Folders of the groups; dropping removes them from this list one by one.
     folders: Vec<PathBuf>,
-    /// The kernel counts buffers of TCP and UDP as well.
+    /// Whether the kernel also counts buffers of TCP and UDP.
     pub counts_internet_sockets: bool,
 }
 
 impl Cgroup {
-    /// `None` where there can be none, in which case others watch.
+    /// Creates a group. Returns `None` if that is not possible; a memory watch then replaces it.
     pub fn new(limits: &Limits) -> Option<Cgroup> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let name = format!("{NAME}{}", std::process::id());
@@ -38,7 +38,7 @@ impl Cgroup {
 }
 
 impl Cgroup {
-    /// The kernel has killed a process for want of memory.
+    /// Returns whether the kernel killed a process because the group ran out of memory.
     pub fn ran_out(&self) -> bool {
         let killed = |text: String| {
             let count = text
@@ -58,7 +58,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // The kernel takes a moment to let go of the last process.
+        // The kernel needs a moment to release the last process.
         for _ in 0..50 {
             self.folders
                 .retain(|folder| fs::remove_dir(folder).is_err() && folder.exists());
@@ -70,7 +70,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Where a hierarchy is mounted, by the type of its file system and a controller among its options.
+/// Finds the mount point of a hierarchy, by its file system type and a controller among its options.
 fn mounted(kind: &str, controller: Option<&str>) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {
@@ -89,7 +89,7 @@ fn beside(hierarchy: &Path, own: &str, name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Groups of keepers that are gone. One that is in use is not removed: the kernel refuses.
+/// Removes the groups of keepers that are gone. The kernel refuses to remove one that is in use.
 fn remove_left_over(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -102,7 +102,7 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Writes each limit; those that are `needed` must be taken.
+/// Writes the limits. Returns `None` if a required one fails.
 fn set(folder: PathBuf, limits: &[(&str, String, bool)]) -> Option<PathBuf> {
     for (file, value, needed) in limits {
         if fs::write(folder.join(file), value).is_err() && *needed {
@@ -116,7 +116,7 @@ fn set(folder: PathBuf, limits: &[(&str, String, bool)]) -> Option<PathBuf> {
 fn unified(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let hierarchy = mounted("cgroup2", None)?;
-    // A group whose children have controllers may hold no processes itself, so this is a child of the parent.
+    // A group whose children have controllers may not contain processes, so the new group is a sibling.
     let parent = Path::new(own).parent().unwrap_or(Path::new("/"));
     let folder = beside(&hierarchy, &parent.to_string_lossy(), name)?;
     let folder = set(
@@ -148,7 +148,7 @@ fn separate(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
         })?;
         beside(&mounted("cgroup", Some(controller))?, own, name)
     };
-    // Processes are limited by their user in any case, and each group that a process moves to costs milliseconds.
+    // The number of processes is limited by their user anyway, and each group that a process joins costs milliseconds.
     let memory = limits.memory.to_string();
     let memory = set(
         group("memory")?,

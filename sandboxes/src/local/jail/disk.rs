@@ -1,8 +1,8 @@
-//! Watches what a sandbox takes on disk. Asking the file system is cheap and tells how much everybody wrote; only when
-//! that moved enough to matter, or after a while, the sandbox's own folders are measured.
+//! Watches the disk usage of a sandbox. Querying the file system is cheap, but shows the usage of all its users. So the
+//! sandbox's own folders are measured only after a significant change, or after a while.
 //!
-//! What cannot be looked at (a closed folder, where this process has no right to open it; files that are only in flight
-//! between processes) is bounded by what the whole file system gained since the sandbox began.
+//! Some files cannot be measured: those in a closed folder that this process may not open, and those in flight between
+//! processes. Their size is bounded by the growth of the whole file system since the sandbox started.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,17 +19,17 @@ use super::super::protocol::Setup;
 use super::super::size::{DiskUsage, disk_usage};
 use super::processes::{self, descendants, mappings};
 
-/// Folders that are built in may take more.
+/// Factor for the limits while an environment is built.
 const WHILE_BUILDING: u64 = 4;
 
-/// How often it is measured if the file system says that nothing much happened.
+/// Maximum time between two measurements if the file system shows no significant change.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Room on the disk that a sandbox with large files leaves to others. A sandbox that takes less than this is not to
-/// blame for a full disk.
+/// Free bytes that a sandbox with large files must leave to others. A sandbox that takes less than this is not
+/// responsible for a full disk.
 const RESERVE: u64 = 512 << 20;
 
-/// Bytes that can be written in a second, on a machine that is fast.
+/// Bytes that a fast machine can write per second.
 const FASTEST: u64 = 4 << 30;
 pub const MAX_PAUSE: Duration = Duration::from_millis(200);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
@@ -38,22 +38,22 @@ pub struct DiskWatch {
     folders: Vec<PathBuf>,
     max: DiskUsage,
     supervisor: Pid,
-    /// While tools run, the process that the supervisor started first is the toolbox.
+    /// Whether the supervisor's first process is the toolbox, as while tools run.
     has_toolbox: bool,
-    /// Usage of the whole file system when the sandbox began, and when it was last measured.
+    /// Usage of the whole file system when the sandbox started, and when it was last measured.
     at_start: DiskUsage,
     everybody: DiskUsage,
-    /// Usage of the sandbox when it was last measured.
+    /// Usage of the sandbox at the last measurement.
     own: DiskUsage,
     measured: Instant,
     cost: Duration,
-    /// Bytes that others and the sandbox could write before it has to be measured.
+    /// Bytes that the sandbox and others can write before the next measurement is needed.
     room: u64,
 }
 
 impl DiskWatch {
     pub fn new(setup: &Setup, supervisor: Pid) -> DiskWatch {
-        // Only what goes with the sandbox: mounted folders are others' business.
+        // Only folders that belong to the sandbox count; mounted folders belong to others.
         let home = setup.root.parent().unwrap_or(&setup.root);
         let writable = setup.binds.iter().filter(|bind| bind.writable);
         let upper = setup.overlay.iter().map(|overlay| overlay.upper.clone());
@@ -85,13 +85,13 @@ impl DiskWatch {
         }
     }
 
-    /// How long nothing can happen that would have to be noticed at once.
+    /// Returns how long the sandbox cannot reach a limit, even on a fast machine.
     pub fn pause(&self) -> Duration {
         let seconds = self.room as f64 / FASTEST as f64;
         Duration::from_secs_f64(seconds).clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
-    /// Says why the sandbox has to end, if it has to.
+    /// Returns the reason why the sandbox must end, if it must.
     pub fn look(&mut self) -> Option<String> {
         let Some(now) = FileSystem::of(self.folders.first()?) else {
             self.room = u64::MAX;
@@ -108,7 +108,7 @@ impl DiskWatch {
         let much =
             moved.bytes > left.bytes / 8 || moved.files > left.files / 8 || !now.counts_files;
         let since = self.measured.elapsed();
-        // Measuring should take at most a twentieth of the time, or a fiftieth without a reason.
+        // Measuring may take at most a twentieth of the time, or a fiftieth without a reason.
         let is_due = (may_be_beyond && since > self.cost)
             || ((much || is_full) && since > self.cost * 20)
             || since > MAX_INTERVAL.max(self.cost * 50);
@@ -126,7 +126,7 @@ impl DiskWatch {
         if !own.is_hidden || beyond(gained, self.max).is_none() {
             return own;
         }
-        // A folder that is renamed all the time cannot be followed while the sandbox runs.
+        // A folder that is renamed constantly cannot be followed while the sandbox runs.
         let frozen = processes::freeze(self.supervisor);
         let own = self.count();
         drop(frozen);
@@ -152,28 +152,28 @@ impl DiskWatch {
     }
 }
 
-/// Why a sandbox that took this much has to end.
+/// Returns why a sandbox with this usage must end.
 fn beyond(own: DiskUsage, most: DiskUsage) -> Option<String> {
     if own.bytes > most.bytes {
         return Some(format!(
-            "its files took {} MiB on disk, beyond the limit of {} MiB (limits.disk)",
+            "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
             own.bytes >> 20,
             most.bytes >> 20
         ));
     }
     (own.files > most.files).then(|| {
         format!(
-            "it made {} files and folders, beyond the limit of {} files (limits.files)",
+            "it created {} files and folders, more than the limit of {} (limits.files)",
             own.files, most.files
         )
     })
 }
 
-/// Why a sandbox with large files has to end on a disk that is nearly full.
+/// Returns why a sandbox with large files must end on a nearly full disk.
 fn full(own: DiskUsage, free: u64) -> Option<String> {
     (free < RESERVE && own.bytes > RESERVE).then(|| {
         format!(
-            "the disk is nearly full ({} MiB are left), and its files took {} MiB",
+            "the disk is nearly full ({} MiB left), and its files take {} MiB",
             free >> 20,
             own.bytes >> 20
         )
@@ -182,9 +182,9 @@ fn full(own: DiskUsage, free: u64) -> Option<String> {
 
 struct FileSystem {
     used: DiskUsage,
-    /// Some (btrfs) have no number of files to tell.
+    /// Whether the file system reports a number of files; btrfs does not.
     counts_files: bool,
-    /// Bytes that this user may still write.
+    /// Bytes that this user can still write.
     free: u64,
 }
 
@@ -204,10 +204,10 @@ impl FileSystem {
     }
 }
 
-/// Counts files without a name that a process still has open or mapped. The size of one that is only mapped is not known,
-/// so more may be hidden than what is mapped of it.
+/// Counts deleted files that a process still has open or mapped. The size of a file that is only mapped is unknown, so
+/// more than the mapped part may be hidden.
 ///
-/// The supervisor and, where there is one, the toolbox hide their descriptors.
+/// The supervisor and the toolbox, if there is one, hide their descriptors.
 fn deleted(supervisor: Pid, mut has_toolbox: bool) -> DiskUsage {
     let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
     let processes = descendants(Pid::this());
@@ -236,7 +236,7 @@ fn deleted(supervisor: Pid, mut has_toolbox: bool) -> DiskUsage {
         }
     }
     for mapping in processes.into_iter().flat_map(mappings) {
-        // By the inode alone: some kernels tell another device for a file of an overlay.
+        // Only the inode is compared, because some kernels report another device for a file of an overlay.
         if mapping.name.ends_with(" (deleted)")
             && !in_memory(&mapping.name)
             && seen.insert(mapping.inode)
@@ -255,7 +255,7 @@ fn in_memory(name: &str) -> bool {
         .any(|start| name.starts_with(start))
 }
 
-/// Descriptors were sent to this socket and not received yet: what they stand for no process shows.
+/// Returns whether descriptors were sent to this socket and not received yet. No process shows the files behind them.
 fn has_descriptors(info: &Path) -> bool {
     let text = fs::read_to_string(info).unwrap_or_default();
     let number = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));

@@ -1,9 +1,9 @@
-//! Why a jail cannot be set up.
+//! Errors of setting up a jail.
 
 use std::error::Error;
 use std::fmt::{self, Display};
 
-/// A step of the set-up that failed.
+/// A failed step of the setup.
 #[derive(Debug, thiserror::Error)]
 pub struct JailError {
     step: String,
@@ -20,7 +20,7 @@ impl Display for JailError {
 }
 
 impl JailError {
-    /// Creates an error that the system did not report.
+    /// Creates an error without a cause from the system.
     pub fn new(step: impl Display) -> Self {
         JailError {
             step: step.to_string(),
@@ -28,7 +28,7 @@ impl JailError {
         }
     }
 
-    /// Creates an error from the last one of the system.
+    /// Creates an error from the last system error.
     pub fn last(step: impl Display) -> Self {
         JailError {
             source: Some(std::io::Error::last_os_error().into()),
@@ -39,7 +39,7 @@ impl JailError {
 
 pub type Result<T, E = JailError> = std::result::Result<T, E>;
 
-/// Says which step an error belongs to.
+/// Adds the failed step to an error.
 pub trait Doing<T> {
     fn doing(self, step: impl Display) -> Result<T>;
 }

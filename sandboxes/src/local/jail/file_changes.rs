@@ -1,8 +1,8 @@
-//! Changes of modes, owners, times and lengths, made by the keeper below the sandbox's own folders and nowhere else.
+//! Changes of modes, owners, times and lengths, which the keeper makes only below the sandbox's own folders.
 //!
-//! A path is opened first, as the caller would find it, and then it is asked where the opened file lies: links that are
-//! exchanged meanwhile change which file is opened, but not that it must lie in a folder that the sandbox may write.
-//! Nothing inside can bring a file of another folder there, since Landlock refuses to move or link it.
+//! The keeper first opens a path as the caller would, then checks where the opened file is. Exchanging links meanwhile
+//! can change which file is opened, but not that it must be in a folder that the sandbox may write. Landlock refuses to
+//! move or link files between folders, so no file of another folder can get there.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,7 +20,7 @@ use super::caller::Caller;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// Newer than libc's list; the same number on every architecture.
+/// Number of a call that is newer than libc's list. It is the same on every architecture.
 const SYS_FCHMODAT2: i64 = 452;
 
 pub const CALLS: &[i64] = &[
@@ -44,7 +44,7 @@ pub const CALLS: &[i64] = &[
     libc::SYS_utimes,
 ];
 
-/// The folders that the sandbox may write, and how long a file in them may become.
+/// Folders that the sandbox may write, and the maximum length of files in them.
 pub struct OwnFolders {
     folders: Vec<PathBuf>,
     max_length: u64,
@@ -68,7 +68,7 @@ impl OwnFolders {
     }
 }
 
-/// The file that a call names.
+/// File that a call names.
 enum Target {
     Descriptor(u64),
     Path { folder: u64, path: u64, flags: u64 },
@@ -106,7 +106,7 @@ pub fn perform(
             let follow = UtimensatFlags::FollowSymlink;
             utimensat(AT_FDCWD, own_path(&file).as_str(), &access, &change, follow)
         }
-        // The keeper has no limit on files of its own.
+        // The kernel's limit on file sizes does not apply to the keeper.
         Change::Length(length) if length > folders.max_length => Err(Errno::EFBIG),
         Change::Length(length) => truncate(own_path(&file).as_str(), length as i64),
     }
@@ -153,7 +153,7 @@ fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> Result<(Targe
 
 const NOW: Change = Change::Times(TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW);
 
-/// Numbers of eight bytes from the caller's memory.
+/// Reads numbers of eight bytes from the caller's memory.
 fn numbers<const N: usize>(caller: &Caller<'_>, address: u64) -> Result<[i64; N]> {
     let mut numbers = [0; N];
     for (offset, number) in (0..).step_by(8).zip(&mut numbers) {
@@ -201,7 +201,7 @@ fn seconds(caller: &Caller<'_>, address: u64) -> Result<Change> {
     ))
 }
 
-/// Opens what the caller means, without any right to read or write it.
+/// Opens the file that the caller names, without rights to read or write it.
 fn open(caller: &Caller<'_>, target: &Target) -> Result<OwnedFd> {
     let plain = OFlag::O_PATH | OFlag::O_CLOEXEC;
     let descriptor = |number: u64| {
@@ -211,7 +211,7 @@ fn open(caller: &Caller<'_>, target: &Target) -> Result<OwnedFd> {
         };
         openat(AT_FDCWD, path.as_str(), plain, Mode::empty()).map_err(|error| match error {
             Errno::ENOENT => Errno::EBADF,
-            // The caller is hidden.
+            // The kernel hides the caller.
             _ => Errno::EPERM,
         })
     };
@@ -243,7 +243,8 @@ fn open(caller: &Caller<'_>, target: &Target) -> Result<OwnedFd> {
     }
 }
 
-/// `/proc/self` is the caller, not the keeper: C libraries name descriptors so.
+/// Translates a path of the caller: `/proc/self`, by which C libraries name descriptors, is the caller and not the
+/// keeper.
 fn seen_from_here(caller: &Caller<'_>, path: Vec<u8>) -> PathBuf {
     let path = PathBuf::from(OsString::from_vec(path));
     for own in ["/proc/self", "/proc/thread-self"] {

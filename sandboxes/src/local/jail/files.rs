@@ -1,5 +1,5 @@
-//! Files in and out, done by a process of the jail: links lead where they lead inside, and what is written
-//! belongs to the user inside.
+//! Transfers files in and out, in a process of the jail. Links resolve as they do inside, and written files belong to
+//! the user inside.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::super::protocol::NOT_FOUND;
 use super::super::tree_archive::append_tree;
 
-/// An exit code and what to write to standard error.
+/// An exit code, and the message for standard error.
 pub type TaskFailure = (i32, String);
 
 fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
@@ -24,7 +24,7 @@ fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
     }
 }
 
-/// Written aside and renamed, so that nobody sees half a file or a busy program.
+/// Writes a file atomically, so that no process sees an incomplete file or a busy program.
 pub fn upload(path: &Path, mode: u32) -> Result<i32, TaskFailure> {
     let failed = failure("write", path);
     let folder = path
@@ -34,7 +34,7 @@ pub fn upload(path: &Path, mode: u32) -> Result<i32, TaskFailure> {
     if path.is_dir() {
         return Err(failed(ErrorKind::IsADirectory.into()));
     }
-    // Through a link, the file that it leads to is meant.
+    // A link stands for its target.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let aside = aside(&target);
     let written = (|| {

@@ -1,4 +1,4 @@
-//! Inputs of the filter of system calls, and the form of its rules.
+//! Options of the system call filter, and the type of its rules.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use super::super::protocol::Isolation;
 /// Rules by the number of the call; a call without rules always matches.
 pub type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What the filter of system calls depends on.
+/// Options that determine the system call filter.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterOptions {
     pub isolation: Isolation,
-    /// In place: a relay of the host may be connected to.
+    /// Whether processes may connect to a relay on the host (in place only).
     pub relay: bool,
-    /// In place: what runs inside is a user of its own.
+    /// Whether sandboxed processes run as a separate user (in place only).
     pub own_user: bool,
-    /// In place: Landlock knows truncation by a path.
+    /// Whether Landlock controls truncation by path (in place only).
     pub landlock_truncates: bool,
-    /// The kernel counts the memory of all processes together, also what no process has mapped.
+    /// Whether the kernel counts the memory of all processes together, including what no process has mapped.
     pub memory_is_counted: bool,
 }

@@ -1,5 +1,5 @@
-//! Memory that the kernel holds for a sandbox and that no process has mapped: buffers of sockets, and System V segments,
-//! messages and semaphores. The keeper sees them because it joined the sandbox's namespaces.
+//! Memory that the kernel holds for a sandbox and that no process has mapped: socket buffers, and System V segments,
+//! messages and semaphores. The keeper can see it because it joined the sandbox's namespaces.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -8,26 +8,26 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
-/// A socket beside its buffers, with its file.
+/// Bytes of a socket and its file, without its buffers.
 const SOCKET: u64 = 2048;
-/// A semaphore takes a cache line of its own.
+/// Bytes of a semaphore, which takes its own cache line.
 const SEMAPHORE: u64 = 64;
 const MESSAGE: u64 = 64;
 
-/// What a socket can send before it blocks, with some room: `SO_SNDBUF` has no effect inside.
+/// Bytes that a socket can send before it blocks, with some margin. `SO_SNDBUF` has no effect inside.
 pub const SEND_BUFFER: u64 = 256 << 10;
-/// Messages that a Unix datagram socket takes from senders that are gone (`net.unix.max_dgram_qlen`, and one more).
+/// Messages from closed senders that a Unix datagram socket holds (`net.unix.max_dgram_qlen`, plus one).
 const MAX_DATAGRAMS: u64 = 11;
-/// Unix datagram sockets that are open to any sender are charged for full queues from this number on: the kernel does
-/// not tell what is in them.
+/// Number of Unix datagram sockets that are open to any sender and not charged. Further ones are charged for full
+/// queues, because the kernel does not report what they hold.
 const FREE_DATAGRAM_SOCKETS: u64 = 64;
 
-/// Bytes, as far as the kernel tells.
+/// Returns the bytes that the kernel reports.
 pub fn held() -> u64 {
     system_v() + socket_buffers().unwrap_or(0)
 }
 
-/// Bytes of System V objects in this process's namespace: they stay when no process uses them.
+/// Returns the bytes of System V objects in this process's namespace. They remain after their last user has ended.
 fn system_v() -> u64 {
     let sum = |table: &str, columns: &[(&str, u64)]| -> u64 {
         let text = fs::read_to_string(format!("/proc/sysvipc/{table}")).unwrap_or_default();
@@ -53,13 +53,13 @@ fn system_v() -> u64 {
         + sum("sem", &[("nsems", SEMAPHORE)])
 }
 
-/// Bytes of all sockets in this process's network namespace, also of those that no process has open. `None` if this
-/// kernel does not list them.
+/// Returns the bytes of all sockets in this process's network namespace, including those that no process has open.
+/// `None` if this kernel does not list them.
 pub fn socket_buffers() -> Option<u64> {
     Some(unix_sockets()? + internet_buffers()? + netlink_sockets())
 }
 
-/// The same for TCP and UDP alone.
+/// Returns the bytes of TCP and UDP sockets only.
 pub fn internet_buffers() -> Option<u64> {
     let mut sum = 0;
     for family in [libc::AF_INET, libc::AF_INET6] {
@@ -70,7 +70,7 @@ pub fn internet_buffers() -> Option<u64> {
     Some(sum)
 }
 
-/// Fields of a socket's `SK_MEMINFO`.
+/// Sums the fields of a socket's `SK_MEMINFO`.
 fn buffers(attribute: &[u8]) -> u64 {
     let field = |index: usize| u64::from(number(attribute, index * 4).unwrap_or(0));
     let (received, sent, forward) = (field(0), field(2).max(field(5)), field(4));
@@ -98,7 +98,7 @@ fn unix_sockets() -> Option<u64> {
             }
         }
         sum += memory;
-        // Buffers are charged to their sender. One that is gone is not listed, and has no inode.
+        // Buffers are charged to their sender. A closed sender is not listed, and has no inode.
         match (is_datagram, peer) {
             (false, Some(0)) => sum += SEND_BUFFER,
             (true, Some(0)) => sum += SEND_BUFFER * MAX_DATAGRAMS,
@@ -114,7 +114,7 @@ fn internet_sockets(family: u8, protocol: u8) -> Option<u64> {
     const MEMORY: u16 = 7;
     let mut request = vec![family, protocol, 1 << (MEMORY - 1), 0];
     request.extend(u32::MAX.to_ne_bytes());
-    // Of any address.
+    // All zeros match any address.
     request.extend([0; 48]);
     let mut sum = 0;
     list(&request, |socket| {
@@ -136,7 +136,8 @@ fn netlink_sockets() -> u64 {
     table.lines().filter_map(bytes).sum()
 }
 
-/// Asks the kernel for all sockets that fit; `each` gets what it says of one. `None` if it does not know the question.
+/// Lists all sockets that match a request, and calls `each` with the description of each. `None` if the kernel does not
+/// support the request.
 fn list(request: &[u8], mut each: impl FnMut(&[u8])) -> Option<()> {
     const BY_FAMILY: u16 = 20;
     const REQUEST_DUMP: u16 = 0x301;
@@ -163,7 +164,7 @@ fn list(request: &[u8], mut each: impl FnMut(&[u8])) -> Option<()> {
             let length = number(rest, 0)? as usize;
             let one = rest.get(HEADER..length)?;
             match u16::from_ne_bytes([*rest.get(4)?, *rest.get(5)?]) {
-                // The end, or an error.
+                // These are the end of the list, and an error.
                 3 => return Some(()),
                 2 => return None,
                 _ => each(one),
@@ -173,7 +174,7 @@ fn list(request: &[u8], mut each: impl FnMut(&[u8])) -> Option<()> {
     }
 }
 
-/// Kind and value of each attribute that follows the first `skip` bytes.
+/// Iterates over kind and value of the attributes after the first `skip` bytes.
 fn attributes(message: &[u8], skip: usize) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = message.get(skip..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_a_socket_counts_also_once_its_sender_is_gone() {
+    fn buffers_of_closed_senders_count() {
         let before = socket_buffers().unwrap();
         let pairs: Vec<_> = (0..64).map(|_| UnixStream::pair().unwrap()).collect();
         for (sender, _) in &pairs {

@@ -1,8 +1,8 @@
-//! Confinement in place, where user namespaces are forbidden: files by Landlock, the network by seccomp.
+//! Confinement in place, for machines that forbid user namespaces: Landlock confines file access, seccomp the network.
 //!
-//! Landlock does not hide that a path exists (stat works); it refuses to open, list, write or run it. It does not protect
-//! modes, owners and times of files of the same user: under root the sandbox is a user of its own, otherwise the keeper
-//! makes these calls ([`super::mediation`]).
+//! Landlock does not hide that a path exists (stat works); it refuses to open, list, write or execute it. It does not
+//! protect modes, owners and times of the same user's files. As root, each sandbox is therefore a separate user;
+//! otherwise the keeper makes these calls ([`super::mediation`]).
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset,
@@ -33,14 +33,14 @@ const READABLE: &[&str] = &[
 const WRITABLE: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
 pub struct Enforcement {
-    /// What the kernel cannot do, for people.
+    /// Protections that the kernel does not support, as texts for people.
     pub lacking: Vec<String>,
     pub signals_stay_inside: bool,
-    /// It guards files from truncation.
+    /// Whether it protects files from truncation.
     pub truncates: bool,
 }
 
-/// Confines this process and all that it starts.
+/// Confines this process and its children.
 pub fn apply(setup: &Setup) -> Result<Enforcement> {
     let abi = ABI::V9;
     let (writable, readable): (Vec<_>, Vec<_>) = setup.binds.iter().partition(|bind| bind.writable);
@@ -71,7 +71,7 @@ pub fn apply(setup: &Setup) -> Result<Enforcement> {
         .doing("apply Landlock")?;
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(JailError::new(
-            "apply Landlock: the kernel does not have it or it is switched off",
+            "apply Landlock: the kernel lacks it or has it disabled",
         ));
     }
     let mut lacking = Vec::new();

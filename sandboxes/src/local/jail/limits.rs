@@ -1,5 +1,5 @@
-//! Limits that each process carries: so that a greedy one fails by itself, with an error that it can tell. What all
-//! together may take is for [`super::cgroup`] and [`super::watch`].
+//! Resource limits of each process, so that a greedy process fails by itself, with an error that it can report.
+//! [`super::cgroup`] and [`super::watch`] limit all processes together.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::super::protocol::{Isolation, Setup};
 
-/// Kernels that count processes by user namespace need no offset; elsewhere the limit counts all
-/// processes of the host's user, so those that are there already are added.
+/// Returns how many existing processes count against the limit. Some kernels count by user namespace, so that none
+/// counts. Others count all processes of the host user.
 pub fn present_processes(setup: &Setup) -> u64 {
     if setup.isolation == Isolation::Namespaces && counts_by_namespace() {
         return 0;
@@ -38,20 +38,20 @@ fn counts_by_namespace() -> bool {
     version >= (5, 14)
 }
 
-/// What the keeper found out before it started the supervisor.
+/// Facts that the keeper gathered before it started the supervisor.
 #[derive(Debug, Clone, Copy)]
 pub struct Accounting {
-    /// Processes that count against the limit and are there already.
+    /// Existing processes that count against the limit.
     pub present: u64,
-    /// The kernel counts the memory of all processes together.
+    /// Whether the kernel counts the memory of all processes together.
     pub memory_is_counted: bool,
 }
 
-/// In a process that is about to become another program.
+/// Sets the limits, in a process that will execute another program.
 pub fn apply(setup: &Setup, accounting: Accounting) -> nix::Result<()> {
     let limits = &setup.limits;
     let set = |what, value: u64| {
-        // The host's own limit may be lower already, and cannot be raised.
+        // The host's own limit may be lower, and cannot be raised.
         let value = getrlimit(what).map_or(value, |(_, hard)| value.min(hard));
         setrlimit(what, value, value)
     };
@@ -62,9 +62,9 @@ pub fn apply(setup: &Setup, accounting: Accounting) -> nix::Result<()> {
         limits.processes.saturating_add(accounting.present),
     )?;
     set(Resource::RLIMIT_FSIZE, limits.file_size)?;
-    // Not 0: for that a collector behind a pipe would be started all the same, outside, with what is in memory here.
+    // With 0, the kernel would still start a collector behind a pipe, outside, with the memory of this process.
     set(Resource::RLIMIT_CORE, 1)?;
-    // The kernel keeps memory for open files, and for as many that are sent and not received yet.
+    // The kernel holds memory for open files, and for as many sent but not yet received.
     let files = if accounting.memory_is_counted {
         16384
     } else {

@@ -1,9 +1,10 @@
-//! System calls that the keeper makes in place of a process of the sandbox (seccomp user notification).
+//! System calls that the keeper makes for a process of the sandbox (seccomp user notification).
 //!
-//! In place, some calls reach beyond what Landlock guards: `connect` knows addresses where Landlock knows ports, and modes,
-//! owners and times of files of the same user are open to everyone who sees their path. The filter hands these calls to
-//! the keeper, which makes them itself or answers with an error. It never lets the original call go on: code inside could
-//! have changed the memory that its arguments point to since they were checked.
+//! Without namespaces, some calls reach beyond what Landlock controls. `connect` takes addresses, but Landlock knows
+//! only ports. Everyone who sees a path can change modes, owners and times of the same user's files.
+//!
+//! The filter passes these calls to the keeper, which makes them itself or answers with an error. It never lets the
+//! original call continue: sandboxed code could have changed the arguments in memory since they were checked.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -20,10 +21,10 @@ use super::filter_options::FilterOptions;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// The relay listens on this machine's loopback, so it accepts at once.
+/// Timeout for connecting to the relay, which listens on this machine's loopback and accepts at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The calls that are handed to the keeper, by number.
+/// Returns the numbers of the calls that are passed to the keeper.
 pub fn mediated(options: FilterOptions) -> Vec<i64> {
     let mut calls = Vec::new();
     if options.isolation != Isolation::Landlock {
@@ -32,10 +33,10 @@ pub fn mediated(options: FilterOptions) -> Vec<i64> {
     if options.relay {
         calls.push(libc::SYS_connect);
     }
-    // Under root each sandbox is a user of its own, and the kernel protects files of others.
+    // As root, each sandbox is a separate user, and the kernel protects files of other users.
     if !options.own_user {
         calls.extend(file_changes::CALLS);
-        // Landlock is better at it: programs inside may have domains of their own, which the keeper does not know.
+        // Landlock is preferred, because programs inside may have their own domains, which the keeper does not know.
         if !options.landlock_truncates {
             calls.push(libc::SYS_truncate);
         }
@@ -43,13 +44,13 @@ pub fn mediated(options: FilterOptions) -> Vec<i64> {
     calls
 }
 
-/// Applies a filter that [`super::seccomp`] compiled with `Trace` for the calls to be handed over. The descriptor is
-/// for the keeper: a process of the sandbox that had it could answer itself.
+/// Applies a filter that [`super::seccomp`] compiled with `Trace` for the calls to pass on. The returned descriptor is
+/// for the keeper: a process of the sandbox that had it could answer its own calls.
 pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, JailError> {
-    const HAND_OVER: &str = "hand system calls to the keeper";
+    const HAND_OVER: &str = "pass system calls to the keeper";
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     for step in &mut program {
-        // seccompiler has no notification.
+        // seccompiler does not support notifications.
         if step.code == RETURN && step.k == libc::SECCOMP_RET_TRACE {
             step.k = libc::SECCOMP_RET_USER_NOTIF;
         }
@@ -79,7 +80,7 @@ pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, JailError>
     }
 }
 
-/// Answers calls until the sandbox has ended.
+/// Answers calls until the sandbox ends.
 pub fn serve(listener: OwnedFd, setup: &Setup) {
     let mediator = Mediator {
         listener,
@@ -96,7 +97,7 @@ pub fn serve(listener: OwnedFd, setup: &Setup) {
             &mut call,
         ) {
             Ok(()) => mediator.answer(&call),
-            // A signal came, or the caller ended before its call was read.
+            // A signal interrupted the call, or the caller ended before its call was read.
             Err(Errno::EINTR | Errno::ENOENT) => {}
             Err(_) => return,
         }
@@ -105,7 +106,7 @@ pub fn serve(listener: OwnedFd, setup: &Setup) {
 
 struct Mediator {
     listener: OwnedFd,
-    /// The one port of 127.0.0.1 that may be connected to.
+    /// The single port of 127.0.0.1 that processes may connect to.
     relay: Option<u16>,
     folders: OwnFolders,
 }
@@ -128,7 +129,7 @@ impl Mediator {
             error: result.err().map_or(0, |error| -(error as i32)),
             flags: 0,
         };
-        // It fails if the caller has ended, or got a signal and will call again.
+        // This fails if the caller has ended, or got a signal and will repeat its call.
         let _ = control(
             &self.listener,
             libc::SECCOMP_IOCTL_NOTIF_SEND,
@@ -136,7 +137,7 @@ impl Mediator {
         );
     }
 
-    /// Puts a connection to the relay in the place of the caller's socket. No other address is ever connected to.
+    /// Replaces the caller's socket with a connection to the relay. No other address is allowed.
     fn connect(&self, caller: &Caller<'_>, arguments: [u64; 6]) -> Result<()> {
         let [socket, address, length, ..] = arguments;
         if length < size_of::<libc::sockaddr_in>() as u64 {

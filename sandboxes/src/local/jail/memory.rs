@@ -1,6 +1,7 @@
-//! Watches the memory of a sandbox where no control group counts it: all that its processes hold together, also what
-//! they share and have let go of, and what the kernel holds for them. Beyond the limit the greediest process is killed,
-//! as the kernel would; where that does not help, the sandbox is ended.
+//! Watches the memory of a sandbox that no control group counts.
+//!
+//! It counts all memory of the sandbox's processes, including shared and released memory, and what the kernel holds for
+//! them. Above the limit, it kills the largest process, like the kernel. If that does not help, it ends the sandbox.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,24 +13,24 @@ use nix::unistd::Pid;
 use super::kernel_memory::{self, SEND_BUFFER};
 use super::processes::{descendants, folder, mappings};
 
-/// What the kernel may hold for an open file (a pipe: two pages at each end).
+/// Bytes that the kernel may hold for an open file (a pipe: two pages at each end).
 const DESCRIPTOR: u64 = 8192;
-/// So many descriptors of each process are free: they are shared by all that it forks.
+/// Descriptors of each process that are not charged, since it shares them with its forks.
 const FREE_DESCRIPTORS: u64 = 256;
 
 pub struct MemoryWatch {
     limit: u64,
-    /// This process is in the sandbox's namespaces, and sees what the kernel holds for it.
+    /// Whether this process is in the sandbox's namespaces, and sees what the kernel holds for it.
     sees_kernel: bool,
     supervisor: Pid,
-    /// How often in a row a process had to be killed.
+    /// Number of consecutive checks that killed a process.
     kills: u32,
 }
 
-/// Bytes of a process.
+/// Memory of a process, in bytes.
 #[derive(Default, Clone, Copy)]
 struct MemoryUse {
-    /// Page tables included.
+    /// Resident memory, including page tables.
     resident: u64,
     page_tables: u64,
     address_space: u64,
@@ -37,7 +38,7 @@ struct MemoryUse {
 }
 
 impl MemoryUse {
-    /// A share of its memory with the page tables; all that is resident where the share is not known.
+    /// Returns a share of its memory plus its page tables, or all resident memory if the share is unknown.
     fn with_page_tables(&self, share: Option<u64>) -> u64 {
         share.map_or(self.resident, |share| share + self.page_tables)
     }
@@ -57,7 +58,7 @@ impl MemoryWatch {
         }
     }
 
-    /// Says why the sandbox has to end, if it has to.
+    /// Returns the reason why the sandbox must end, if it must.
     pub fn look(&mut self) -> Option<String> {
         let mut held: Vec<(Pid, MemoryUse)> = descendants(Pid::this())
             .into_iter()
@@ -68,7 +69,7 @@ impl MemoryWatch {
             true => sum(MemoryUse::open_files) + kernel_memory::held(),
             false => sum(|held| held.descriptors) * SEND_BUFFER,
         };
-        // What is shared counts for each process here, so the true sum is no more than this.
+        // Shared memory counts for each process here, so this is an upper bound of the true sum.
         if by_kernel + sum(|held| held.resident.max(held.address_space)) <= self.limit {
             self.kills = 0;
             return None;
@@ -86,7 +87,7 @@ impl MemoryWatch {
             return None;
         }
         if by_kernel > by_processes {
-            // The end of one process would not help: others may hold the same.
+            // Killing one process would not help, because others may hold the same memory.
             return Some(beyond(self.limit));
         }
         held.retain(|(pid, _)| *pid != self.supervisor);
@@ -104,10 +105,10 @@ impl MemoryWatch {
     }
 }
 
-/// Why a sandbox had to end.
+/// Returns the reason for ending a sandbox that held too much memory.
 pub fn beyond(limit: u64) -> String {
     format!(
-        "its processes held more memory than the limit of {} MiB (limits.memory)",
+        "its processes used more memory than the limit of {} MiB (limits.memory)",
         limit >> 20
     )
 }
@@ -118,7 +119,8 @@ fn kilobytes(text: &str, field: &str) -> Option<u64> {
     Some(number << 10)
 }
 
-/// By `status`, which anybody may read; files are left out, since the kernel can drop them.
+/// Reads the memory of a process from `status`, which is readable for all users. Pages of files are excluded, because
+/// the kernel can drop them.
 fn memory_use(pid: Pid) -> MemoryUse {
     let folder = folder(pid);
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
@@ -135,13 +137,13 @@ fn memory_use(pid: Pid) -> MemoryUse {
 fn descriptors(process: &Path) -> u64 {
     let folder = process.join("fd");
     match fs::metadata(&folder).map_or(0, |found| found.len()) {
-        // Kernels before 6.2 do not tell.
+        // Kernels before 6.2 report no number of descriptors.
         0 => fs::read_dir(folder).map_or(0, |entries| entries.count() as u64),
         number => number,
     }
 }
 
-/// What is shared is divided among those that share it.
+/// Returns the memory of a process, with shared memory divided among its users.
 fn own_share(pid: Pid) -> Option<u64> {
     let text = fs::read_to_string(folder(pid).join("smaps_rollup")).ok()?;
     Some(
@@ -151,7 +153,7 @@ fn own_share(pid: Pid) -> Option<u64> {
     )
 }
 
-/// How many sockets these processes have open.
+/// Counts the sockets that these processes have open.
 fn sockets(held: &[(Pid, MemoryUse)]) -> u64 {
     let mut names = BTreeSet::new();
     for (pid, _) in held {
@@ -172,8 +174,8 @@ fn private_without_shared(held: &[(Pid, MemoryUse)]) -> u64 {
     held.iter().map(|(pid, held)| of(*pid, held)).sum()
 }
 
-/// Memory that is shared without a name stays while somebody has it mapped, whether its pages are resident there or not:
-/// counted as large as it was mapped.
+/// Returns the bytes of shared memory without a name, at its mapped size. It remains while any process has it mapped,
+/// whether or not its pages are resident there.
 fn shared(held: &[(Pid, MemoryUse)]) -> u64 {
     let mut all: BTreeMap<u64, u64> = BTreeMap::new();
     for (pid, _) in held {

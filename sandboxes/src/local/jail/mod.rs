@@ -1,9 +1,10 @@
-//! What runs in the processes that make and keep a jail, apart from the host's process.
+//! The processes that create and supervise a jail, separate from the host's process.
 //!
-//! Two processes belong to a sandbox: the *keeper*, outside, which makes the namespaces, writes the id maps
-//! and ends what is left over; and the *supervisor*, the jail's first process, which starts processes on
-//! request. The supervisor ends when the host's end of the socket closes, however the host died; with it
-//! ends its pid namespace. Without one, the keeper hunts down what is left (it is their reaper).
+//! Each sandbox has two of them. The *keeper*, outside, creates the namespaces, writes the id maps and ends leftover
+//! processes. The *supervisor*, the jail's first process, starts processes on request.
+//!
+//! The supervisor ends when the host's end of the socket closes, however the host died, and its pid namespace ends with
+//! it. Without a pid namespace, the keeper kills the remaining processes, whose reaper it is.
 
 mod caller;
 mod cgroup;
@@ -38,8 +39,8 @@ use super::program_writer;
 use super::protocol::{self, Isolation, Reply, Setup};
 use error::{Doing, JailError, Result};
 
-/// The entry point of a launcher: takes the socket to the host from standard input, never returns.
-/// To be called before the process has a second thread.
+/// Runs a launcher: takes the socket to the host from standard input, and never returns. Must be called before the
+/// process has a second thread.
 pub fn jail_main() -> ! {
     program_writer::run_if_requested();
     let code = match keep() {
@@ -54,7 +55,7 @@ pub fn jail_main() -> ! {
 
 fn keep() -> Result<i32> {
     let mut socket = take_socket()?;
-    let setup: Setup = protocol::read(&mut socket).doing("no setup from the host")?;
+    let setup: Setup = protocol::read(&mut socket).doing("read the setup from the host")?;
     // SAFETY: no arguments, no memory involved.
     unsafe { libc::setsid() };
     let cgroup = match setup.isolation {
@@ -66,7 +67,7 @@ fn keep() -> Result<i32> {
         Ok(started) => started,
         Err(error) => {
             let message = error.to_string();
-            // The host may be gone.
+            // Writing fails only if the host is gone.
             let _ = protocol::write(&mut socket, &Reply::Failed { message });
             return Err(error);
         }
@@ -74,7 +75,7 @@ fn keep() -> Result<i32> {
     let ended = watch::until_the_end(&setup, supervisor, cgroup.as_ref(), has_joined)?;
     orphan_reaper::end_all();
     if let Some(why) = ended.why {
-        // The host may be gone.
+        // Writing fails only if the host is gone.
         let _ = protocol::write(&mut socket, &Reply::Ended { why });
     }
     Ok(ended.code)
@@ -87,7 +88,7 @@ fn prepare(setup: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// Moves the socket from standard input to a place that no child inherits, and closes everything else.
+/// Moves the socket from standard input to a descriptor that no child inherits, and closes all others.
 fn take_socket() -> Result<UnixStream> {
     // SAFETY: descriptors are plain numbers here; nothing else in this young process owns them.
     unsafe {
@@ -103,7 +104,7 @@ fn take_socket() -> Result<UnixStream> {
     }
 }
 
-/// Returns the supervisor, and whether this process joined its namespaces.
+/// Starts the supervisor. Returns it, and whether this process joined its namespaces.
 fn start_supervisor(
     setup: &Setup,
     socket: &UnixStream,
@@ -136,11 +137,11 @@ fn start_supervisor(
             }
             let mut tell = |step: &[u8]| {
                 let sent = ours.write_all(step);
-                sent.doing("tell the supervisor")
+                sent.doing("notify the supervisor")
             };
             tell(if has_joined { b"m" } else { supervisor::UNSEEN })?;
-            // It takes many milliseconds, in which the supervisor sets the jail up. Nothing foreign runs before it is
-            // done, as the supervisor waits for the second step before it serves.
+            // This takes many milliseconds, during which the supervisor sets up the jail. No untrusted code runs before
+            // it is done, since the supervisor waits for the second step before it serves.
             if let Some(cgroup) = cgroup {
                 cgroup.add(pid).doing("limit the memory of the sandbox")?;
             }
@@ -151,9 +152,9 @@ fn start_supervisor(
     }
 }
 
-/// Answers the calls that the supervisor hands over, if it hands any; in a thread, since limits are checked meanwhile.
+/// Answers the calls that the supervisor passes on, if any. Runs in a thread, because limits are checked meanwhile.
 fn mediate(setup: &Setup, supervisor: &UnixStream) -> Result<()> {
-    // Nothing comes from a supervisor that failed, or has nothing to hand over.
+    // A supervisor that failed, or passes on no calls, sends nothing.
     let Ok((_, descriptors)) = supervisor::receive_descriptors(supervisor, &mut [0]) else {
         return Ok(());
     };

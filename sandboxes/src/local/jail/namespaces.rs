@@ -1,5 +1,5 @@
-//! The jail's own view of the machine: a root on a small tmpfs with the system's programs read-only, made-up
-//! configuration, a minimal /dev, a fresh /proc, and the sandbox's folders.
+//! The jail's view of the machine: a root on a small tmpfs with read-only system programs, generated configuration, a
+//! minimal /dev, a new /proc, and the sandbox's folders.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,7 +14,7 @@ use super::super::protocol::{Bind, Overlay, Setup};
 use super::error::{Doing, JailError, Result};
 use super::user_mapping::INSIDE;
 
-/// Where programs and libraries are.
+/// Folders of programs and libraries.
 pub const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -25,7 +25,7 @@ pub const SYSTEM: &[&str] = &[
     "/libx32",
     "/nix/store",
 ];
-/// Configuration that programs need and that holds no secret.
+/// Configuration that programs need and that contains no secrets.
 pub const ETC_READ_ONLY: &[&str] = &[
     "/etc/ld.so.cache",
     "/etc/alternatives",
@@ -41,7 +41,7 @@ pub const ETC_READ_ONLY: &[&str] = &[
     "/etc/debian_version",
     "/etc/os-release",
 ];
-/// Needed where there is a network.
+/// Configuration that is needed with network access.
 const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
 
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
@@ -59,7 +59,7 @@ pub fn flags(network: bool) -> i32 {
     }
 }
 
-/// Builds the root and enters it. Returns what is not in force.
+/// Builds the root file system and enters it. Returns the protections that are not in force.
 pub fn enter(setup: &Setup) -> Result<Vec<String>> {
     let root = setup.root.as_path();
     let mut lacking = Vec::new();
@@ -126,7 +126,7 @@ fn configuration(root: &Path, network: bool) -> Result<()> {
     let etc = root.join("etc");
     make_folder(&etc)?;
     for path in ETC_READ_ONLY.iter().map(Path::new) {
-        // What is a link leads below /usr or to another of these.
+        // A link here leads below /usr, or to another of these paths.
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_symlink() => {
                 let inside = below(root, path);
@@ -157,7 +157,7 @@ fn configuration(root: &Path, network: bool) -> Result<()> {
     write("hosts", b"127.0.0.1 localhost testwright\n::1 localhost\n")?;
     if network {
         for path in ETC_NETWORK {
-            // Often a link into /run: take the content.
+            // These are often links into /run, so their content is copied.
             if let (Ok(content), Some(name)) = (fs::read(path), Path::new(path).file_name()) {
                 write(&name.to_string_lossy(), &content)?;
             }
@@ -206,8 +206,8 @@ fn devices(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A fresh /proc; inside a container that masks parts of its own the kernel refuses one, and some harmless
-/// files have to do.
+/// Mounts a new /proc, and returns whether that succeeded. Inside a container that masks parts of its own /proc, the
+/// kernel refuses; some harmless files then replace it.
 fn processes(root: &Path) -> Result<bool> {
     let proc = root.join("proc");
     make_folder(&proc)?;
@@ -230,11 +230,11 @@ fn processes(root: &Path) -> Result<bool> {
 
 fn bind(root: &Path, entry: &Bind) -> Result<()> {
     let inside = below(root, &entry.inside);
-    // Paths are handed over without links, so one that is there now was put there by somebody else.
+    // The given paths contain no links, so a link must have been placed there meanwhile.
     let is_link = fs::symlink_metadata(&entry.host).is_ok_and(|found| found.is_symlink());
     if is_link {
         return Err(JailError::new(format_args!(
-            "mount {}: it is a link",
+            "mount {}: it is a symbolic link",
             entry.host.display()
         )));
     }
@@ -259,12 +259,14 @@ fn bind(root: &Path, entry: &Bind) -> Result<()> {
 fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<()> {
     let folder = |path: &Path| {
         let text = path.to_string_lossy();
-        // They would end the path in the list of options.
+        // These characters would end the path in the mount options.
         let fits = !text.contains([',', ':', '\\']);
         if fits {
             Ok(text.into_owned())
         } else {
-            Err(JailError::new(format_args!("overlay {text}: its name")))
+            Err(JailError::new(format_args!(
+                "overlay {text}: its path contains `,`, `:` or a backslash"
+            )))
         }
     };
     let (lower, upper, work) = (
@@ -295,7 +297,7 @@ struct Attributes;
 
 impl Attributes {
     const READ_ONLY: u64 = 1;
-    /// Neither bits that lend rights nor device nodes count.
+    /// Ignores set-user-id bits and device nodes.
     const LENDS_NO_RIGHTS: u64 = 2 | 4;
 }
 

@@ -1,4 +1,4 @@
-//! Ends what a sandbox without a pid namespace leaves: every orphan of it becomes a child of the keeper.
+//! Ends leftover processes of a sandbox without a pid namespace, whose orphans become children of the keeper.
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 
 use super::processes::descendants;
 
-/// Kills all descendants and waits for them. Stopping them first keeps them from starting new ones.
+/// Kills all descendants and waits for them. They are stopped first, so that they cannot start new ones.
 pub fn end_all() {
     loop {
         let found = descendants(Pid::this());

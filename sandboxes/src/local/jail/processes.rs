@@ -1,4 +1,4 @@
-//! The processes of a sandbox as the keeper sees them.
+//! The processes of a sandbox, as seen by the keeper.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// All that descend from a process, without it.
+/// Returns all descendants of a process.
 pub fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = vec![root];
     let mut next = 0;
@@ -32,7 +32,7 @@ pub fn descendants(root: Pid) -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// For kernels that do not list children.
+/// Returns all descendants on kernels that do not list children.
 fn by_parents(root: Pid) -> Vec<Pid> {
     let mut pairs = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -62,20 +62,20 @@ fn by_parents(root: Pid) -> Vec<Pid> {
 
 pub fn parent(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, so count from the last one.
+    // The program's name in parentheses may contain anything, so fields are counted from the last parenthesis.
     let (_, rest) = stat.rsplit_once(')')?;
     Some(Pid::from_raw(rest.split_whitespace().nth(1)?.parse().ok()?))
 }
 
-/// A mapping of a process that stands for a file (or for memory that is shared like one).
+/// A mapping of a file, or of memory that is shared like a file.
 pub struct Mapping {
     pub inode: u64,
     pub bytes: u64,
     pub name: String,
 }
 
-/// The folder in which the kernel shows memory and descriptors of a process: that of another thread once the first one
-/// has ended, since those are gone there.
+/// Returns the folder in which the kernel shows memory and descriptors of a process. After its first thread has ended,
+/// that is the folder of another thread.
 pub fn folder(pid: Pid) -> PathBuf {
     let whole = PathBuf::from(format!("/proc/{pid}"));
     if has_memory(&whole) {
@@ -86,13 +86,12 @@ pub fn folder(pid: Pid) -> PathBuf {
     threads.find(|thread| has_memory(thread)).unwrap_or(whole)
 }
 
-/// Has it not ended? What has ended holds nothing any more.
+/// Returns whether the process still has memory; one that has ended does not.
 pub fn has_memory(folder: &Path) -> bool {
     fs::read_to_string(folder.join("status")).is_ok_and(|text| text.contains("\nVmSize:"))
 }
 
-/// Keeps a process and all that descend from it from running, until the guard is dropped. What is stopped already stays
-/// so.
+/// Stops a process and all its descendants until the guard is dropped. Processes that were stopped before stay stopped.
 pub fn freeze(root: Pid) -> Frozen {
     let mut frozen = Vec::new();
     let mut seen = BTreeSet::new();
@@ -103,9 +102,9 @@ pub fn freeze(root: Pid) -> Frozen {
         }
         false
     };
-    // It stops others itself when it is asked to, and would do so meanwhile.
+    // The root process stops others on request, and could do so meanwhile.
     stop(root);
-    // Until it is stopped, a process can start others.
+    // A process can start others until it is stopped.
     for _ in 0..MAX_ROUNDS {
         let new = descendants(root).into_iter().filter(|pid| stop(*pid));
         if new.count() == 0 {
@@ -115,7 +114,7 @@ pub fn freeze(root: Pid) -> Frozen {
     Frozen(frozen)
 }
 
-/// Was it stopped by a signal, or will be as soon as it runs?
+/// Returns whether a signal stopped the process, or will stop it as soon as it runs.
 fn is_stopped(pid: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
@@ -137,7 +136,7 @@ impl Drop for Frozen {
     }
 }
 
-/// What a process has mapped besides its private memory; nothing where that may not be seen.
+/// Returns the mappings of a process besides its private memory; empty if they may not be read.
 pub fn mappings(pid: Pid) -> Vec<Mapping> {
     let text = fs::read(folder(pid).join("maps")).unwrap_or_default();
     String::from_utf8_lossy(&text)

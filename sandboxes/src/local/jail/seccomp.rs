@@ -1,4 +1,5 @@
-//! The filter of system calls: what sandboxes have is in [`crate::system_calls`], what depends on the isolation is here.
+//! The system call filter. [`crate::system_calls`] lists the calls of all sandboxes; the rules here depend on the
+//! isolation.
 
 use std::os::fd::OwnedFd;
 
@@ -13,8 +14,8 @@ use super::filter_options::{FilterOptions, Rules};
 use super::{mediation, unbounded_calls};
 use crate::system_calls::{self, BY_ARGUMENT, Refused, SystemCall};
 
-/// The ioctls that change a file by a descriptor for reading, in place: flags (twice, for two sizes), version, extended
-/// flags, verification, encryption.
+/// Ioctls that are refused in place, since they change a file through a descriptor for reading: flags (twice, for two
+/// sizes), version, extended flags, verification, encryption.
 const FILE_ATTRIBUTES: [u64; 6] = [
     0x4008_6602,
     0x4004_6602,
@@ -26,7 +27,7 @@ const FILE_ATTRIBUTES: [u64; 6] = [
 
 const BUILD: &str = "build the system call filter";
 
-/// Returns the descriptor through which the keeper answers calls, if any are handed to it.
+/// Applies the filter. Returns the descriptor for the keeper's answers if calls are passed to it.
 pub fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
     let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
     let install = |filter: &BpfProgram| apply_filter(filter).doing("apply the system call filter");
@@ -40,7 +41,7 @@ pub fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
     for (rules, action) in unbounded_calls::filters(options).doing(BUILD)? {
         filters.push((rules, allow.clone(), action));
     }
-    // The filter that is added last says which error it is.
+    // If several filters refuse a call, the last one determines the error.
     filters.push((rules(options).doing(BUILD)?, allow.clone(), refuse));
     if options.isolation == Isolation::Landlock {
         filters.push((attributes(), allow.clone(), error(libc::ENOTSUP)));
@@ -57,7 +58,8 @@ pub fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
     mediation::apply(filter).map(Some)
 }
 
-/// Calls that set attributes of files, in place: programs that copy files do without if a file system has none.
+/// Returns the calls on extended attributes, which fail in place with `ENOTSUP`: programs that copy files continue
+/// without attributes that a file system does not support.
 fn attributes() -> Rules {
     let calls = system_calls::shared_names().filter(|call| call.name().contains("xattr"));
     numbers(calls).map(|number| (number, vec![])).collect()
@@ -71,7 +73,7 @@ fn numbers(calls: impl Iterator<Item = SystemCall>) -> impl Iterator<Item = i64>
     calls.filter_map(|call| call.number)
 }
 
-/// All that exists inside: the rest does not, `clone3` included.
+/// Returns all calls that exist inside; the others, `clone3` included, do not.
 fn known_calls() -> Rules {
     let by_argument = BY_ARGUMENT.iter().map(|rule| rule.call);
     numbers(
@@ -83,7 +85,7 @@ fn known_calls() -> Rules {
     .collect()
 }
 
-/// The rules of all calls that fail with this error for some values of an argument.
+/// Returns the rules of all calls that fail with this error for some values of an argument.
 fn rules_by_argument(error: i32) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = Rules::new();
     for rule in BY_ARGUMENT
@@ -97,7 +99,7 @@ fn rules_by_argument(error: i32) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// The rules of a call that is refused for these values of an argument.
+/// Returns the rules of a call that is refused for these values of an argument.
 fn refused(index: u8, refused: Refused) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let is = |op, value: u32| Condition::new(index, Length::Dword, op, value.into());
     let one = |condition| Rule::new(vec![condition]);
@@ -115,7 +117,7 @@ fn refused(index: u8, refused: Refused) -> Result<Vec<Rule>, seccompiler::Backen
     }
 }
 
-/// What is refused.
+/// Returns the rules of all refused calls.
 fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = rules_by_argument(libc::EPERM)?;
     rules.extend(numbers(system_calls::refused()).map(|number| (number, vec![])));
@@ -136,8 +138,7 @@ fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
     for number in mediation::mediated(options) {
         rules.remove(&number);
     }
-    // A datagram pair (also one that is asked for as a raw one) could be pointed at another address later; these
-    // two cannot.
+    // A datagram pair (even one requested as raw) could be connected to another address later; these two kinds cannot.
     let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| kind as u64);
     rules.insert(libc::SYS_socketpair, other_kinds(1, &connected)?);
     let socket = match options.relay {
@@ -149,7 +150,7 @@ fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// Rules for kinds of sockets beside these.
+/// Returns rules that match all kinds of sockets except these.
 fn other_kinds(argument: u8, kinds: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let others = (0..=0xf).filter(|kind| !kinds.contains(kind));
     others
@@ -160,8 +161,8 @@ fn other_kinds(argument: u8, kinds: &[u64]) -> Result<Vec<Rule>, seccompiler::Ba
         .collect()
 }
 
-/// Refuses sockets that can send to an address without `connect`, and that way of sending over TCP (Fast Open). Returns
-/// the rules for `socket`.
+/// Refuses sockets that can send to an address without `connect`, and TCP Fast Open, which can do so too. Returns the
+/// rules for `socket`.
 fn tcp_alone(rules: &mut Rules) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let is_not = |index, value: i32| Condition::new(index, Length::Dword, Op::Ne, value as u64);
     let mut socket = vec![Rule::new(vec![is_not(0, libc::AF_INET)?])?];
@@ -180,7 +181,7 @@ fn tcp_alone(rules: &mut Rules) -> Result<Vec<Rule>, seccompiler::BackendError> 
     Ok(socket)
 }
 
-/// Calls that take a process or a user by number, whose processes outside may be: for oneself (0) only.
+/// Restricts calls that take the number of a process or a user, which may be outside, to the calling process (0).
 fn reaching_others(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
     let other = |index| Condition::new(index, Length::Dword, Op::Ne, 0);
     for number in [
@@ -212,8 +213,9 @@ fn program(
     SeccompFilter::new(rules, otherwise, matched, arch)?.try_into()
 }
 
-/// x32 has numbers of its own for the same calls, under the same architecture. It ends the process, as the filters of
-/// engines have it, and as another architecture (`int 0x80`) does by what every filter of this kind begins with.
+/// Returns a filter that ends processes that use x32, which has different numbers for the same calls under the same
+/// architecture. The filters of engines do the same. The prologue of every filter already ends processes that use
+/// another architecture (`int 0x80`).
 #[cfg(target_arch = "x86_64")]
 fn without_x32() -> BpfProgram {
     const X32: u32 = 0x4000_0000;

@@ -1,4 +1,4 @@
-//! The jail's first process: confines itself, then starts processes on request and reports how they ended.
+//! The jail's first process: confines itself, then starts processes on request and reports their exit codes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
@@ -23,21 +23,21 @@ use super::filter_options::FilterOptions;
 use super::limits::Accounting;
 use super::{files, kernel_memory, landlock, limits, namespaces, seccomp, user_mapping};
 
-/// The first step, if the keeper could not join the namespaces.
+/// Byte of the first step if the keeper could not join the namespaces.
 pub const UNSEEN: &[u8; 1] = b"u";
 
-/// How long, and how often, a program is executed again that is open for writing.
+/// Timeout and delay for retrying to execute a program that is open for writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 const BUSY_DELAY: Duration = Duration::from_millis(5);
 
-/// `keeper` brings a byte once users are mapped, and one once memory is counted. It takes the descriptor by which calls
-/// are answered that are handed to it; no process of the sandbox has that one.
+/// Runs the supervisor. `keeper` delivers one byte once users are mapped, and one once memory is counted. It takes the
+/// descriptor for answering passed-on calls, which no process of the sandbox keeps.
 pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accounting) -> ! {
-    // Without a byte it died.
+    // No byte arrives if the keeper died.
     let step = || {
         let mut byte = [0];
         let read = (&keeper).read_exact(&mut byte).map(|()| byte);
-        read.doing("hear from the keeper")
+        read.doing("read from the keeper")
     };
     let confined = step().and_then(|first| {
         let (mut confined, mediated) = confine(setup, known)?;
@@ -46,7 +46,7 @@ pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accou
             confined.lacking.push(lack.to_owned());
         }
         let sent = mediated.map_or(Ok(()), |descriptor| send(&keeper, &descriptor));
-        sent.doing("hand calls to the keeper")?;
+        sent.doing("pass calls to the keeper")?;
         step().map(|_| confined)
     });
     drop(keeper);
@@ -67,19 +67,19 @@ pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accou
     std::process::exit(i32::from(result.is_err()));
 }
 
-/// What came of the confinement.
+/// Result of the confinement.
 struct Confinement {
-    /// What is not in force, for people.
+    /// Protections that are not in force, as texts for people.
     lacking: Vec<String>,
     reach: Reach,
 }
 
-/// Whom a signal to everybody reaches.
+/// Processes that a signal to all processes reaches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// The sandbox's processes and no other.
+    /// Processes of the sandbox, and no others.
     Inside,
-    /// Also others: such a signal must not be sent.
+    /// Processes outside too, so such a signal must not be sent.
     Outside,
 }
 
@@ -90,7 +90,7 @@ fn send(keeper: &UnixStream, descriptor: &OwnedFd) -> nix::Result<()> {
     sendmsg::<()>(socket, &byte, &rights, MsgFlags::MSG_NOSIGNAL, None).map(drop)
 }
 
-/// Also returns the descriptor through which the keeper answers calls.
+/// Confines this process. Also returns the descriptor through which the keeper answers calls.
 fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<OwnedFd>)> {
     let options = FilterOptions {
         isolation: setup.isolation,
@@ -117,7 +117,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
             }
         }
         Isolation::Landlock => {
-            // Orphans come here, so that what was killed can be waited for.
+            // Orphans become children of this process, so that it can wait for killed ones.
             prctl::set_child_subreaper(true).doing("become the reaper")?;
             user_mapping::drop_privileges(setup.owner, user_mapping::Keep::Search)?;
             let landlock::Enforcement {
@@ -131,7 +131,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
             })?;
             Confinement {
                 lacking,
-                // Nobody else has that user.
+                // No other process runs as that user.
                 reach: match signals_stay_inside || setup.owner.is_some() {
                     true => Reach::Inside,
                     false => Reach::Outside,
@@ -149,25 +149,26 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
             .lacking
             .push("no limit on processes, as the user is root".to_owned());
     }
-    // After the change of user, which clears it.
+    // The change of user clears this setting, so it must come after that.
     prctl::set_pdeathsig(Signal::SIGKILL).doing("tie the supervisor to the keeper")?;
     Ok((confined, mediated))
 }
 
-/// A signal to every process of the sandbox. True if none was left out.
+/// Sends a signal to every process of the sandbox. Returns true if it reached all of them.
 fn to_all(reach: Reach, isolation: Isolation, signal: Signal) -> bool {
     match reach {
-        // No process at all is as good.
+        // ESRCH means that no process exists.
         Reach::Inside => matches!(
             kill(Pid::from_raw(-1), signal),
             Ok(()) | Err(nix::Error::ESRCH | nix::Error::EPERM)
         ),
-        // Without isolation nothing is promised.
+        // Without isolation there are no guarantees.
         Reach::Outside => isolation == Isolation::None,
     }
 }
 
-/// Waits until what was killed is gone; it is all of it, since orphans come to the supervisor or end with it.
+/// Waits until all killed processes are gone. All are children, since orphans become children of the supervisor or end
+/// with it.
 fn wait_for_all(running: &mut HashMap<Pid, u64>, socket: &UnixStream) -> std::io::Result<()> {
     loop {
         match waitpid(None, None) {
@@ -255,7 +256,7 @@ fn reap() -> Option<(Pid, i32)> {
     Some((status.pid()?, code(status)?))
 }
 
-/// As shells have it.
+/// Returns the exit code that a shell would report.
 fn code(status: WaitStatus) -> Option<i32> {
     match status {
         WaitStatus::Exited(_, code) => Some(code),
@@ -264,10 +265,10 @@ fn code(status: WaitStatus) -> Option<i32> {
     }
 }
 
-/// Standard input, output and error for a process.
+/// Standard input, output and error of a process.
 type Streams = Vec<OwnedFd>;
 
-/// Reads what is there, at most `buffer`, and the descriptors that come with it.
+/// Reads available bytes into `buffer`, with the descriptors sent along.
 pub fn receive_descriptors(
     socket: &UnixStream,
     buffer: &mut [u8],
@@ -283,7 +284,7 @@ pub fn receive_descriptors(
     )?;
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(fds) = control {
-            // SAFETY: the kernel has just put them into this process for us alone.
+            // SAFETY: the kernel has just created them in this process, and they have no other owner.
             descriptors.extend(
                 fds.into_iter()
                     .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
@@ -309,7 +310,7 @@ fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
 
 fn start(setup: &Setup, task: &Task, streams: Streams, known: Accounting) -> Result<Pid> {
     let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(streams)
-        .map_err(|_| JailError::new("a process without streams"))?;
+        .map_err(|_| JailError::new("start a process: its streams are missing"))?;
     // SAFETY: this process has one thread, so the child may do anything a fresh process may.
     match unsafe { fork() }.doing("start a process")? {
         ForkResult::Parent { child } => Ok(child),
@@ -340,8 +341,8 @@ fn become_task(setup: &Setup, task: &Task, known: Accounting) -> Result<i32, Tas
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| failed(&e))?;
     limits::apply(setup, known).map_err(|e| failed(&e))?;
     if setup.isolation == Isolation::Landlock && !matches!(task, Task::Run { .. }) {
-        // The keeper reads arguments of calls from this process's memory. Without the supervisor's descriptors it is
-        // worth no more than any other process of the sandbox.
+        // The keeper reads arguments of calls from this process's memory. Without the supervisor's descriptors, this
+        // process is worth no more to attackers than any other of the sandbox.
         // SAFETY: plain numbers; this process uses its three streams and nothing else from here on.
         unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
         prctl::set_dumpable(true).map_err(|e| failed(&e))?;
@@ -369,10 +370,10 @@ fn become_task(setup: &Setup, task: &Task, known: Accounting) -> Result<i32, Tas
     }
 }
 
-/// Returns only if it failed; codes as shells have them.
+/// Executes a program. Returns only on failure, with the exit codes of shells.
 fn execute(argv: &[String], env: &BTreeMap<String, String>) -> TaskFailure {
     let Some(name) = argv.first() else {
-        return (126, "no program was named".to_owned());
+        return (126, "no program was given".to_owned());
     };
     let strings = |texts: Vec<String>| {
         texts
@@ -411,8 +412,8 @@ fn execute(argv: &[String], env: &BTreeMap<String, String>) -> TaskFailure {
     failure
 }
 
-/// Returns only if it failed. A program that was just written may still be open for writing in a process that is about to
-/// execute another one.
+/// Executes a program, retrying while it is busy. Returns only on failure. A new program may still be open for writing
+/// in a process that is about to execute another one.
 fn execute_when_not_busy(
     program: &CString,
     arguments: &[CString],

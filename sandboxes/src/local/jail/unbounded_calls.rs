@@ -1,4 +1,4 @@
-//! System calls that take disk space or memory faster than a watch can count it, or out of its sight.
+//! System calls that take disk space or memory faster than a watch can count, or where it cannot see it.
 
 use seccompiler::{
     BackendError, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Op,
@@ -7,23 +7,23 @@ use seccompiler::{
 
 use super::filter_options::{FilterOptions, Rules};
 
-/// Options of `SOL_SOCKET` that change the size of buffers: `SO_SNDBUF`, `SO_RCVBUF`, and `…FORCE`.
+/// Options of `SOL_SOCKET` that change buffer sizes: `SO_SNDBUF`, `SO_RCVBUF`, and `…FORCE`.
 const BUFFER_SIZES: [i32; 4] = [
     libc::SO_SNDBUF,
     libc::SO_RCVBUF,
     libc::SO_SNDBUFFORCE,
     libc::SO_RCVBUFFORCE,
 ];
-/// Protocols of internet sockets whose buffers are counted.
+/// Internet protocols whose socket buffers are counted.
 const PROTOCOLS: [i32; 3] = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
-/// Rules, and what becomes of the calls that they fit.
+/// Returns rules, each with the action for matching calls.
 pub fn filters(options: FilterOptions) -> Result<Vec<(Rules, SeccompAction)>, BackendError> {
     let is = |index, value: u64| Condition::new(index, Length::Dword, Op::Eq, value);
     let masked =
         |index, mask, value| Condition::new(index, Length::Dword, Op::MaskedEq(mask), value);
     let mut unsupported = Rules::new();
-    // A thread with descriptors of its own: those of its process alone are looked through.
+    // Threads may not have separate descriptors, because only those of whole processes are inspected.
     let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
     let own_files = Rule::new(vec![masked(0, thread | files, thread)?])?;
     unsupported.insert(libc::SYS_clone, vec![own_files]);
@@ -32,7 +32,7 @@ pub fn filters(options: FilterOptions) -> Result<Vec<(Rules, SeccompAction)>, Ba
     unsupported.insert(libc::SYS_close_range, vec![own_files]);
     let mut filters = Vec::new();
     if !options.memory_is_counted {
-        // A pipe that is given one small page keeps the huge page around it.
+        // A pipe that gets one small page keeps the surrounding huge page.
         unsupported.insert(libc::SYS_vmsplice, vec![]);
         let mut socket = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {

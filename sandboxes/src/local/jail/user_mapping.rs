@@ -1,4 +1,4 @@
-//! Who one is inside: user and group 1000, no matter who runs the host's process.
+//! User ids inside: user and group 1000, for any user that runs the host's process.
 
 use nix::sys::prctl;
 use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};
@@ -8,8 +8,8 @@ use super::error::{Doing, JailError, Result};
 /// User and group of tools inside namespaces.
 pub const INSIDE: u32 = 1000;
 
-/// An unprivileged host: 1000 is its user. Root as host: 1000 is `owner`, a user that nobody has; root stays
-/// root only until the jail is set up.
+/// Writes the id maps. Without root privileges, 1000 maps to the host's user. As root, 1000 maps to `owner`, a user
+/// without an account, and root is mapped only until the jail is set up.
 pub fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<()> {
     let file = |name: &str, content: &str| {
         std::fs::write(format!("/proc/{supervisor}/{name}"), content)
@@ -29,17 +29,17 @@ pub fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<()> {
     }
 }
 
-/// What is left of root's privileges.
+/// Privileges of root to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     Nothing,
-    /// After a change of user: to enter folders on the way to what Landlock allows, such as root's home.
+    /// Keep the right to enter folders above those that Landlock allows, such as root's home, after a change of user.
     Search,
 }
 
 const CAP_DAC_READ_SEARCH: u32 = 2;
 
-/// Gives up every privilege for good, but for what is kept. `switch`: become that user first (it takes root).
+/// Permanently drops all privileges except those in `keep`. `switch` is a user to become first (needs root).
 pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
     let search = switch.is_some() && keep == Keep::Search;
     for capability in (0..64).filter(|capability| !(search && *capability == CAP_DAC_READ_SEARCH)) {
@@ -47,7 +47,7 @@ pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
     if let Some(id) = switch {
-        // SAFETY: plain numbers. Without it the change of user would clear what is to be kept.
+        // SAFETY: plain numbers. Otherwise the change of user would clear the capability to keep.
         unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, libc::c_ulong::from(search), 0, 0, 0) };
         setgroups(&[]).doing("drop groups")?;
         let group = Gid::from_raw(id);
@@ -58,7 +58,7 @@ pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
     let kept = if search { 1 << CAP_DAC_READ_SEARCH } else { 0 };
     set_capabilities(kept).doing("drop capabilities")?;
     if search {
-        // SAFETY: plain numbers. It has programs that are started have it, too.
+        // SAFETY: plain numbers. Started programs inherit the capability through the ambient set.
         let raised = unsafe {
             libc::prctl(
                 libc::PR_CAP_AMBIENT,
@@ -76,7 +76,7 @@ pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
     prctl::set_dumpable(false).doing("hide the supervisor")
 }
 
-/// Exactly these of the first 32.
+/// Sets exactly these of the first 32 capabilities.
 fn set_capabilities(kept: u32) -> std::io::Result<()> {
     // _LINUX_CAPABILITY_VERSION_3, this process; effective, permitted and inheritable, twice 32 bits.
     let header: [u32; 2] = [0x2008_0522, 0];

@@ -1,4 +1,4 @@
-//! What the keeper does while the sandbox lives: waits for its end, and sees to it that it keeps to its limits.
+//! The keeper's main loop: waits for the sandbox to end, and enforces its limits.
 
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -16,23 +16,23 @@ use super::error::{Doing, Result};
 use super::kernel_memory;
 use super::memory::{self, MemoryWatch};
 
-/// How long an end may go unnoticed by kernels that do not report it.
+/// Maximum delay for noticing the end on kernels that do not report it.
 const WITHOUT_NOTICE: Duration = Duration::from_millis(50);
 
-/// How it ended: the supervisor's exit code, and why, if that was for a limit.
+/// End of the supervisor: its exit code, and the exceeded limit if that was the reason.
 pub struct SupervisorExit {
     pub code: i32,
     pub why: Option<String>,
 }
 
-/// Does the sandbox have namespaces of its own for all that the kernel holds for it?
+/// Returns whether the sandbox has its own namespaces for everything that the kernel holds for it.
 fn has_own_kernel_objects(setup: &Setup) -> bool {
     setup.isolation == Isolation::Namespaces && !setup.network
 }
 
-/// Enters those namespaces of the sandbox in which this process can look at what an ordinary user cannot: folders that
-/// code inside has closed, sockets and System V objects. To be called before the supervisor protects itself. Returns
-/// whether it did.
+/// Joins namespaces of the sandbox, and returns whether that succeeded. In them this process can read what an ordinary
+/// user cannot: folders that sandboxed code has closed, sockets and System V objects. Must be called before the
+/// supervisor protects itself.
 pub fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cgroup>) -> bool {
     let mut flags = CloneFlags::empty();
     if setup.owner.is_none() {
@@ -45,7 +45,7 @@ pub fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cgroup>) 
     flags.is_empty() || open(supervisor).is_some_and(|process| setns(process, flags).is_ok())
 }
 
-/// Returns when the supervisor has ended; ends it where a limit is exceeded.
+/// Waits until the supervisor has ended, and ends it if a limit is exceeded.
 pub fn until_the_end(
     setup: &Setup,
     supervisor: Pid,
@@ -90,16 +90,16 @@ pub fn until_the_end(
                 looked = Instant::now();
             }
             if why.is_some() {
-                // Its namespace ends with it; without one the keeper ends what is left.
+                // Its namespace ends with it; without one, the keeper ends the remaining processes.
                 let _ = kill(supervisor, Signal::SIGKILL);
             }
         }
     }
 }
 
-/// Becomes readable when the process ends.
+/// Opens a descriptor that becomes readable when the process ends.
 fn open(process: Pid) -> Option<OwnedFd> {
-    // SAFETY: plain numbers; the descriptor is nobody else's.
+    // SAFETY: plain numbers; the descriptor has no other owner.
     unsafe {
         let descriptor = libc::syscall(libc::SYS_pidfd_open, process.as_raw(), 0);
         (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor as i32))

@@ -23,7 +23,7 @@ fn fixture() -> Fixture {
     }
 }
 
-/// Writes a file as the launcher does.
+/// Returns a shell command that writes a file like the launcher.
 fn launcher() -> Vec<OsString> {
     let script = r#"cat > "$2" && chmod "$3" "$2""#;
     ["/bin/sh", "-c", script, "sh"].map(OsString::from).into()
@@ -51,7 +51,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_file_is_copied_once_and_again_when_it_has_changed() {
+fn changed_file_is_copied_again() {
     let (f, process) = (fixture(), LinkedFiles::default());
     let (one, two) = (
         f.link(&process, "a", 0o755).unwrap(),
@@ -60,7 +60,7 @@ fn a_file_is_copied_once_and_again_when_it_has_changed() {
     assert_eq!(one.ino(), two.ino());
     assert_eq!(one.permissions().mode() & 0o7777, 0o755);
     assert_eq!(f.link(&process, "b", 0o755).unwrap().ino(), one.ino());
-    // Replacing a program does not write into the one that runs.
+    // A replaced program must not change the running one.
     f.replace_program(b"other");
     assert_ne!(f.link(&process, "b", 0o755).unwrap().ino(), one.ino());
     assert_eq!(fs::read(f.folder.path().join("a")).unwrap(), b"one");
@@ -68,14 +68,14 @@ fn a_file_is_copied_once_and_again_when_it_has_changed() {
 }
 
 #[test]
-fn what_others_may_not_read_is_not_shared() {
+fn unreadable_file_is_not_shared() {
     let (f, process) = (fixture(), LinkedFiles::default());
     assert!(f.link(&process, "a", 0o700).is_none());
     assert!(!f.folder.path().join("a").exists());
 }
 
 #[test]
-fn processes_share_one_copy_of_a_version() {
+fn processes_share_one_copy() {
     let f = fixture();
     let (one, two) = (LinkedFiles::default(), LinkedFiles::default());
     let inode = f.link(&one, "a", 0o755).unwrap().ino();
@@ -85,7 +85,7 @@ fn processes_share_one_copy_of_a_version() {
 }
 
 #[test]
-fn old_versions_go_once_unused() {
+fn unused_versions_are_removed() {
     let f = fixture();
     let (old, new) = (LinkedFiles::default(), LinkedFiles::default());
     f.link(&old, "a", 0o755).unwrap();
@@ -111,7 +111,7 @@ fn truncated_copies_are_replaced() {
     assert_eq!(fs::read(f.folder.path().join("b")).unwrap(), b"one");
 }
 
-/// Forks without a pause; each child keeps what it inherited for a while before it executes anything.
+/// Forks continuously. Each child keeps its inherited descriptors for a while before it executes a program.
 fn fork_until(stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         let mut children = Vec::new();
@@ -124,7 +124,7 @@ fn fork_until(stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
                     Ok(())
                 });
             }
-            // Returns when the child has executed its program, so several threads fork at once.
+            // spawn() returns when the child executes its program, so several threads must fork at once.
             children.push(std::thread::spawn(move || command.status().unwrap()));
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -135,7 +135,7 @@ fn fork_until(stop: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
 }
 
 #[test]
-fn copies_can_be_executed_while_other_threads_fork() {
+fn copies_run_while_threads_fork() {
     let (f, process) = (fixture(), LinkedFiles::default());
     let stop = Arc::new(AtomicBool::new(false));
     let forking = fork_until(stop.clone());

@@ -95,7 +95,7 @@ fn dataset_and_predictions_have_an_end() {
     let out = place.path("out");
     let named = ["eval", "--out", out.to_str().unwrap(), "--dataset"];
     let forms = [
-        ("pipe", "it is a pipe that no process writes to"),
+        ("pipe", "it is a pipe without a writer"),
         ("link", "it is a pipe, a socket or a device"),
         ("sparse file", "it has 3221225472 bytes"),
     ];
