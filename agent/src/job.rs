@@ -202,7 +202,7 @@ impl Job {
         let (source, environment, session) = tokio::select! {
             started = setup.start_session(&self.place, digest) => started?,
             () = ended(self.stop.clone()) => {
-                return Err(Error::interrupted("go on: it is to end"));
+                return Err(Error::interrupted("finish the run: it was cancelled"));
             }
         };
         if self.recorded.is_none() {

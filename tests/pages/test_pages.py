@@ -241,7 +241,7 @@ def test_a_token_is_asked_for(page: Page, start, trouble, inspect):
     expect(token).to_be_focused()
     token.fill("testwright_wrong")
     token.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("unknown, revoked or out of date")
+    expect(page.get_by_role("alert")).to_contain_text("unknown, revoked or expired")
     trouble.expect_answer(401)
     token.fill(daemon.new_token("alice"))
     token.press("Enter")
@@ -364,7 +364,7 @@ def test_a_report_leads_back_to_who_is_logged_in(page: Page, start):
 def test_a_wrong_address_is_answered_in_words(page: Page, daemon: Daemon, trouble, inspect):
     page.goto(f"{daemon.url}/runs/nothing")
     expect(page.get_by_role("heading", name="Not Found")).to_be_visible()
-    expect(page.get_by_role("alert")).to_have_text("There is no run of this id.")
+    expect(page.get_by_role("alert")).to_have_text("No run has this id.")
     trouble.expect_answer(404)
     inspect("not-found", page)
     trouble.found.clear()

@@ -140,7 +140,7 @@ impl GradingRun {
             harness.backend.abandon().await?;
             written?;
             return Err(Error::interrupted("grade: interrupted")
-                .hint("the same command goes on with what is there"));
+                .hint("run the same command again to resume"));
         };
         graded?;
         written?;

@@ -72,7 +72,9 @@ fn no_gradings() -> Problem {
         StatusCode::NOT_FOUND,
         "this evaluation or comparison has no gradings",
     )
-    .hint("GET /v1/gradings lists all gradings; they are deleted once their results were fetched")
+    .hint(
+        "GET /v1/gradings lists all gradings; gradings are deleted once their results were fetched",
+    )
 }
 
 pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingList> {

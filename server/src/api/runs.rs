@@ -254,7 +254,7 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
 /// Queues a run again and returns it.
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
-    let hint = "retry a run that was cancelled or ended as infrastructure, or start a new one with POST /v1/runs";
+    let hint = "retry only a run that was cancelled or ended as infrastructure; POST /v1/runs starts a new one";
     super::retry(state, (JobKind::Run, &run.id, run.status), hint).await?;
     let _ = state.changes.send(run.id);
     find(state, id).await

@@ -1,4 +1,4 @@
-//! Runs of a comparison: asked for, waited for, and brought back with all that they leave.
+//! Runs of a comparison in the store: requesting them, waiting for them, and fetching their results.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use testwright_comparisons::compare::{Cell, Plan, PlanLimits, RemoteRuns, System
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
-/// How often is asked whether a run has ended.
+/// Interval for checking whether a run has ended.
 const POLL: Duration = Duration::from_secs(1);
 
-/// What a run of a comparison is asked for, as the store keeps it.
+/// The request for a run of a comparison, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellRequest {
     pub task: CellTask,
@@ -32,23 +32,23 @@ pub struct CellRequest {
     pub shared: CellSettings,
 }
 
-/// What all runs of a comparison have in common.
+/// Settings that all runs of a comparison share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellSettings {
     pub limits: PlanLimits,
-    /// Where git comes from: `{owner}` and `{name}` are put in.
+    /// Template of the repositories' addresses, with `{owner}` and `{name}`.
     pub repositories: String,
-    /// Longest time of a run of tests that takes part in grading.
+    /// Timeout of a test run during grading, in seconds.
     pub test_seconds: u64,
-    /// How whoever compares would ask its language models.
+    /// Model settings of the process that started the comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,
 }
 
-/// Settings of a model that would make runs of one system differ.
+/// Settings of a model that affect the results of a system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelSettings {
-    /// Without name and password.
+    /// Base URL, without user and password.
     base_url: Option<String>,
     temperature: Option<f64>,
 }
@@ -68,30 +68,31 @@ impl std::fmt::Display for ModelSettings {
         let base_url = self.base_url.as_deref().unwrap_or("the default address");
         match self.temperature {
             Some(temperature) => write!(f, "{base_url} with the temperature {temperature}"),
-            None => write!(f, "{base_url} with no temperature of its own"),
+            None => write!(f, "{base_url} with the default temperature"),
         }
     }
 }
 
 impl CellSettings {
-    /// Would this worker ask the approach's language model as whoever compares would?
+    /// Checks that this worker would query the approach's language model with the settings of the comparison.
     pub fn check_model(&self, worker: &Settings, approach: &str) -> Result<()> {
         let kind = Variant::parse(approach)?.approach.model();
         let own = ModelSettings::of(worker);
         match &self.model {
             Some(wanted) if kind == ModelKind::Language && *wanted != own => {
-                let error = Error::infrastructure("make the run as the others are made");
+                let error =
+                    Error::infrastructure("execute the run with the comparison's model settings");
                 Err(error
                     .cause(format!(
-                        "the worker asks the model at {own}, and the comparison is made at {wanted}"
+                        "the worker uses {own}, and the comparison uses {wanted}"
                     ))
-                    .hint("give the worker the [model] settings of whoever compares"))
+                    .hint("use the comparison's [model] settings for the worker"))
             }
             _ => Ok(()),
         }
     }
 
-    /// A worker's own, with the limits of the comparison.
+    /// Returns the worker's settings with the limits of the comparison.
     pub fn settings(&self, worker: &Settings) -> Settings {
         let mut settings = worker.clone();
         let run = &mut settings.run;
@@ -104,17 +105,17 @@ impl CellSettings {
     }
 }
 
-/// Has runs made by the workers of a store.
+/// Delegates runs to the workers of a store.
 pub struct StoreRuns {
-    /// The comparison: the same whenever it is gone on with.
+    /// The comparison. Its id stays the same when the comparison is resumed.
     pub batch: Batch,
-    /// Of all runs together.
+    /// Budget for all runs together, in US dollars.
     pub max_dollars: Option<f64>,
     pub shared: CellSettings,
 }
 
 impl StoreRuns {
-    /// Says what is compared, for whoever looks at the server.
+    /// Stores the plan of the comparison, so that the server can list the comparison.
     pub async fn put_plan(&self, plan: &Plan) -> Result<()> {
         let text = serde_json::to_string(plan)
             .map_err(|error| Error::infrastructure("store the comparison").cause(error))?;
@@ -128,7 +129,7 @@ impl StoreRuns {
         self.batch.store.put_comparison(&new).await
     }
 
-    /// Stores the report that was written into a folder.
+    /// Stores the report in a folder.
     pub async fn put_report(&self, folder: &Path) -> Result<()> {
         let read = |name: &str| {
             let path = folder.join(name);
@@ -143,7 +144,7 @@ impl StoreRuns {
         batch.store.put_comparison_report(&batch.id, &report).await
     }
 
-    /// The run of a cell, which waits, goes on, or has a result.
+    /// Returns the run of a cell, and queues it if it has no result.
     async fn ask(&self, cell: &Cell, task: CellTask) -> Result<StoredRun> {
         let System {
             approach, model, ..
@@ -170,7 +171,7 @@ impl StoreRuns {
         let (run, _) = store.add_run(&new).await?;
         let may_be_retried = run.status.may_be_retried();
         if may_be_retried && run.request != new.request {
-            // What was wrong may have been what was asked for.
+            // The failure may have been caused by the earlier request.
             store.set_request(&run.id, &new.request).await?;
         }
         if may_be_retried {
@@ -181,12 +182,12 @@ impl StoreRuns {
 
     async fn wait(&self, run: &StoredRun) -> Result<StoredRun> {
         loop {
-            // A database that does not answer now is asked again.
+            // If the database fails, the next check decides.
             match self.batch.store.run(&run.id).await {
                 Ok(Some(run)) if run.status.has_ended() => return Ok(run),
                 Ok(None) => {
                     let error = Error::infrastructure("wait for a run of the comparison");
-                    return Err(error.cause("it is not in the database any more"));
+                    return Err(error.cause("the run is no longer in the database"));
                 }
                 Ok(Some(_)) | Err(_) => tokio::time::sleep(POLL).await,
             }
@@ -194,12 +195,12 @@ impl StoreRuns {
     }
 }
 
-/// What its run is called in lists: the instance's id, and the title of its issue.
+/// Returns the title of a run in lists: the instance's id and the issue's title.
 fn title(instance: &Instance) -> String {
     let id = &instance.instance_id;
     match issues::of_text(&instance.problem_statement, id) {
         Ok(issue) => format!("{id}: {}", issue.title),
-        // The run will say what is wrong with it.
+        // The run will report the error.
         Err(_) => id.clone(),
     }
 }
@@ -209,8 +210,8 @@ impl RemoteRuns for StoreRuns {
     async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome> {
         let cancelled = || {
             Err(
-                Error::interrupted("compare: it was cancelled at the daemon")
-                    .hint("the same command goes on with what is there"),
+                Error::interrupted("finish the comparison: it was cancelled on the server")
+                    .hint("run the same command again to resume"),
             )
         };
         let comparison = self.batch.store.comparison(&self.batch.id).await?;
@@ -226,16 +227,16 @@ impl RemoteRuns for StoreRuns {
         RunFolder::restore(out, &lines)?;
         let record = run.record.as_deref().unwrap_or_default();
         let outcome: Outcome = serde_json::from_str(record).map_err(|_| {
-            Error::infrastructure("make the run").cause(format!("it is {}", run.status.as_str()))
+            Error::infrastructure("execute the run").cause(format!("it is {}", run.status.as_str()))
         })?;
         if lines.is_empty() {
-            // It ended before its first step.
+            // The run ended before its first step.
             return Ok(outcome);
         }
         let (folder, _) = RunFolder::reopen(out)?;
         match serde_json::from_str::<Record>(record) {
             Ok(record) => write_results(&folder, &record)?,
-            // A failure on the way to its end.
+            // The record contains only a failure, without results.
             Err(_) => write_outcome(&folder, &outcome)?,
         }
         Ok(outcome)
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_called_by_its_instance_and_its_issue() {
+    fn run_title_has_instance_and_issue() {
         let called = |statement: &str| {
             let instance = serde_json::json!({
                 "instance_id": "o__n-1", "repo": "o/n", "base_commit": "a", "problem_statement": statement,

@@ -1,6 +1,8 @@
-//! Keeps the files of a comparison where every server finds them, since its folder goes: tables, what became of each run, and,
-//! as archives, predictions and results of grading with their logs. Trajectories are with the runs. What fails here costs the
-//! files and not the comparison, whose report is in the database.
+//! Uploads the files of a comparison to the artifact store, because its folder is removed: tables, the outcome of each
+//! run, and, as
+//! archives, predictions and grading results with their logs. Trajectories are stored with the runs. A failure here
+//! loses only files,
+//! because the report is in the database.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -25,7 +27,7 @@ impl ComparisonFiles<'_> {
     pub async fn keep(&self, folder: &Path) {
         if let Err(error) = self.try_keep(folder).await {
             let (id, error) = (self.taken.id.as_str(), error.with_cause());
-            tracing::warn!(id, error, "files of a comparison were not kept");
+            tracing::warn!(id, error, "could not upload the files of a comparison");
         }
     }
 
@@ -44,7 +46,7 @@ impl ComparisonFiles<'_> {
     }
 }
 
-/// Makes `NAME.tar.gz` of a folder, beside it; nothing where there is none.
+/// Packs a folder into `NAME.tar.gz` beside it; does nothing if the folder is missing.
 fn pack(folder: &Path, name: &str) -> io::Result<()> {
     if !folder.join(name).is_dir() {
         return Ok(());
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_packed_with_what_is_below_it() {
+    fn folder_is_packed_recursively() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("grading/logs");
         std::fs::create_dir_all(&folder).unwrap();

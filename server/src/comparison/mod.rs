@@ -1,4 +1,4 @@
-//! Comparisons whose runs are made, and graded, by all workers of a database.
+//! Comparisons whose runs are executed and graded by all workers of a database.
 
 mod cells;
 mod files;

@@ -1,4 +1,4 @@
-//! What a comparison is asked for, as clients send it and as the store keeps it.
+//! The request for a comparison, as clients send it and as the store keeps it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,77 +14,78 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
 
-/// Instances of a comparison, and names of each kind.
+/// Maximum number of instances, and maximum number of approaches and of models.
 const MAX_INSTANCES: usize = 1_000;
 const MAX_NAMES: usize = 20;
 pub const MAX_SAMPLES: u32 = 100;
-/// Of all systems, instances and samples.
+/// Maximum number of runs: the product of systems, instances and samples.
 const MAX_RUNS: usize = 20_000;
-/// Characters of a name.
+/// Maximum characters of a name.
 const MAX_NAME_LEN: usize = 100;
-/// Seconds of a run of tests, unless told otherwise and at most.
+/// Default and maximum timeout of a test run, in seconds.
 const TEST_SECONDS: u64 = 900;
 pub const MAX_TEST_SECONDS: u64 = 7_200;
 
-/// Approaches and models are to be compared on instances of a dataset.
+/// A request to compare approaches and models on instances of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComparisonRequest {
-    /// What it is called in lists.
+    /// Name of the comparison in lists.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
-    /// Instances in the shape of SWE-bench, up to 1,000. The server's list says which repositories are allowed.
+    /// Instances in the format of SWE-bench, up to 1,000. The server must allow their repositories.
     #[schema(min_items = 1, max_items = 1000, value_type = Vec<Object>)]
     pub instances: Vec<Map<String, Value>>,
     /// Approaches, with their options, up to 20.
     #[schema(min_items = 1, max_items = 20)]
     pub approaches: Vec<String>,
-    /// Models, as their providers call them, up to 20. Default: the server's.
+    /// Models, by the names that their providers use, up to 20. Default: the server's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 20)]
     pub models: Vec<String>,
-    /// Runs of each approach with each model on each instance. Default: 1.
+    /// Number of runs of each approach with each model on each instance. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100)]
     pub samples: Option<u32>,
     #[serde(default, skip_serializing_if = "ComparisonLimits::is_empty")]
     pub limits: ComparisonLimits,
-    /// What approaches may spend on a test: each level stands for options of an approach that has levels.
+    /// Effort level, which sets options of approaches that have levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^(low|medium|high)$")]
     pub effort: Option<Effort>,
-    /// Where git comes from: a URL, or a folder of the server; `{owner}` and `{name}` are put in. Default: GitHub.
+    /// Address of the repositories: a URL or a folder on the server, with the placeholders `{owner}` and `{name}`.
+    /// Default: GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repositories: Option<String>,
-    /// Longest time of one run of tests that takes part in grading. Default: 900.
+    /// Timeout of a test run during grading, in seconds. Default: 900.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 7200)]
     pub test_seconds: Option<u64>,
 }
 
-/// Limits of a comparison. The server's own hold as well: what is asked for beyond them is cut.
+/// Limits of a comparison. The server's limits apply too; larger values are reduced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComparisonLimits {
-    /// Most US dollars of all runs together; every model needs a price in the server's settings then.
+    /// Maximum cost of all runs together, in US dollars. Every model needs a price in the server's settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0.0)]
     pub dollars: Option<f64>,
-    /// Most model calls of a run.
+    /// Maximum number of model calls per run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub steps: Option<u32>,
-    /// Most tokens of a run, prompt and completion together.
+    /// Maximum number of tokens per run (prompt and completion).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub tokens: Option<u64>,
-    /// Most minutes of a run, once its environment is there.
+    /// Maximum minutes per run, not counting the environment build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0.0)]
     pub minutes: Option<f64>,
 }
 
-/// What a comparison works with.
+/// A checked and planned comparison.
 pub struct PreparedComparison {
     pub dataset: Dataset,
     pub plan: Plan,
@@ -93,7 +94,7 @@ pub struct PreparedComparison {
 }
 
 fn refused(cause: impl std::fmt::Display) -> Error {
-    Error::usage("read what is to be compared").cause(cause)
+    Error::usage("read the request").cause(cause)
 }
 
 impl ComparisonLimits {
@@ -123,7 +124,7 @@ impl ComparisonRequest {
         self.test_seconds.unwrap_or(TEST_SECONDS)
     }
 
-    /// What is worked with, where it can be worked on as it stands.
+    /// Checks the request and plans the comparison.
     pub fn check(&self, settings: &Settings, allowed: &AllowList) -> Result<PreparedComparison> {
         check_name("name", &self.name)?;
         if !(1..=MAX_NAME_LEN).contains(&self.name.chars().count()) {
@@ -142,19 +143,21 @@ impl ComparisonRequest {
         ] {
             if number > most {
                 return Err(refused(format!(
-                    "there are {number} {what}, and at most {most} are taken"
+                    "there are {number} {what}; the maximum is {most}"
                 )));
             }
         }
         if self.approaches.is_empty() || self.instances.is_empty() {
-            return Err(refused("there is no approach or no instance"));
+            return Err(refused("`approaches` or `instances` is empty"));
         }
         if !(1..=MAX_SAMPLES).contains(&self.samples.unwrap_or(1)) {
-            return Err(refused(format!("`samples` is not from 1 to {MAX_SAMPLES}")));
+            return Err(refused(format!(
+                "`samples` is not between 1 and {MAX_SAMPLES}"
+            )));
         }
         if !(1..=MAX_TEST_SECONDS).contains(&self.test_seconds()) {
             return Err(refused(format!(
-                "`test_seconds` is not from 1 to {MAX_TEST_SECONDS}"
+                "`test_seconds` is not between 1 and {MAX_TEST_SECONDS}"
             )));
         }
         self.limits.check()?;
@@ -163,7 +166,7 @@ impl ComparisonRequest {
         }
         let prepared = self.prepare(settings)?;
         for instance in &prepared.dataset.instances {
-            // It is in the form of OWNER/NAME by now.
+            // The dataset ensures the form OWNER/NAME.
             let (owner, name) = instance.repo.split_once('/').unwrap_or_default();
             let location = self.repositories().replace("{owner}", owner);
             allowed.check(&location.replace("{name}", name))?;
@@ -173,21 +176,21 @@ impl ComparisonRequest {
         let runs = prepared.plan.cells(ids).len();
         match runs > MAX_RUNS {
             true => Err(refused(format!(
-                "there are {runs} runs to be made, and at most {MAX_RUNS} are"
+                "the comparison has {runs} runs; the maximum is {MAX_RUNS}"
             ))),
             false => Ok(prepared),
         }
     }
 
-    /// The same of one that was checked before.
+    /// Plans a comparison that was checked before.
     pub fn prepare(&self, server: &Settings) -> Result<PreparedComparison> {
         let records_of = self.instances.iter().cloned().map(Value::Object).collect();
         let dataset = Dataset::of_records(&self.name, records_of).map_err(records)?;
         let settings = self.settings(server);
         if settings.run.prompts.is_some() {
             return Err(
-                refused("the server's `run.prompts` names a folder of its machine")
-                    .hint("leave it out of the server's settings"),
+                refused("the server's setting `run.prompts` names a local folder")
+                    .hint("remove it from the server's settings"),
             );
         }
         let models = self.models.iter().map(|name| ModelName::parse(name));
@@ -207,7 +210,7 @@ impl ComparisonRequest {
         })
     }
 
-    /// The server's, within these limits.
+    /// Returns the server's settings with these limits applied.
     fn settings(&self, server: &Settings) -> Settings {
         let mut settings = server.clone();
         let run = &mut settings.run;

@@ -1,5 +1,6 @@
-//! Comparisons that clients ask a server for: it plans them, has the workers make and grade the runs, and reports. All that
-//! lasts is in the store, so that another server, or the same one when it is there again, goes on with them.
+//! Comparisons that clients request from a server. The server plans a comparison, delegates runs and gradings to
+//! workers, and writes
+//! the report. All lasting state is in the store, so that any server can resume the comparison.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,18 +27,18 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::StopSignal;
 
-/// Comparisons that a server runs at a time.
+/// Maximum concurrent comparisons of a server.
 pub const SLOTS: usize = 4;
 
 #[derive(Clone)]
 pub struct ComparisonServer {
     pub store: Store,
     pub settings: Settings,
-    /// Where their files are kept.
+    /// Store for the files of comparisons.
     pub artifacts: Artifacts,
-    /// Where their folders are while they go on.
+    /// Folder for comparisons in progress.
     pub folder: PathBuf,
-    /// This process must stop: comparisons are returned to the queue.
+    /// Signals that this process must stop, and return its comparisons to the queue.
     pub stop: StopSignal,
 }
 
@@ -48,7 +49,7 @@ impl JobSource for ComparisonServer {
     }
 
     async fn run(&self, taken: &Attempt) -> Result<()> {
-        // Its files and reports would block other tasks.
+        // Reading files and writing reports would block other tasks.
         let (server, taken) = (self.clone(), taken.clone());
         let runtime = tokio::runtime::Handle::current();
         let run = tokio::task::spawn_blocking(move || runtime.block_on(server.run_one(&taken)));
@@ -65,7 +66,10 @@ impl ComparisonServer {
         let _ = std::fs::remove_dir_all(&folder);
         match &ending.failure {
             Some(message) if ending.shortage.is_some() => {
-                tracing::warn!(error = message, "a comparison is tried again in a while");
+                tracing::warn!(
+                    error = message,
+                    "a comparison failed, and will be retried later"
+                );
                 let returned = self.store.return_to_queue(taken, message, true);
                 returned.await.map(drop)
             }
@@ -73,14 +77,15 @@ impl ComparisonServer {
         }
     }
 
-    /// From the request to the report.
+    /// Runs a comparison from the request to the report.
     async fn compare(&self, taken: &Attempt, folder: &Path) -> Result<Ending> {
         let comparison = self.store.comparison(&taken.id).await?;
-        let comparison = comparison
-            .ok_or_else(|| Error::infrastructure("read the comparison").cause("it was removed"))?;
+        let comparison = comparison.ok_or_else(|| {
+            Error::infrastructure("read the comparison").cause("the comparison was removed")
+        })?;
         let text = comparison.request.as_deref().unwrap_or_default();
         let request: ComparisonRequest = serde_json::from_str(text)
-            .map_err(|error| Error::infrastructure("read what is to be compared").cause(error))?;
+            .map_err(|error| Error::infrastructure("read the request").cause(error))?;
         let prepared = request.prepare(&self.settings)?;
         let PreparedComparison {
             dataset,
@@ -120,7 +125,7 @@ impl ComparisonServer {
         let (harness, _) = grading.harness().await?;
         let listener: StepListener = Arc::new(|step| {
             if let Step::Note { text } = step {
-                tracing::debug!(text, "of a comparison");
+                tracing::debug!(text, "a note of a comparison");
             }
         });
         let all = Schedule {
@@ -140,7 +145,9 @@ impl ComparisonServer {
         let sets = prediction_sets(plan, &summary.runs);
         write_predictions(folder, &sets)?;
         if summary.interrupted {
-            return Err(Error::interrupted("compare: it is to end"));
+            return Err(Error::interrupted(
+                "finish the comparison: it was cancelled",
+            ));
         }
         let gradings = StoreGradings::new(batch, &grading);
         grading
@@ -160,23 +167,20 @@ impl ComparisonServer {
     }
 }
 
-/// Why there are fewer runs than were asked for.
+/// Returns why there are fewer runs than requested.
 fn not_made(summary: &Summary) -> Option<String> {
     if let Some((runs, why)) = &summary.not_made {
-        return Some(format!("{runs} of the runs were not made: {why}"));
+        return Some(format!("{runs} runs were not started: {why}"));
     }
     let failed =
         |run: &&testwright_comparisons::compare::RunRecord| run.status == RunStatus::Infrastructure;
     let mut failed = summary.runs.iter().filter(failed);
     let first = failed.next()?;
     let number = failed.count() + 1;
-    Some(format!(
-        "{number} of the runs came to no result: {}",
-        first.outcome
-    ))
+    Some(format!("{number} runs have no result: {}", first.outcome))
 }
 
-/// Whoever looks sees it in the store.
+/// Ignores progress, because clients see it in the store.
 struct NoListener;
 
 impl GradingListener for NoListener {

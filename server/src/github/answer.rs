@@ -1,4 +1,4 @@
-//! The answer to an issue: a run that writes a test, and a comment when it has ended.
+//! The answer to an issue: a run that writes a test, and a comment once the run has ended.
 
 use super::GitHub;
 use super::comment;
@@ -22,7 +22,7 @@ pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskErr
         return Ok(TaskEnd::Wait(now()));
     };
     let Some(run) = store.run(run).await? else {
-        return Err(TaskError::Permanent("its run is gone".to_owned()));
+        return Err(TaskError::Permanent("the run was deleted".to_owned()));
     };
     if !run.status.has_ended() {
         return Ok(TaskEnd::Wait(now()));
@@ -46,12 +46,12 @@ pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskErr
     Ok(TaskEnd::Done(posted))
 }
 
-/// How a run ended, where it came to a result.
+/// Returns the outcome of a run, if it has a result.
 pub fn outcome(run: &StoredRun) -> Option<Outcome> {
     serde_json::from_value(run.record_value()).ok()
 }
 
-/// The run for an issue, asked for as any other. For a pull request alone, one that has a test serves.
+/// Requests a run for an issue. If only a pull request is wanted, an existing run with a test is reused.
 async fn start(
     github: &GitHub,
     task: &GitHubTask,
@@ -71,10 +71,10 @@ async fn start(
         limits: RunLimits::default(),
     };
     let key = format!("github {}", task.id);
-    // Repositories share the workers.
+    // Each repository is an owner, so that repositories share the workers.
     let caller = Caller {
         owner: format!("{}:{}", owners::GITHUB, task.repository),
-        // The delivery was answered before.
+        // The span of the delivery has already ended.
         traceparent: None,
     };
     let added = runs::add(&github.api, &caller, &request, Some(key)).await;
@@ -87,7 +87,7 @@ async fn start(
     Ok(run.id)
 }
 
-/// The newest run for an issue that has a test.
+/// Returns the newest run for an issue that has a test.
 pub async fn accepted(
     github: &GitHub,
     repository: &str,

@@ -1,4 +1,4 @@
-//! A GitHub App's proof of who it is: a token that it signs itself (RFC 7519, RS256), good for minutes.
+//! Authentication as a GitHub App, with a short-lived token that the App signs itself (RFC 7519, RS256).
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -8,36 +8,36 @@ use serde_json::json;
 
 use testwright_config::error::{Error, Result};
 
-/// Seconds for which a token is good, of at most ten minutes; and by how much clocks may differ.
+/// Seconds for which a token is valid (GitHub allows ten minutes), and the allowed clock difference.
 const LIFETIME: i64 = 540;
 const CLOCKS: i64 = 60;
 
-/// The App's number and its private key.
+/// The App's id and its private key.
 pub struct AppKey {
     id: u64,
     key: RsaKeyPair,
 }
 
 impl AppKey {
-    /// Reads PEM, as GitHub gives it out (PKCS #1) or as PKCS #8.
+    /// Reads a PEM file, in the format that GitHub issues (PKCS #1) or PKCS #8.
     pub fn new(id: u64, pem: &str) -> Result<Self> {
         let refused = |cause: &dyn std::fmt::Display| {
             Error::usage("read the private key of the GitHub App")
                 .cause(cause)
-                .hint("give the .pem file that GitHub made for the App")
+                .hint("use the .pem file that GitHub generated for the App")
         };
-        let (label, text) = block(pem).ok_or_else(|| refused(&"it is not PEM"))?;
+        let (label, text) = block(pem).ok_or_else(|| refused(&"the text is not PEM"))?;
         let bytes = BASE64_STANDARD.decode(text).map_err(|e| refused(&e))?;
         let key = match label {
             "RSA PRIVATE KEY" => RsaKeyPair::from_der(&bytes),
             "PRIVATE KEY" => RsaKeyPair::from_pkcs8(&bytes),
-            other => return Err(refused(&format!("it is a {other}"))),
+            other => return Err(refused(&format!("unsupported PEM block: {other}"))),
         };
         let key = key.map_err(|e| refused(&e))?;
         Ok(AppKey { id, key })
     }
 
-    /// A token that is good from now on; `now` is in seconds since 1970.
+    /// Creates a token that is valid from now on; `now` is in seconds since 1970.
     pub fn token(&self, now: i64) -> Result<String> {
         let encode = |value: serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
         let header = encode(json!({"alg": "RS256", "typ": "JWT"}));
@@ -61,12 +61,12 @@ impl AppKey {
     }
 }
 
-/// What the first block is called, and its Base64.
+/// Returns the label and the Base64 text of the first PEM block.
 fn block(pem: &str) -> Option<(&str, String)> {
     let (_, rest) = pem.split_once("-----BEGIN ")?;
     let (label, rest) = rest.split_once("-----")?;
     let (text, _) = rest.split_once("-----END ")?;
-    // A variable may hold its lines as `\n`.
+    // An environment variable may contain line breaks as `\n`.
     let text = text.replace("\\n", "");
     Some((label, text.split_whitespace().collect()))
 }

@@ -1,5 +1,4 @@
-//! Requests to GitHub's API. It never waits: a request that GitHub does not want now ends with the time from which on it
-//! does, and whoever sent it tries again then.
+//! A client for GitHub's API. It never waits: a rate-limited request fails with the time at which the caller can retry.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,29 +18,29 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of an answer.
+/// Maximum bytes of a response.
 const MAX_RESPONSE_LEN: usize = 8 << 20;
-/// Milliseconds to wait where GitHub refuses to be asked so often and does not say until when; and at most.
+/// Default wait in milliseconds if GitHub sets a rate limit without a time, and maximum wait.
 const UNSAID_WAIT: i64 = 60_000;
 const MAX_WAIT: i64 = 2 * 60 * 60_000;
-/// Milliseconds before its end at which the token of an installation is replaced.
+/// Milliseconds before its expiry at which an installation's token is replaced.
 const MARGIN: i64 = 60_000;
 
-/// Why there is no answer.
+/// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestError {
-    /// GitHub wants to be asked again from this time on (milliseconds since 1970).
+    /// GitHub's rate limit is exhausted until this time (milliseconds since 1970).
     Later(i64),
-    /// It refused.
+    /// GitHub refused the request.
     Refused { status: u16, message: String },
-    /// It could not be reached, or its answer not be read.
+    /// GitHub could not be reached, or its response could not be read.
     Failed(String),
 }
 
 impl std::fmt::Display for RequestError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            RequestError::Later(_) => write!(f, "GitHub wants to be asked less often"),
+            RequestError::Later(_) => write!(f, "rate-limited by GitHub"),
             RequestError::Refused { status, message } => {
                 write!(f, "GitHub refused ({status}): {message}")
             }
@@ -55,16 +54,16 @@ type RequestResult<T> = std::result::Result<T, RequestError>;
 pub struct GitHubClient {
     api: Url,
     http: reqwest::Client,
-    /// Nothing is sent before.
+    /// Time before which no request is sent.
     resume_at: Mutex<i64>,
-    /// Of installations, with their ends.
+    /// Tokens of installations, with their expiry times.
     tokens: Mutex<HashMap<u64, (SecretString, i64)>>,
 }
 
-/// One request.
+/// A request to the API.
 pub struct ApiRequest<'a> {
     pub method: Method,
-    /// Parts of the path, which are escaped.
+    /// Segments of the path, which get escaped.
     pub path: &'a [&'a str],
     pub query: &'a [(&'a str, String)],
     pub body: Option<Value>,
@@ -103,7 +102,7 @@ impl GitHubClient {
         let is_local = is_loopback(&api);
         if api.scheme() != "https" && !is_local && !matches!(github.login, Login::None) {
             return Err(failed(
-                &"the token would go over a line that anybody can read",
+                &"the address is not HTTPS, so the token would be sent unencrypted",
             ));
         }
         let mut http = http_client::builder()
@@ -131,32 +130,33 @@ impl GitHubClient {
         let token = match login {
             Login::Token(token) => token.clone(),
             Login::App(_) => self.installation_token(login, installation).await?,
-            Login::None => return Err(RequestError::Failed("there is no token".to_owned())),
+            Login::None => return Err(RequestError::Failed("no token is configured".to_owned())),
         };
         let answer = self.exchange(&token, request).await;
         if let (Err(RequestError::Refused { status: 401, .. }), Some(id)) = (&answer, installation)
         {
-            // It was taken back before its end.
+            // The token was revoked before its expiry.
             lock(&self.tokens).remove(&id);
         }
         answer
     }
 
-    /// Of an installation: the one that there is, until shortly before its end.
+    /// Returns the token of an installation, from the cache until shortly before its expiry.
     async fn installation_token(
         &self,
         login: &Login,
         installation: Option<u64>,
     ) -> RequestResult<SecretString> {
         let failed = |why: &str| RequestError::Failed(why.to_owned());
-        let installation = installation.ok_or_else(|| failed("the delivery is not of the App"))?;
+        let installation =
+            installation.ok_or_else(|| failed("the delivery does not come from the App"))?;
         if let Some((token, end)) = lock(&self.tokens).get(&installation)
             && *end - MARGIN > now()
         {
             return Ok(token.clone());
         }
         let Login::App(key) = login else {
-            return Err(failed("there is no App"));
+            return Err(failed("no App is configured"));
         };
         let own = key
             .token(now() / 1000)
@@ -171,7 +171,7 @@ impl GitHubClient {
             .and_then(|end| end.parse().ok());
         let end = end.map(jiff::Timestamp::as_millisecond);
         let (Some(token), Some(end)) = (token, end) else {
-            return Err(failed("GitHub gave no token for the installation"));
+            return Err(failed("GitHub returned no token for the installation"));
         };
         lock(&self.tokens).insert(installation, (token.clone(), end));
         Ok(token)
@@ -194,7 +194,9 @@ impl GitHubClient {
             url.query_pairs_mut().extend_pairs(request.query);
         }
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
-            .map_err(|_| RequestError::Failed("the token is not one".to_owned()))?;
+            .map_err(|_| {
+                RequestError::Failed("the token contains invalid characters".to_owned())
+            })?;
         bearer.set_sensitive(true);
         let mut builder = self
             .http
@@ -207,7 +209,7 @@ impl GitHubClient {
             builder = builder.header("content-type", kind).body(body.to_string());
         }
         let failed = |error: reqwest::Error| {
-            RequestError::Failed(format!("reach GitHub: {}", error.without_url()))
+            RequestError::Failed(format!("could not reach GitHub: {}", error.without_url()))
         };
         let response = builder.send().await.map_err(failed)?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -231,7 +233,9 @@ impl GitHubClient {
         }
         let message: String = message.chars().take(200).collect();
         match status.is_server_error() {
-            true => Err(RequestError::Failed(format!("GitHub failed ({status})"))),
+            true => Err(RequestError::Failed(format!(
+                "GitHub responded with {status}"
+            ))),
             false => Err(RequestError::Refused {
                 status: status.as_u16(),
                 message,
@@ -240,7 +244,7 @@ impl GitHubClient {
     }
 }
 
-/// Milliseconds for which GitHub wants nothing more.
+/// Returns how many milliseconds to wait before the next request, if GitHub limits the rate.
 fn wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
     let number = |name: &str| -> Option<i64> { headers.get(name)?.to_str().ok()?.parse().ok() };
     let is_limit = [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&status);
@@ -253,7 +257,7 @@ fn wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
         .map(|s| s.saturating_mul(1000));
     let reset = number("x-ratelimit-reset").filter(|_| is_used_up);
     let reset = reset.map(|at| at.saturating_mul(1000).saturating_sub(now()));
-    // A refusal for another reason has the same status.
+    // Refusals for other reasons have the same status.
     let is_named = status == StatusCode::TOO_MANY_REQUESTS
         || is_used_up
         || message.to_ascii_lowercase().contains("rate limit");
@@ -269,7 +273,7 @@ async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
         let piece = piece.map_err(|e| RequestError::Failed(e.without_url().to_string()))?;
         body.extend_from_slice(&piece);
         if body.len() > MAX_RESPONSE_LEN {
-            let why = "GitHub's answer is too long";
+            let why = "GitHub's response is too long";
             return Err(RequestError::Failed(why.to_owned()));
         }
     }
@@ -282,7 +286,7 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// What a panic left behind is whole: it is put there in one go.
+/// Locks a mutex. The data of a poisoned mutex is consistent, because each change is a single assignment.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -293,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_told_from_other_refusals() {
+    fn rate_limit_differs_from_other_refusals() {
         let headers = |pairs: &[(&'static str, String)]| -> HeaderMap {
             let pair = |(name, value): &(&'static str, String)| {
                 (name.parse().unwrap(), value.parse().unwrap())

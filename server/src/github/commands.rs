@@ -1,14 +1,14 @@
-//! What a comment asks for.
+//! Commands in comments.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// A test, in a comment.
+    /// Asks for a test in a comment.
     Test,
-    /// In a draft pull request as well.
+    /// Also asks for a draft pull request.
     PullRequest,
 }
 
-/// Reads the first line that is not empty: text quoted further down asks for nothing.
+/// Parses the first line that is not empty. Later lines may be quoted text, and are ignored.
 pub fn parse(comment: &str, word: &str) -> Option<Command> {
     let line = comment.lines().find(|line| !line.trim().is_empty())?;
     let mut words = line.split_whitespace();
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_line_is_a_command() {
+    fn only_first_line_is_command() {
         for (comment, command) in [
             ("/testwright", Some(Command::Test)),
             ("\n /testwright \r\nplease", Some(Command::Test)),

@@ -1,5 +1,6 @@
-//! The words of comments and pull requests. What strangers or models wrote stands in code blocks, where nothing is a
-//! mention, a link or HTML.
+//! Texts of comments and pull requests. Text from users and models is put into code blocks, where it cannot create
+//! mentions, links or
+//! HTML.
 
 use testwright_tools::visible;
 
@@ -7,22 +8,22 @@ use crate::store::{JobStatus, StoredRun};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::{Evidence, evidence_rows};
 
-/// Characters of a code block; GitHub takes 65,536 in a comment.
+/// Maximum characters of a code block; GitHub allows 65,536 in a comment.
 const MAX_BLOCK_LEN: usize = 24_000;
 
-/// What became of the wish for a pull request.
+/// The result of a request for a pull request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Opened {
     PullRequest {
         number: u64,
     },
-    /// Why there is none, in words of ours.
+    /// The pull request was not opened.
     Refused {
         why: String,
     },
 }
 
-/// The answer to an issue.
+/// Formats the answer to an issue.
 pub fn answer(
     run: &StoredRun,
     outcome: Option<&Outcome>,
@@ -33,19 +34,19 @@ pub fn answer(
         (JobStatus::Accepted, Some(Outcome::Accepted { patch, evidence })) => {
             accepted(run, patch, evidence, opened, command)
         }
-        (JobStatus::Cancelled, _) => "The run that was to write a test was cancelled.\n".to_owned(),
+        (JobStatus::Cancelled, _) => "The run was cancelled before it finished.\n".to_owned(),
         (JobStatus::Refused, Some(Outcome::Withheld { .. })) => {
-            "testwright wrote a test, and too little speaks for it: it is not proposed.\n".to_owned()
+            "testwright wrote a test, but does not propose it: the evidence that it reproduces the issue is too weak.\n".to_owned()
         }
         (JobStatus::Refused, Some(Outcome::Refused { findings, .. })) => format!(
-            "testwright wrote a test, and found fault with it: it is not proposed.\n\n{}",
+            "testwright wrote a test, but does not propose it, because the checks found these problems:\n\n{}",
             block("text", &findings.join("\n"))
         ),
         (JobStatus::Nothing, Some(outcome)) => format!(
-            "testwright found no test that fails for the reason that this issue states.\n\n{}",
+            "testwright could not write a test that fails for the reason stated in this issue.\n\n{}",
             block("text", &outcome.summary())
         ),
-        _ => "testwright could not finish: its machine or the model service failed. This says nothing about the issue.\n"
+        _ => "testwright could not finish: its server or the model service failed. This says nothing about the issue.\n"
             .to_owned(),
     };
     text.push_str(&format!("\nRun `{}`\n", run.id));
@@ -66,16 +67,16 @@ fn accepted(
             "Draft pull request #{number} adds it, marked as expected to fail until the issue is fixed."
         ),
         Some(Opened::Refused { why }) => format!("No pull request was opened: {why}."),
-        None => format!("Comment `{command} pr` to get it as a draft pull request."),
+        None => format!("To get it as a draft pull request, comment `{command} pr`."),
     };
     format!(
-        "testwright wrote a test that fails on the current code{at} for the reason that this issue states.\n\n{}\n{}\n{more}\n",
+        "testwright wrote a test that fails on the current code{at} for the reason stated in this issue.\n\n{}\n{}\n{more}\n",
         block("diff", patch),
         evidence_block(evidence)
     )
 }
 
-/// What speaks for a test.
+/// Formats the evidence for a test.
 pub fn evidence_block(evidence: &Evidence) -> String {
     let mut lines = String::new();
     for (name, value) in evidence_rows(evidence) {
@@ -84,16 +85,16 @@ pub fn evidence_block(evidence: &Evidence) -> String {
             lines.push_str(&format!("{name:<10} {line}\n"));
         }
     }
-    format!("What speaks for it:\n\n{}", block("text", &lines))
+    format!("Evidence:\n\n{}", block("text", &lines))
 }
 
-/// A code block that its text cannot end.
+/// Formats a code block that its text cannot close.
 pub fn block(language: &str, text: &str) -> String {
     let shown = visible(text.trim_end());
     let (shown, cut) = match shown.char_indices().nth(MAX_BLOCK_LEN) {
         Some((end, _)) => (
             &shown[..end],
-            "The rest is left out: it is too long for a comment.\n",
+            "The rest is omitted, because it is too long for a comment.\n",
         ),
         None => (shown.as_ref(), ""),
     };
@@ -110,7 +111,7 @@ fn longest_run(text: &str, wanted: char) -> usize {
     longest
 }
 
-/// The beginning of a commit's hash. What is no hash is not shown.
+/// Shortens the hash of a commit; any other text is omitted.
 pub fn short(commit: &str) -> String {
     let digits = commit.chars().take(12);
     digits.filter(char::is_ascii_hexdigit).collect()
@@ -123,7 +124,7 @@ mod tests {
     use crate::store::RunId;
 
     #[test]
-    fn nothing_in_a_block_ends_it() {
+    fn block_text_cannot_close_block() {
         let hostile = "```\n@everyone <img src=x>\n`````\n<!-- -->\u{202e}";
         let shown = block("diff", hostile);
         assert_eq!(
@@ -132,7 +133,9 @@ mod tests {
         );
         assert_eq!(block("text", "a"), "```text\na\n```\n");
         let long = block("text", &"ä".repeat(MAX_BLOCK_LEN + 1));
-        assert!(long.ends_with("```\nThe rest is left out: it is too long for a comment.\n"));
+        assert!(
+            long.ends_with("```\nThe rest is omitted, because it is too long for a comment.\n")
+        );
         assert_eq!(long.matches('ä').count(), MAX_BLOCK_LEN);
     }
 
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_of_a_run_is_told_in_words_and_foreign_text_in_blocks() {
+    fn answers_keep_untrusted_text_in_blocks() {
         let hostile = "@team ``` <b> #1 https://example.org";
         let evidence = Evidence {
             issue_sentence: Some(hostile.to_owned()),
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_a_hash_or_nothing() {
+    fn short_commit_drops_other_text() {
         assert_eq!(short("0123456789abcdef"), "0123456789ab");
         assert_eq!(short("@team `x`"), "ea");
     }

@@ -1,4 +1,5 @@
-//! What the test of an issue does on a pull request that mentions the issue: it runs on the code before and after, with
+//! Checks what the test of an issue does on a pull request that mentions the issue: the test runs on the code before
+//! and after, with
 //! the other tests of its files.
 
 use testwright_sandboxes::repository::Files;
@@ -16,22 +17,22 @@ use super::test_run::{CodeUnderTest, python_of};
 use crate::store::{GitHubTask, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
-/// Milliseconds after which is looked again whether the test is there.
+/// Milliseconds before checking again whether the test exists.
 const WAIT: i64 = 10_000;
 
-/// What was found out.
+/// The result of the check.
 #[derive(Debug, Clone, PartialEq)]
 enum Verdict {
     Confirmed,
-    /// It passes on the code before as well.
+    /// The test passes without the pull request too.
     PassesAlready,
     /// These tests of the issue do not pass.
     StillFailing(Vec<String>),
-    /// These others passed before.
+    /// These other tests passed before and fail now.
     Broken(Vec<String>),
-    /// Both.
+    /// Tests of the issue do not pass, and other tests broke.
     FailingAndBroken(Vec<String>, Vec<String>),
-    /// The code has neither room for the test nor the test itself.
+    /// The test file changed, so that the test cannot be added, and it does not contain the test either.
     DoesNotApply,
 }
 
@@ -41,7 +42,7 @@ pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskErr
         let is_underway = is_underway(github, task).await?;
         return Ok(match is_underway {
             true => TaskEnd::Wait(now() + WAIT),
-            false => TaskEnd::Done("there is no test for the issue".to_owned()),
+            false => TaskEnd::Done("the issue has no test".to_owned()),
         });
     };
     let verdict = decide(github, task, &details, &run).await?;
@@ -57,12 +58,12 @@ pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskErr
     Ok(TaskEnd::Done(posted))
 }
 
-/// Says that nothing could be found out.
+/// Reports that the check failed.
 pub async fn give_up(github: &GitHub, task: &GitHubTask) -> Result<String, TaskError> {
     let details: ConfirmDetails = decode(&task.details)?;
     let text = format!(
-        "The test for #{} could not be run on this pull request ({}): its environment could not be built, or the machine \
-         failed. The server's log says more.\n",
+        "The test for #{} could not be run on this pull request ({}): the environment could not be built, or the server \
+         failed. See the server's log for details.\n",
         task.issue,
         short(&details.head)
     );
@@ -129,7 +130,7 @@ struct StoredTest {
 }
 
 impl StoredTest {
-    /// The tests of its files; `None` where the test neither applies nor is there.
+    /// Runs the tests in the files of the test; `None` if the test neither applies nor exists already.
     async fn run_on(&self, code: &CodeUnderTest) -> Result<Option<Report>, TaskError> {
         let files = match code.apply(&self.patch).await? {
             Ok(files) => files,
@@ -146,7 +147,7 @@ impl StoredTest {
         Ok(Some(code.run(&files, &paths).await?))
     }
 
-    /// The files as they are, where they have the test already: without the marks that say that it is to fail.
+    /// Returns the existing files if they already contain the test, without the marks for expected failures.
     async fn merged(&self, code: &CodeUnderTest) -> Result<Option<Files>, TaskError> {
         let mut paths: Vec<String> = self.ids.iter().map(|id| file_of(id).to_owned()).collect();
         paths.sort();
@@ -191,7 +192,7 @@ fn judge(base: &Report, head: &Report, ids: &[String]) -> Verdict {
     }
 }
 
-/// A test that is gone or skipped is not broken; one whose module is not collected is.
+/// Returns whether a test broke. A removed or skipped test did not; a test whose module cannot be collected did.
 fn fails(report: &Report, id: &str) -> bool {
     let of_id = report.tests.iter().find(|test| test.id == id);
     match of_id.map(|test| test.outcome) {
@@ -211,25 +212,25 @@ fn words(verdict: &Verdict, issue: u64, details: &ConfirmDetails) -> String {
             "Fail-to-pass confirmed: the test for #{issue} fails without this pull request and passes with it ({head}).\n"
         ),
         Verdict::PassesAlready => format!(
-            "The test for #{issue} passes with this pull request ({head}), and without it as well: it says nothing about it.\n"
+            "The test for #{issue} passes both with this pull request ({head}) and without it, so it says nothing about this change.\n"
         ),
         Verdict::StillFailing(failing) => format!(
             "Still failing: the test for #{issue} does not pass with this pull request ({head}).\n\n{}",
             list(failing)
         ),
         Verdict::Broken(broken) => format!(
-            "Something else broke: the test for #{issue} passes with this pull request ({head}), and tests beside it that \
-             passed before fail.\n\n{}",
+            "Other tests broke: the test for #{issue} passes with this pull request ({head}), but these tests in the same \
+             files passed before and fail now:\n\n{}",
             list(broken)
         ),
         Verdict::FailingAndBroken(failing, broken) => format!(
-            "Still failing, and something else broke: the test for #{issue} does not pass with this pull request ({head}).\n\n\
-             {}\nThese passed before and fail now:\n\n{}",
+            "Still failing, and other tests broke: the test for #{issue} does not pass with this pull request ({head}).\n\n\
+             {}\nThese tests in the same files passed before and fail now:\n\n{}",
             list(failing),
             list(broken)
         ),
         Verdict::DoesNotApply => format!(
-            "The test for #{issue} was not run on this pull request ({head}): its file has changed, so that the test can no \
+            "The test for #{issue} was not run on this pull request ({head}): its file has changed, so the test can no \
              longer be added to it.\n"
         ),
     }
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pull_request_does_is_told_from_what_was_there() {
+    fn verdict_compares_head_with_base() {
         use TestOutcome::{Error, Failed, Passed, Skipped};
         let names = |list: &[&str]| list.iter().map(|&id| id.to_owned()).collect::<Vec<_>>();
         let ids = names(&["t::own"]);

@@ -1,4 +1,4 @@
-//! What deliveries say, as far as it matters here, and what they ask for.
+//! Parses deliveries and decides what to do for them.
 
 use serde::Deserialize;
 use testwright_evals::dataset::is_repository;
@@ -10,7 +10,7 @@ use super::task_details::{AnswerDetails, ConfirmDetails, encode};
 use crate::store::{GitHubTaskKind, NewGitHubTask};
 use testwright_config::error::{Error, Result};
 
-/// Branches of ours.
+/// Prefix of testwright's own branches.
 pub const BRANCHES: &str = "testwright/";
 
 #[derive(Debug, Deserialize)]
@@ -79,17 +79,17 @@ struct Branch {
     repo: Option<Repository>,
 }
 
-/// What is to be done.
+/// What a delivery requests.
 #[derive(Debug, PartialEq)]
 pub enum Request {
-    /// Nothing, and why.
+    /// Nothing, for this reason.
     Nothing(&'static str),
     Answer(NewGitHubTask),
-    /// One for each issue that is mentioned, whether there is a test for it or not.
+    /// A task for each mentioned issue, whether or not it has a test.
     Confirm(Vec<NewGitHubTask>),
 }
 
-/// Reads an event; `delivery` is its id.
+/// Parses an event; `delivery` is its id.
 pub fn read(
     event: &str,
     delivery: &str,
@@ -97,7 +97,7 @@ pub fn read(
     settings: &GitHubSettings,
 ) -> Result<Request> {
     if !["issues", "issue_comment", "pull_request"].contains(&event) {
-        return Ok(Request::Nothing("this event asks for nothing"));
+        return Ok(Request::Nothing("this event is ignored"));
     }
     let payload: Payload = serde_json::from_slice(body)
         .map_err(|error| Error::usage(format!("read the event `{event}`")).cause(error))?;
@@ -108,48 +108,48 @@ pub fn read(
         ("issues", "labeled") => payload.labelled(delivery, settings),
         ("issue_comment", "created") => payload.commented(delivery, settings),
         ("pull_request", "opened" | "synchronize" | "reopened") => payload.pushed(settings),
-        _ => Ok(Request::Nothing("this action asks for nothing")),
+        _ => Ok(Request::Nothing("this action is ignored")),
     }
 }
 
 impl Payload {
-    /// Who may set labels may ask: GitHub lets nobody else.
+    /// Handles a new label. Anyone whom GitHub allows to set labels may start a run.
     fn labelled(&self, delivery: &str, settings: &GitHubSettings) -> Result<Request> {
         let is_ours = |label: &Label| label.name == settings.label;
         match (&self.issue, &self.label) {
             (Some(issue), Some(label)) if is_ours(label) => self.answer(issue, delivery, false),
-            _ => Ok(Request::Nothing("it is another label")),
+            _ => Ok(Request::Nothing("the label does not start a run")),
         }
     }
 
     fn commented(&self, delivery: &str, settings: &GitHubSettings) -> Result<Request> {
         let (Some(issue), Some(comment)) = (&self.issue, &self.comment) else {
-            return Ok(Request::Nothing("there is no comment"));
+            return Ok(Request::Nothing("the comment is missing"));
         };
         let Some(command) = commands::parse(&comment.body, &settings.command) else {
-            return Ok(Request::Nothing("it is no command"));
+            return Ok(Request::Nothing("the comment is not a command"));
         };
         if self
             .sender
             .as_ref()
             .is_some_and(|sender| sender.kind == "Bot")
         {
-            return Ok(Request::Nothing("commands of programs are not taken"));
+            return Ok(Request::Nothing("commands from bots are ignored"));
         }
         let may = &settings.command_associations;
         if !may.contains(&comment.author_association) {
-            return Ok(Request::Nothing("who wrote it may not ask for a test"));
+            return Ok(Request::Nothing("the author may not request a test"));
         }
         self.answer(issue, delivery, command == Command::PullRequest)
     }
 
     fn answer(&self, issue: &Issue, delivery: &str, pull_request: bool) -> Result<Request> {
         if issue.pull_request.is_some() {
-            return Ok(Request::Nothing("it is a pull request, not an issue"));
+            return Ok(Request::Nothing("this is a pull request, not an issue"));
         }
         let details = AnswerDetails {
             installation: self.installation.as_ref().map(|i| i.id),
-            // A heading, so that a title that is an address is not taken for one.
+            // The heading prevents a title that is a URL from being read as the URL of an issue.
             issue: format!(
                 "# {}\n\n{}",
                 issue.title.trim(),
@@ -168,7 +168,7 @@ impl Payload {
 
     fn pushed(&self, settings: &GitHubSettings) -> Result<Request> {
         let Some(pull) = &self.pull_request else {
-            return Ok(Request::Nothing("there is no pull request"));
+            return Ok(Request::Nothing("the pull request is missing"));
         };
         let name = &self.repository.full_name;
         let is_here = pull
@@ -177,14 +177,14 @@ impl Payload {
             .as_ref()
             .is_some_and(|repo| repo.full_name == *name);
         if is_here && pull.head.name.starts_with(BRANCHES) {
-            return Ok(Request::Nothing("it is a pull request of testwright's own"));
+            return Ok(Request::Nothing("testwright opened this pull request"));
         }
         if !settings
             .confirm_associations
             .contains(&pull.author_association)
         {
             return Ok(Request::Nothing(
-                "tests do not run on pull requests of its author",
+                "tests do not run on pull requests of this author",
             ));
         }
         if ![&pull.head.sha, &pull.base.sha]
@@ -205,7 +205,7 @@ impl Payload {
             head: pull.head.sha.clone(),
         })?;
         let task = |issue| NewGitHubTask {
-            // A pull request that is opened again has been tried on these commits.
+            // A reopened pull request has already been checked on these commits.
             id: format!(
                 "confirm {name}#{issue} on #{} at {}",
                 pull.number, pull.head.sha
@@ -217,7 +217,7 @@ impl Payload {
         };
         let tasks: Vec<_> = mentioned(&text, name).into_iter().map(task).collect();
         Ok(match tasks.is_empty() {
-            true => Request::Nothing("it mentions no issue"),
+            true => Request::Nothing("the pull request mentions no issue"),
             false => Request::Confirm(tasks),
         })
     }

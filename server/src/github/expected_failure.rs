@@ -1,4 +1,4 @@
-//! Marks tests as expected to fail, in the way of what runs them, and takes such marks away again.
+//! Marks tests as expected to fail, for pytest and unittest, and removes such marks.
 
 use testwright_tools::config::RunnerKind;
 use testwright_tools::outcomes::file_of;
@@ -7,12 +7,12 @@ use testwright_tools::python::import_edit::{ImportError, add_imports};
 use testwright_tools::python::indentation::indentation;
 use testwright_tools::python::{Binding, Definition, Module};
 
-/// Why tests cannot be marked.
+/// The reason why tests cannot be marked.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
-    #[error("its tests are run neither by pytest nor by unittest")]
+    #[error("the tests are run by neither pytest nor unittest")]
     OtherRunner,
-    #[error("there is no function {0} in {1}")]
+    #[error("{1} has no function {0}")]
     NoFunction(String, String),
     #[error(transparent)]
     Import(#[from] ImportError),
@@ -20,7 +20,7 @@ pub enum MarkError {
 
 const UNITTEST: &str = "@unittest.expectedFailure";
 
-/// Node ids of tests that fail, and of those beside them that pass.
+/// Node ids of the failing tests, and of the passing tests in the same files.
 pub struct Tests<'a> {
     pub failing: Vec<&'a str>,
     pub passing: Vec<&'a str>,
@@ -45,7 +45,7 @@ pub fn mark(
         }
         let line = match is_method {
             true => UNITTEST.to_owned(),
-            // Of a test with parameters some may pass.
+            // Some parameter sets of a parametrized test may pass.
             false => pytest_mark(issue, !names(path, definition, &tests.passing)),
         };
         imported.push(if is_method { "unittest" } else { "pytest" });
@@ -64,7 +64,7 @@ pub fn mark(
     Ok(ends.join(&done.text))
 }
 
-/// The text without the marks that [`mark`] puts before these tests.
+/// Removes the marks that [`mark`] adds to these tests.
 pub fn unmark(path: &str, text: &str, failing: &[&str], issue: u64) -> Result<String, MarkError> {
     let (text, ends) = Lines::split(text);
     let module = Module::parse(text.as_str());
@@ -104,12 +104,12 @@ fn joined(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The functions of a file that are these tests, in the order of the file.
+/// Finds the functions of these tests in a file, in the order of the file.
 fn definitions(module: &Module, path: &str, ids: &[&str]) -> Result<Vec<Definition>, MarkError> {
     let mut found: Vec<Definition> = Vec::new();
     for id in ids.iter().filter(|id| file_of(id) == path) {
         let name = qualified(id);
-        // Of several of one name, the last is the one that runs.
+        // If several functions have the same name, Python runs the last one.
         let definition = module.find(&name).pop();
         let definition = definition.ok_or_else(|| MarkError::NoFunction(name, path.to_owned()))?;
         if !found.contains(&definition) {
@@ -120,7 +120,7 @@ fn definitions(module: &Module, path: &str, ids: &[&str]) -> Result<Vec<Definiti
     Ok(found)
 }
 
-/// `Class.test` of `FILE::Class::test[parameters]`.
+/// Returns `Class.test` for `FILE::Class::test[parameters]`.
 fn qualified(id: &str) -> String {
     let plain = id.split('[').next().unwrap_or(id);
     let names: Vec<&str> = plain.split("::").skip(1).collect();
@@ -132,13 +132,13 @@ fn names(path: &str, definition: &Definition, ids: &[&str]) -> bool {
         .any(|id| file_of(id) == path && qualified(id) == definition.qualified)
 }
 
-/// Is it a method of a class that derives from a `TestCase`, by what the file says?
+/// Returns whether a function is a method of a class that derives from `TestCase`, as far as the file shows.
 fn is_unittest(module: &Module, definition: &Definition) -> bool {
     let mut class = definition
         .qualified
         .rsplit_once('.')
         .map(|(class, _)| class.to_owned());
-    // Classes of the file may derive from each other.
+    // Classes in the file may derive from each other.
     for _ in 0..8 {
         let Some(name) = class else { return false };
         let Some(above) = module.find(&name).pop() else {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_pytest_are_marked_and_unmarked() {
+    fn pytest_functions_are_marked_and_unmarked() {
         let ids = [
             "t.py::test_one",
             "t.py::TestTwo::test_two",
@@ -184,12 +184,12 @@ mod tests {
         insta::assert_snapshot!(marked);
         let unmarked = unmark("t.py", &marked, &ids, 12).unwrap();
         assert_eq!(unmarked.replace("import pytest\n", ""), FUNCTIONS);
-        // Somebody else's mark stays.
+        // A mark that testwright did not add stays.
         assert_eq!(unmark("t.py", &marked, &ids, 13).unwrap(), marked);
     }
 
     #[test]
-    fn with_parameters_that_pass_the_mark_is_not_strict() {
+    fn partly_passing_parameters_mark_not_strict() {
         let text = "import pytest\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_n(n):\n    assert n == 1\n";
         let tests = Tests {
             failing: vec!["t.py::test_n[2]"],
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_unittest_are_marked_by_unittest() {
+    fn unittest_methods_use_unittest_mark() {
         let text = "from unittest import TestCase\r\n\r\nclass Base(TestCase):\r\n    pass\r\n\r\nclass A(Base):\r\n    def test_a(self):\r\n        self.fail()\r\n";
         let ids = ["t.py::A::test_a"];
         for runner in [RunnerKind::Pytest, RunnerKind::Unittest] {

@@ -1,10 +1,10 @@
-//! Which issues of its own repository a pull request mentions.
+//! Finds the issues of its own repository that a pull request mentions.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Of one pull request; a list of all issues is no mention of one.
+/// Maximum number of mentions per pull request: a long list of issues is probably not about them.
 const MAX_MENTIONS: usize = 20;
 
 static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -15,7 +15,7 @@ static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// In the order in which they are mentioned.
+/// Returns the numbers of the issues, in the order in which they are mentioned.
 pub fn mentioned(text: &str, repository: &str) -> Vec<u64> {
     let mut numbers = Vec::new();
     for found in MENTION
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issues_of_the_repository_are_found_however_they_are_mentioned() {
+    fn all_forms_of_mentions_are_found() {
         for (text, numbers) in [
             ("Fixes #12", vec![12]),
             ("fixes #12, closes #7 (see #12)", vec![12, 7]),

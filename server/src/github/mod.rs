@@ -1,8 +1,10 @@
-//! GitHub: a label or a comment on an issue asks for a test, the answer is a comment and, on request, a draft pull request;
-//! the test of an issue runs on later pull requests that mention it.
+//! GitHub integration. A label or a comment on an issue requests a test. The answer is a comment and, on request, a
+//! draft pull
+//! request. The test of an issue also runs on later pull requests that mention it.
 //!
-//! A webhook is checked and stored, and no more: [`tasks`] works on what was stored, so that nothing is lost or done twice
-//! where a server ends in between.
+//! The webhook only checks and stores deliveries; [`tasks`] processes them. Nothing is lost or done twice if a server
+//! stops in
+//! between.
 
 mod answer;
 mod app_token;
@@ -35,7 +37,7 @@ use settings::GitHubSettings;
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
 
-/// What webhooks and tasks work with.
+/// State that webhooks and tasks share.
 #[derive(Clone)]
 pub struct GitHub(Arc<GitHubParts>);
 
@@ -53,11 +55,11 @@ impl std::ops::Deref for GitHub {
     }
 }
 
-/// Whether webhooks can be taken, found out before anything is served.
+/// A checked configuration for GitHub, created before the server accepts requests.
 pub struct Connection(GitHubSettings, GitHubClient);
 
 impl Connection {
-    /// `None` where no secret of a webhook is set.
+    /// Checks the configuration; `None` if no webhook secret is set.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let Some(github) = GitHubSettings::new(settings)? else {
             return Ok(None);
@@ -75,7 +77,7 @@ impl Connection {
     }
 }
 
-/// The webhook's address; without a secret, it says what to do.
+/// Returns the route of the webhook; without a secret, its response explains the setup.
 pub fn router(github: Option<GitHub>) -> Router<ApiState> {
     match github {
         Some(github) => {

@@ -1,4 +1,4 @@
-//! Comments, each posted once: a hidden mark in it shows that it is there.
+//! Posts comments, each only once: a hidden mark in a comment identifies it.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use super::{GitHub, signature};
 use crate::store::{GitHubTask, timestamp};
 
 const PER_PAGE: usize = 100;
-/// Pages of comments that are looked through: those of 5,000 comments since the task was made.
+/// Maximum pages of comments to search: 5,000 comments since the creation of the task.
 const MAX_PAGES: usize = 50;
 
-/// Posts a comment of a task on an issue or a pull request, unless it is there. Answers with its address.
+/// Posts a comment of a task on an issue or a pull request, unless it already exists. Returns its URL.
 pub async fn post(
     github: &GitHub,
     task: &GitHubTask,
@@ -21,12 +21,12 @@ pub async fn post(
 ) -> Result<String, TaskError> {
     let repository = &task.repository;
     if github.settings.dry_run {
-        // Shown unless the log is turned down: it is what a dry run is for.
+        // Logged as a warning so that it is visible by default: it is the result of a dry run.
         tracing::warn!(repository, number, text, "dry run: not posted");
         return Ok("dry run: not posted".to_owned());
     }
     let mark = mark(github, task);
-    // At the first attempt there can be none.
+    // Before the second attempt, no comment can exist.
     if task.attempts > 1
         && let Some(url) = find(github, task, installation, number, &mark).await?
     {
@@ -42,7 +42,7 @@ pub async fn post(
     Ok(url(&posted))
 }
 
-/// Nobody can post it before: it takes the secret of the webhook to make it.
+/// Returns the mark of a task. Others cannot forge it, because it requires the webhook secret.
 fn mark(github: &GitHub, task: &GitHubTask) -> String {
     let secret = github.settings.secrets.first();
     let mark = secret.map(|secret| signature::mark(secret, &task.id));
@@ -59,7 +59,7 @@ async fn find(
     let (owner, name) = task.repository.split_once('/').unwrap_or_default();
     let number = number.to_string();
     let path = ["repos", owner, name, "issues", &number, "comments"];
-    // Clocks differ.
+    // The search starts earlier, because clocks differ.
     let since = timestamp(task.created_at - 3_600_000);
     for page in 1..=MAX_PAGES {
         let query = [

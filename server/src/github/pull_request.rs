@@ -1,7 +1,6 @@
-//! A draft pull request that holds a test and nothing else, marked as expected to fail.
+//! Opens a draft pull request with only a test, marked as expected to fail.
 //!
-//! It is made through GitHub's data of git, so that nothing is pushed from here; a branch and a pull request that are there
-//! already are taken as they are.
+//! It uses GitHub's Git database API, so nothing is pushed from here. An existing branch or pull request is reused.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -19,14 +18,14 @@ use super::test_run::{CodeUnderTest, python_of};
 use crate::store::{GitHubTask, StoredRun};
 use testwright_agent::gate::Evidence;
 
-/// A test that was accepted.
+/// An accepted test.
 pub struct AcceptedTest<'a> {
     pub run: &'a StoredRun,
     pub patch: &'a str,
     pub evidence: &'a Evidence,
 }
 
-/// Opens it, unless it is there.
+/// Opens the pull request, unless it already exists.
 pub async fn open(
     github: &GitHub,
     task: &GitHubTask,
@@ -35,7 +34,7 @@ pub async fn open(
 ) -> Result<Opened, TaskError> {
     let record = test.run.record_value();
     let Some(commit) = record["commit"].as_str() else {
-        return Ok(refused("the test was written for code without a commit"));
+        return Ok(refused("the test was not written for a commit"));
     };
     let files = match marked(github, task, test, commit).await? {
         Ok(files) => files,
@@ -55,7 +54,7 @@ pub async fn open(
             repository,
             branch,
             ?paths,
-            "dry run: no pull request is opened"
+            "dry run: not opening a pull request"
         );
         return Ok(refused("this is a dry run"));
     }
@@ -69,7 +68,8 @@ fn refused(why: &str) -> Opened {
     }
 }
 
-/// The files of the test with its marks, tried where it was written; or why it cannot be marked.
+/// Returns the files of the test with its marks, after running them on the original commit; or why the test cannot be
+/// marked.
 async fn marked(
     github: &GitHub,
     task: &GitHubTask,
@@ -89,7 +89,9 @@ async fn try_marked(
     issue: u64,
 ) -> Result<Result<Files, String>, TaskError> {
     let Ok(mut files) = code.apply(test.patch).await? else {
-        return Ok(Err("the test does not apply to its own code".to_owned()));
+        return Ok(Err(
+            "the test does not apply to the commit it was written for".to_owned(),
+        ));
     };
     let failing: Vec<&str> = test.evidence.tests.iter().map(|t| t.id.as_str()).collect();
     let passing: Vec<&str> = test.evidence.passing.iter().map(String::as_str).collect();
@@ -102,7 +104,7 @@ async fn try_marked(
         match expected_failure::mark(path, text, &tests, issue, code.runner()) {
             Ok(text) => file.content = text.into_bytes(),
             Err(why) => {
-                tracing::warn!(path, %why, "a test cannot be marked as expected to fail");
+                tracing::warn!(path, %why, "could not mark a test as expected to fail");
                 return Ok(Err(
                     "the test cannot be marked as expected to fail".to_owned()
                 ));
@@ -113,7 +115,7 @@ async fn try_marked(
     let report = code.run(&files, &ids).await?;
     Ok(match are_expected_failures(&report, &ids) {
         true => Ok(files),
-        false => Err("marked as expected to fail, the test does not fail as expected".to_owned()),
+        false => Err("the test did not fail as expected after it was marked".to_owned()),
     })
 }
 
@@ -146,7 +148,7 @@ impl Draft<'_> {
         let base = self.get(&[], &[]).await?["default_branch"].clone();
         let issue = self.issue;
         let body = format!(
-            "A test that fails for the reason that the issue states, marked as expected to fail until it is fixed.\n\n\
+            "A test that fails for the reason stated in the issue. It is marked as expected to fail until the issue is fixed.\n\n\
              Refs #{issue}\n\n{}",
             comment::evidence_block(evidence)
         );
@@ -191,7 +193,7 @@ impl Draft<'_> {
             .await
         {
             Ok(_) => Ok(()),
-            // An earlier attempt made it.
+            // An earlier attempt created the branch.
             Err(RequestError::Refused {
                 status: 422,
                 message,
@@ -211,7 +213,7 @@ impl Draft<'_> {
                 let blob = json!({"content": content, "encoding": "base64"});
                 self.post(&["git", "blobs"], blob).await?["sha"].clone()
             }
-            // It is removed.
+            // A null hash removes the file.
             None => Value::Null,
         };
         Ok(json!({"path": path, "mode": mode, "type": "blob", "sha": sha}))
@@ -243,5 +245,5 @@ impl Draft<'_> {
 
 fn number(pull_request: &Value) -> Result<u64, TaskError> {
     let number = pull_request["number"].as_u64();
-    number.ok_or_else(|| TaskError::Temporary("GitHub's answer is no pull request".to_owned()))
+    number.ok_or_else(|| TaskError::Temporary("GitHub's response is not a pull request".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! What the settings say of GitHub, with their secrets read.
+//! Settings for GitHub, with their secrets.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Secret, Settings};
 
 const READING: &str = "read the settings for GitHub";
-/// Shorter ones can be guessed.
+/// Minimum length of a secret, because shorter ones can be guessed.
 const MIN_SECRET_LEN: usize = 16;
 
 pub struct GitHubSettings {
-    /// Of the webhook; one of them signs.
+    /// Secrets of the webhook, each of which may sign deliveries.
     pub secrets: Vec<SecretString>,
     pub login: Login,
     pub label: String,
@@ -23,20 +23,20 @@ pub struct GitHubSettings {
     pub command_associations: Vec<String>,
     pub confirm_associations: Vec<String>,
     pub dry_run: bool,
-    /// With `{owner}` and `{name}`.
+    /// Address for cloning, with `{owner}` and `{name}`.
     clone_url: String,
 }
 
-/// As whom the daemon speaks.
+/// The identity that the server uses on GitHub.
 pub enum Login {
     Token(SecretString),
     App(Box<AppKey>),
-    /// Nothing is posted.
+    /// No identity: nothing is posted.
     None,
 }
 
 impl GitHubSettings {
-    /// `None` where no secret of a webhook is set.
+    /// Reads the settings; `None` if no webhook secret is set.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let github = &settings.github;
         let secret = settings.github_webhook_secret();
@@ -47,13 +47,13 @@ impl GitHubSettings {
         if secrets.is_empty() || secrets.iter().any(|s| s.len() < MIN_SECRET_LEN) {
             return Err(Error::usage(READING)
                 .cause(format!(
-                    "a secret of the webhook has less than {MIN_SECRET_LEN} characters"
+                    "a webhook secret has fewer than {MIN_SECRET_LEN} characters"
                 ))
-                .hint("make one with `openssl rand -hex 32`"));
+                .hint("create one with `openssl rand -hex 32`"));
         }
         if github.label.trim().is_empty() || github.command.split_whitespace().count() != 1 {
             return Err(Error::usage(READING)
-                .cause("`github.label` is empty, or `github.command` is not one word"));
+                .cause("`github.label` is empty, or `github.command` is not a single word"));
         }
         let web = issues::web_of(github.base_url.as_ref());
         let clone_url = github.clone_url.clone();
@@ -69,7 +69,7 @@ impl GitHubSettings {
         }))
     }
 
-    /// Where `OWNER/NAME` is cloned from.
+    /// Returns the address for cloning `OWNER/NAME`.
     pub fn clone_url(&self, repository: &str) -> String {
         let (owner, name) = repository.split_once('/').unwrap_or((repository, ""));
         self.clone_url
@@ -84,8 +84,8 @@ fn login(settings: &Settings) -> Result<Login> {
         let key = secret_text(settings.github_app_key(), github.app_key_file.as_deref())?;
         let key = key.ok_or_else(|| {
             Error::usage(READING)
-                .cause("`github.app-id` is set, and the App's private key is not there")
-                .hint("name its file with github.app-key-file")
+                .cause("`github.app-id` is set, but the App's private key is missing")
+                .hint("set github.app-key-file to the file with the key")
         })?;
         return Ok(Login::App(Box::new(AppKey::new(id, &key)?)));
     }
@@ -93,7 +93,7 @@ fn login(settings: &Settings) -> Result<Login> {
         Some(token) => Ok(Login::Token(SecretString::from(token.reveal()))),
         None if github.dry_run => Ok(Login::None),
         None => Err(Error::usage(READING)
-            .cause("there is a secret of a webhook, and nothing to post answers with")
+            .cause("a webhook secret is set, but no credentials for posting answers")
             .hint(format!(
                 "set {}, or github.app-id and github.app-key-file, or github.dry-run",
                 github.token_env
@@ -101,10 +101,10 @@ fn login(settings: &Settings) -> Result<Login> {
     }
 }
 
-/// Bytes of a file that holds a secret.
+/// Maximum bytes of a file with a secret.
 const MAX_SECRET: u64 = 1 << 20;
 
-/// Of a file, where one is named, else of a variable.
+/// Reads a secret from the file, if one is configured, otherwise from the variable.
 fn secret_text(variable: Option<Secret>, file: Option<&Path>) -> Result<Option<String>> {
     let Some(path) = file else {
         return Ok(variable.map(|secret| secret.reveal().to_owned()));

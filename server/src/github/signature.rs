@@ -1,28 +1,28 @@
-//! Who sent a webhook: whoever knows the secret.
+//! Signatures of webhooks, which prove that the sender knows the secret.
 
 use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 
 const SCHEME: &str = "sha256=";
 
-/// Bytes of a signature.
+/// Length of a signature, in bytes.
 const LENGTH: usize = 32;
 
-/// The signature of a header, if the header is well-formed.
+/// Parses the signature header; `None` if it is malformed.
 pub fn read(header: &str) -> Option<Vec<u8>> {
     let signature = header.strip_prefix(SCHEME)?;
     let is_length = signature.len() == 2 * LENGTH;
     decode(signature).filter(|_| is_length)
 }
 
-/// Was this body signed with one of the secrets? Compared in constant time.
+/// Returns whether the body was signed with one of the secrets. Compares in constant time.
 pub fn is_valid(secrets: &[SecretString], body: &[u8], signature: &[u8]) -> bool {
     secrets
         .iter()
         .any(|secret| hmac::verify(&key(secret), body, signature).is_ok())
 }
 
-/// What only who knows the secret can tell beforehand, in base 16.
+/// Returns a keyed hash of a text in hexadecimal digits, which only someone with the secret can compute.
 pub fn mark(secret: &SecretString, text: &str) -> String {
     testwright_config::hex::hex(hmac::sign(&key(secret), text.as_bytes()).as_ref())
 }
@@ -46,14 +46,14 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The example of GitHub's documentation.
+    /// Example from GitHub's documentation.
     const SECRET: &str = "It's a Secret to Everybody";
     const BODY: &[u8] = b"Hello, World!";
     const SIGNATURE: &str =
         "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
     #[test]
-    fn the_signature_of_the_documentation_is_valid_and_no_other() {
+    fn only_documented_signature_is_valid() {
         let is_valid = |secrets: &[SecretString], body: &[u8], header: Option<&str>| {
             let signature = header.and_then(read);
             signature.is_some_and(|signature| is_valid(secrets, body, &signature))

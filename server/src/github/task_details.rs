@@ -1,26 +1,26 @@
-//! What a task remembers of the delivery that it comes from.
+//! Details of a delivery that its task needs.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use testwright_config::error::{Error, Result};
 
-/// For [`crate::store::GitHubTaskKind::Answer`].
+/// Details of a [`crate::store::GitHubTaskKind::Answer`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnswerDetails {
-    /// Of the App, where one sent it.
+    /// Installation of the App that sent the delivery, if an App did.
     pub installation: Option<u64>,
-    /// Title and text, as they were when the test was asked for: what is changed later was not seen by who asked.
+    /// Title and text of the issue at the time of the request: the requester has not seen later changes.
     pub issue: String,
     pub pull_request: bool,
 }
 
-/// For [`crate::store::GitHubTaskKind::Confirm`].
+/// Details of a [`crate::store::GitHubTaskKind::Confirm`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConfirmDetails {
     pub installation: Option<u64>,
     pub pull_request: u64,
-    /// Commits.
+    /// Commits before and after the pull request.
     pub base: String,
     pub head: String,
 }

@@ -1,24 +1,24 @@
-//! How working on a task ends, and what an error means for it.
+//! The end of an attempt at a task, and the effects of errors.
 
 use super::client::RequestError;
 use testwright_config::error::{Error, Kind};
 
-/// What became of a task, where nothing failed.
+/// The end of an attempt without an error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskEnd {
-    /// With a note for people.
+    /// The task is done, with a note for the log.
     Done(String),
-    /// It waits for something else, until this time at the latest (milliseconds since 1970).
+    /// The task waits for something else, at most until this time (milliseconds since 1970).
     Wait(i64),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskError {
-    /// Again from this time on.
+    /// Retry from this time on (milliseconds since 1970).
     Later(i64),
-    /// Again, a few times.
+    /// Retry, but only a limited number of times.
     Temporary(String),
-    /// Never again.
+    /// Do not retry.
     Permanent(String),
 }
 
@@ -26,12 +26,12 @@ impl From<RequestError> for TaskError {
     fn from(error: RequestError) -> Self {
         match error {
             RequestError::Later(at) => TaskError::Later(at),
-            // Not there, gone, not to be worked on.
+            // Statuses for missing, deleted and invalid resources.
             RequestError::Refused {
                 status: 404 | 410 | 422,
                 ..
             } => TaskError::Permanent(error.to_string()),
-            // A token may be replaced, a lock be opened.
+            // Other refusals may be fixed: a token can be replaced, a conversation unlocked.
             RequestError::Refused { .. } | RequestError::Failed(_) => {
                 TaskError::Temporary(error.to_string())
             }

@@ -1,6 +1,6 @@
-//! Works on what was delivered, beside the server: answers, and confirmations on their own, since those take longer.
+//! Processes deliveries: answers and confirmations, in separate queues because confirmations take longer.
 //!
-//! A task is a job of the server: if the server dies, another one claims it, or the same one when it is back.
+//! A task is a job of the server. If the server dies, another server claims it, or the same one after a restart.
 
 use std::panic::AssertUnwindSafe;
 
@@ -14,20 +14,20 @@ use crate::store::{Attempt, AttemptResults, GitHubTask, GitHubTaskKind, JobStatu
 use testwright_config::error::Result;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
-/// Failures after which a task is given up.
+/// Number of failures after which an answer is given up.
 const MAX_FAILURES: i64 = 8;
-/// The same for a confirmation, which builds environments.
+/// Number of failures after which a confirmation, which builds environments, is given up.
 const MAX_CONFIRM_FAILURES: i64 = 3;
-/// Milliseconds for which GitHub may want to be asked later.
+/// Maximum milliseconds for which a task waits for GitHub's rate limit.
 const MAX_WAIT: i64 = 3 * 24 * 3_600_000;
-/// Milliseconds after the first failure; twice as many after each further one, up to the second number.
+/// Delay in milliseconds after the first failure, which doubles with each failure, and its maximum.
 const BACKOFF: (i64, i64) = (2_000, 600_000);
 
-/// The tasks of one kind, as jobs of this server.
+/// A source of tasks of one kind, as jobs for this server.
 pub struct GitHubTasks {
     pub github: GitHub,
     pub kind: GitHubTaskKind,
-    /// This process must stop: tasks are returned to the queue.
+    /// Signals that this process must stop, and return its tasks to the queue.
     pub stop: StopSignal,
 }
 
@@ -49,7 +49,7 @@ impl JobSource for GitHubTasks {
                 GitHubTaskKind::Confirm => confirmation::work(github, &task).boxed().await,
             }
         };
-        // A bug counts as a failure of the task.
+        // A panic counts as a failure of the task.
         let work = AssertUnwindSafe(work).catch_unwind();
         let ended = tokio::select! {
             ended = work => ended.unwrap_or_else(|_| Err(TaskError::Temporary("internal error in testwright".to_owned()))),
@@ -71,7 +71,7 @@ async fn settle(
     let (repository, issue) = (&task.repository, task.issue);
     let given_up = match ended {
         Ok(TaskEnd::Done(note)) => {
-            tracing::info!(repository, issue, note, "a task of GitHub's is done");
+            tracing::info!(repository, issue, note, "a GitHub task is done");
             let results = AttemptResults::explained(note);
             return store
                 .end_attempt(taken, JobStatus::Done, results)
@@ -80,7 +80,7 @@ async fn settle(
         }
         Ok(TaskEnd::Wait(until)) => return store.postpone_github_task(taken, until, None).await,
         Err(TaskError::Later(at)) if at < task.created_at + MAX_WAIT => {
-            tracing::info!(repository, issue, at, "GitHub wants to be asked later");
+            tracing::info!(repository, issue, at, "rate-limited by GitHub");
             return store.postpone_github_task(taken, at, None).await;
         }
         Err(TaskError::Temporary(why)) if may_fail_again(kind, task) => {
@@ -88,24 +88,24 @@ async fn settle(
                 repository,
                 issue,
                 why,
-                "a task of GitHub's failed, and is tried again"
+                "a GitHub task failed, and will be retried"
             );
             let at = now() + backoff(task.failures);
             return store.postpone_github_task(taken, at, Some(&why)).await;
         }
-        Err(TaskError::Later(_)) => "GitHub wanted to be asked later for days".to_owned(),
+        Err(TaskError::Later(_)) => "GitHub's rate limit blocked the task for days".to_owned(),
         Err(TaskError::Temporary(why) | TaskError::Permanent(why)) => why,
     };
-    tracing::error!(
-        repository,
-        issue,
-        why = given_up,
-        "a task of GitHub's is given up"
-    );
+    tracing::error!(repository, issue, why = given_up, "gave up a GitHub task");
     if kind == GitHubTaskKind::Confirm
         && let Err(error) = confirmation::give_up(github, task).await
     {
-        tracing::error!(repository, issue, ?error, "nor was that posted");
+        tracing::error!(
+            repository,
+            issue,
+            ?error,
+            "could not post that the task was given up"
+        );
     }
     let (status, results) = (
         JobStatus::Infrastructure,

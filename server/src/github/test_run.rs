@@ -1,4 +1,4 @@
-//! Tests run on a commit of a repository, in a sandbox.
+//! Runs tests on a commit of a repository, in a sandbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use testwright_agent::session::{Contents, Session};
 use testwright_agent::setup::{RepositoryLocation, Setup};
 use testwright_config::error::{Error, Result};
 
-/// How long an answer may take beyond the time of the tests.
+/// Time for a response beyond the timeout of the tests.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// The code of a commit in a sandbox.
@@ -34,7 +34,7 @@ pub struct CodeUnderTest {
 }
 
 impl CodeUnderTest {
-    /// The code of `OWNER/NAME` at a commit, where the server's list allows it.
+    /// Checks out a commit of `OWNER/NAME` in a sandbox. The server must allow the repository.
     pub async fn start(
         github: &GitHub,
         repository: &str,
@@ -64,7 +64,7 @@ impl CodeUnderTest {
         })
     }
 
-    /// The files that a test patch makes of those that are there; the inner error says why it does not apply.
+    /// Applies a test patch and returns the changed files; the inner error says why it does not apply.
     pub async fn apply(&self, patch: &str) -> Result<std::result::Result<Files, String>> {
         let patch = patch.to_owned();
         let applied = self.read(move |tree| {
@@ -77,13 +77,13 @@ impl CodeUnderTest {
                 file.as_ref().is_some_and(|f| f.kind == FileKind::Link)
             };
             match files.values().any(is_link) {
-                true => Err("it makes a symbolic link".to_owned()),
+                true => Err("it creates a symbolic link".to_owned()),
                 false => Ok(files),
             }
         }))
     }
 
-    /// The files at these paths, as they are.
+    /// Returns the current files at these paths.
     pub async fn files(&self, paths: Vec<String>) -> Result<Files> {
         self.read(move |tree| {
             let mut files = Files::new();
@@ -109,7 +109,7 @@ impl CodeUnderTest {
         Ok(read?)
     }
 
-    /// Runs tests (node ids, or files) with these files in place.
+    /// Runs tests (node ids or files) with these files in place.
     pub async fn run(&self, files: &Files, tests: &[String]) -> Result<Report> {
         let contents: Contents = files
             .iter()
@@ -126,10 +126,10 @@ impl CodeUnderTest {
             return Err(Error::infrastructure("run the tests").cause(answer.text));
         }
         serde_json::from_value(answer.data)
-            .map_err(|error| Error::infrastructure("read how the tests ended").cause(error))
+            .map_err(|error| Error::infrastructure("read the report of the tests").cause(error))
     }
 
-    /// What runs the repository's tests.
+    /// Returns the test runner of the repository.
     pub fn runner(&self) -> RunnerKind {
         let kind = &self.session.environment().recipe.runner.kind;
         RunnerKind::named(kind).unwrap_or_default()
@@ -140,7 +140,7 @@ impl CodeUnderTest {
     }
 }
 
-/// The version that the issue of a run names, on which its test was written.
+/// Returns the Python version that the issue of a run names, with which its test was written.
 pub fn python_of(run: &StoredRun) -> Option<PreferredPython> {
     let request: RunRequest = serde_json::from_str(&run.request).ok()?;
     issues::of_text(&request.issue, "request")

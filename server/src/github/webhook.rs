@@ -1,4 +1,4 @@
-//! The address that GitHub calls: a delivery is checked, read and stored, and worked on later.
+//! The webhook route: it checks, parses and stores deliveries, which are processed later.
 
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -15,14 +15,17 @@ use crate::store::NewGitHubTask;
 use testwright_config::error;
 use testwright_config::hex::hex;
 
-/// How a delivery begins whose webhook sends forms.
+/// Start of a delivery from a webhook that sends forms.
 const FORM: &[u8] = b"payload=";
-/// Characters of a delivery's id, and of an event's name.
+/// Maximum characters of a delivery's id and of an event's name.
 const MAX_ID_LEN: usize = 128;
 
 pub async fn not_set_up() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "webhooks are not set up here")
-        .hint("set GITHUB_WEBHOOK_SECRET for the server, or github.webhook-secret-file")
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "webhooks are not configured on this server",
+    )
+    .hint("set GITHUB_WEBHOOK_SECRET or github.webhook-secret-file on the server")
 }
 
 pub async fn receive(
@@ -32,11 +35,11 @@ pub async fn receive(
 ) -> ApiResult<Response> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let unsigned = || {
-        let detail = "the signature is missing, or is not of this server's secret";
+        let detail = "the signature is missing or invalid";
         Problem::new(StatusCode::UNAUTHORIZED, detail)
-            .hint("give the webhook the secret that the server has")
+            .hint("use the server's secret for the webhook")
     };
-    // Nothing is read for who does not even seem to know a secret.
+    // The body is read only if the request has a well-formed signature.
     let signature = text("x-hub-signature-256").and_then(signature::read);
     let signature = signature.ok_or_else(unsigned)?;
     let body = Bytes::from_request(HttpRequest::new(body), &()).await?;
@@ -53,24 +56,24 @@ pub async fn receive(
         let problem = Problem::new(StatusCode::BAD_REQUEST, error.with_cause());
         problem.hint(match body.starts_with(FORM) {
             true => "set the content type of the webhook to application/json",
-            false => "GitHub's description of webhook events says what is in their payloads",
+            false => "see GitHub's documentation of webhook events and payloads",
         })
     })?;
     let (tasks, ignored) = tasks(&github, request).await?;
     let digest = digest(&body);
     let store = &github.api.store;
     if !store.add_github_delivery(delivery, &digest, &tasks).await? {
-        return Ok(answer(StatusCode::OK, "it was delivered before"));
+        return Ok(answer(StatusCode::OK, "this delivery was already received"));
     }
     tracing::debug!(event, delivery, tasks = tasks.len(), "GitHub delivered");
     Ok(match (event, ignored) {
         ("ping", _) => answer(StatusCode::OK, "pong"),
         (_, Some(why)) => answer(StatusCode::ACCEPTED, why),
-        (_, None) => answer(StatusCode::ACCEPTED, "it will be worked on"),
+        (_, None) => answer(StatusCode::ACCEPTED, "queued"),
     })
 }
 
-/// What is to be done; else why nothing is.
+/// Returns the tasks of a delivery, or the reason why it is ignored.
 async fn tasks(
     github: &GitHub,
     request: Request,
@@ -89,11 +92,11 @@ async fn tasks(
     }
     let ignored = with_test
         .is_empty()
-        .then_some("there is no test for what it mentions");
+        .then_some("the mentioned issues have no test");
     Ok((with_test, ignored))
 }
 
-/// Neither the id of a delivery nor its event is signed: the same content under another id is the same delivery.
+/// Returns the hash of a delivery's content. Id and event are not signed, so a repeated content is a repeated delivery.
 fn digest(body: &[u8]) -> String {
     hex(&Sha256::digest(body))
 }

@@ -1,4 +1,4 @@
-//! Gradings as they are asked for: made by the workers of a database, waited for, and brought back with their logs.
+//! Delegates gradings to the workers of a database, waits for them, and fetches results and logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use testwright_comparisons::grading::{GradingRun, RemoteGrading, ResultSink};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
 
-/// How often is asked which gradings have ended.
+/// Interval for checking which gradings have ended.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Has predictions graded by the workers of a store.
+/// Delegates gradings to the workers of a store.
 pub struct StoreGradings {
     batch: Batch,
     settings: GradingSettings,
@@ -35,13 +35,13 @@ impl StoreGradings {
         }
     }
 
-    /// Nobody waits for results any more: what is not graded yet need not be.
+    /// Cancels the gradings, whose results are no longer needed.
     pub async fn cancel(&self) -> Result<()> {
         let Batch { store, id, .. } = &self.batch;
         store.cancel_gradings(id.as_str()).await.map(drop)
     }
 
-    /// The grading of a job, which waits, goes on, or has results.
+    /// Returns the grading of a job, and queues it if it has no results.
     async fn ask(&self, harness: &Harness, job: &Job<'_>) -> Result<RunId> {
         let Batch {
             store, owner, id, ..
@@ -75,16 +75,16 @@ impl StoreGradings {
     }
 
     async fn check_not_cancelled(&self) -> Result<()> {
-        // An evaluation is no comparison, and is not stored as one.
+        // An evaluation is not stored as a comparison.
         let comparison = self.batch.store.comparison(&self.batch.id).await;
         match comparison {
             Ok(Some(comparison)) if comparison.is_cancelled => Err(cancelled()),
-            // A database that does not answer now is asked again.
+            // If the database fails, the next check decides.
             _ => Ok(()),
         }
     }
 
-    /// The results of a grading that has ended; what has none could not be graded.
+    /// Passes on the results of a grading that has ended; predictions without a result count as not graded.
     async fn bring_back(
         &self,
         harness: &Harness,
@@ -105,7 +105,7 @@ impl StoreGradings {
             });
             let lost = || {
                 let cause = grading.message.clone();
-                let cause = cause.unwrap_or_else(|| "a worker gave no result".to_owned());
+                let cause = cause.unwrap_or_else(|| "a worker returned no result".to_owned());
                 let failed = Infrastructure {
                     stage: "worker".to_owned(),
                     cause,
@@ -140,14 +140,14 @@ impl RemoteGrading for StoreGradings {
         while !waiting.is_empty() {
             tokio::time::sleep(POLL).await;
             self.check_not_cancelled().await?;
-            // A database that does not answer now is asked again.
+            // If the database fails, the next check decides.
             let Ok(gradings) = self.batch.store.gradings(self.batch.id.as_str()).await else {
                 continue;
             };
             let there: BTreeSet<&RunId> = gradings.iter().map(|grading| &grading.id).collect();
             if let Some(gone) = waiting.keys().find(|id| !there.contains(id)) {
                 let error = Error::infrastructure(format!("wait for the grading {gone}"));
-                return Err(error.cause("it is not in the database any more"));
+                return Err(error.cause("the grading is no longer in the database"));
             }
             for grading in &gradings {
                 let Some(&job) = waiting.get(&grading.id) else {
@@ -157,7 +157,7 @@ impl RemoteGrading for StoreGradings {
                     JobStatus::Cancelled => return Err(cancelled()),
                     JobStatus::Running => progress(Step::Building {
                         instance: job.instance.instance_id.clone(),
-                        step: "a worker has it".to_owned(),
+                        step: "being graded by a worker".to_owned(),
                     }),
                     status if status.has_ended() => {
                         self.bring_back(harness, job, grading, &mut *add).await?;
@@ -179,6 +179,6 @@ impl RemoteGrading for StoreGradings {
 }
 
 fn cancelled() -> Error {
-    Error::interrupted("grade: it was cancelled at the daemon")
-        .hint("the same command goes on with what is there")
+    Error::interrupted("finish the grading: it was cancelled on the server")
+        .hint("run the same command again to resume")
 }

@@ -1,4 +1,4 @@
-//! What a grading is asked for, as the store keeps it.
+//! The request for a grading, as the store keeps it.
 
 use std::path::PathBuf;
 
@@ -15,20 +15,20 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GradingRequest {
-    /// With its golden patches.
+    /// The instance, with its golden patches.
     pub instance: Instance,
     pub predictions: Vec<Prediction>,
-    /// By which whoever asked knows their results.
+    /// Keys by which the requester identifies the results.
     pub keys: Vec<String>,
     pub settings: GradingSettings,
 }
 
-/// How it is graded. The kind of sandbox is the worker's.
+/// Settings for grading. The worker chooses the kind of sandbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GradingSettings {
-    /// Where git comes from: `{owner}` and `{name}` are put in.
+    /// Template of the repositories' addresses, with `{owner}` and `{name}`.
     repositories: String,
-    /// Longest time of one run of tests.
+    /// Timeout of a test run, in seconds.
     test_seconds: u64,
     python: Option<String>,
     #[serde(default)]
@@ -52,7 +52,7 @@ impl GradingSettings {
 }
 
 impl GradingRequest {
-    /// A harness that grades as whoever asked would; its logs go below `out`.
+    /// Returns a harness that grades with the requester's settings; its logs go below `out`.
     pub async fn harness(&self, harnesses: &Harnesses, out: PathBuf) -> Result<Harness> {
         let settings = &self.settings;
         let made = harnesses
@@ -71,10 +71,12 @@ impl GradingRequest {
         if keys.eq(self.keys.iter().cloned()) {
             return Ok(harness);
         }
-        Err(Error::infrastructure("grade as it was asked for").cause(format!(
-            "a worker of testwright {} with the sandbox `{}` grades otherwise than whoever asked",
-            env!("CARGO_PKG_VERSION"),
-            harness.backend.name()
-        )))
+        Err(
+            Error::infrastructure("grade with the requester's settings").cause(format!(
+                "a worker with testwright {} and the sandbox `{}` would grade differently",
+                env!("CARGO_PKG_VERSION"),
+                harness.backend.name()
+            )),
+        )
     }
 }

@@ -1,4 +1,4 @@
-//! Works on a queued grading: from the beginning, or from the results that are stored.
+//! Executes a queued grading, from the beginning or from its stored results.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use testwright_config::error::{Error, Result};
 pub struct GradingWork<'w> {
     pub store: &'w Store,
     pub harnesses: &'w Harnesses,
-    /// Where logs are while it is worked on.
+    /// Folder for logs during grading.
     pub folder: PathBuf,
 }
 
@@ -24,7 +24,7 @@ impl GradingWork<'_> {
     pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
         let text = self.store.grading_request(&taken.id).await?;
         let request: GradingRequest = serde_json::from_str(&text)
-            .map_err(|error| Error::infrastructure("read what is to be graded").cause(error))?;
+            .map_err(|error| Error::infrastructure("read the request").cause(error))?;
         let harness = request.harness(self.harnesses, self.folder.clone()).await?;
         let known = self.known(taken).await?;
         let is_missing = |p: &&Prediction| !known.contains(&p.model_name_or_path);
@@ -36,7 +36,8 @@ impl GradingWork<'_> {
         Ok(Ending::of_failures(Vec::new()))
     }
 
-    /// Predictions with a result that an earlier attempt came to; what the machine failed is tried again.
+    /// Returns predictions with a result from an earlier attempt; results that failed because of the machine are graded
+    /// again.
     async fn known(&self, taken: &Attempt) -> Result<BTreeSet<String>> {
         let results = self.store.graded(&taken.id).await?;
         let results = results.iter().map(|text| read(text));
@@ -46,7 +47,7 @@ impl GradingWork<'_> {
         Ok(judged.map(|result| result.prediction).collect())
     }
 
-    /// Stores each result as it comes.
+    /// Grades a job and stores each result as soon as it is available.
     async fn grade(&self, harness: &Harness, job: &Job<'_>, taken: &Attempt) -> Result<()> {
         let (sender, mut results) = mpsc::unbounded_channel();
         let grading = async move {
@@ -71,13 +72,13 @@ impl GradingWork<'_> {
             }
             Ok(())
         };
-        // Where a result cannot be stored, no more are made.
+        // If a result cannot be stored, grading stops.
         tokio::try_join!(grading, storing)?;
         Ok(())
     }
 }
 
-/// A result as the store has it.
+/// Parses a result from the store.
 pub fn read(text: &str) -> Result<PortableResult> {
     serde_json::from_str(text)
         .map_err(|error| Error::infrastructure("read a result of the grading").cause(error))

@@ -1,4 +1,4 @@
-//! Tests × patches: which candidate patches a set of tests keeps.
+//! Matrices: which candidate patches pass a set of tests.
 
 pub mod request;
 pub mod view;

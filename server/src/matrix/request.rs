@@ -1,4 +1,4 @@
-//! What a matrix is asked for, as clients send it and as the store keeps it.
+//! The request for a matrix, as clients send it and as the store keeps it.
 
 use std::collections::BTreeSet;
 
@@ -11,28 +11,28 @@ use crate::store::{JobStatus, RunId, Store, StoredRun};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
-/// Sets of tests, candidate patches, and bytes of each.
+/// Maximum numbers of sets of tests and of candidate patches, and maximum bytes of a patch.
 const MAX_TESTS: usize = 20;
 const MAX_PATCHES: usize = 50;
 const MAX_PATCH_LEN: usize = 1 << 20;
-/// Characters of a name, and bytes of an issue.
+/// Maximum characters of a name, and maximum bytes of an issue.
 const MAX_NAME_LEN: usize = 100;
 const MAX_ISSUE_LEN: usize = 1 << 20;
 
-/// Candidate patches are to be tried with tests.
+/// A request to run tests on candidate patches.
 #[derive(
     Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct MatrixRequest {
-    /// The repository: a URL, or a folder of the server; needed where no test is that of a run. The server's list says which
-    /// are allowed.
+    /// Repository: a URL, or a folder on the server. Required unless a set of tests comes from a run. The server must
+    /// allow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
-    /// The old code: a commit, tag or branch. Default: that of the first run, else HEAD.
+    /// Commit, tag or branch of the old code. Default: the commit of the first run, otherwise HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// What the patches are to fix, for whoever looks at the matrix.
+    /// Issue that the patches should fix, to show with the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 1_048_576)]
     pub issue: Option<String>,
@@ -44,24 +44,24 @@ pub struct MatrixRequest {
     pub patches: Vec<NamedPatch>,
 }
 
-/// Tests as a patch, or those of a run.
+/// A set of tests: a patch, or the test of a run.
 #[derive(
     Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct MatrixTests {
-    /// Default: the id of the run.
+    /// Name of the set. Default: the id of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Adds or changes tests of the old code, for `git apply`.
+    /// Patch for the old code that adds or changes tests, for `git apply`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// Id of an accepted run, in place of a patch.
+    /// Id of an accepted run, instead of a patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }
 
-/// A patch of the old code, for `git apply`.
+/// A patch for the old code, for `git apply`.
 #[derive(
     Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
@@ -71,7 +71,7 @@ pub struct NamedPatch {
     pub patch: String,
 }
 
-/// What is stored: complete, and checked.
+/// The complete and checked request, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatrixInput {
     pub repository: String,
@@ -82,11 +82,11 @@ pub struct MatrixInput {
 }
 
 fn refused(cause: impl std::fmt::Display) -> Error {
-    Error::usage("read what is to be tried").cause(cause)
+    Error::usage("read the request").cause(cause)
 }
 
 impl MatrixRequest {
-    /// What is worked on, where it can be.
+    /// Checks the request and fills in tests and defaults from runs.
     pub async fn resolve(
         &self,
         store: &Store,
@@ -95,13 +95,13 @@ impl MatrixRequest {
     ) -> Result<MatrixInput> {
         if !(1..=MAX_TESTS).contains(&self.tests.len()) {
             return Err(refused(format!(
-                "there are {} sets of tests, and 1 to {MAX_TESTS} are tried",
+                "there are {} sets of tests; the allowed number is 1 to {MAX_TESTS}",
                 self.tests.len()
             )));
         }
         if !(1..=MAX_PATCHES).contains(&self.patches.len()) {
             return Err(refused(format!(
-                "there are {} patches, and 1 to {MAX_PATCHES} are tried",
+                "there are {} patches; the allowed number is 1 to {MAX_PATCHES}",
                 self.patches.len()
             )));
         }
@@ -160,24 +160,24 @@ impl MatrixTests {
                     Some(id) => store.run(&id).await?,
                     None => None,
                 };
-                let run = found.ok_or_else(|| refused(format!("there is no run {id:?}")))?;
+                let run = found.ok_or_else(|| refused(format!("no run has the id {id:?}")))?;
                 let patch = run
                     .patch
                     .clone()
                     .filter(|_| run.status == JobStatus::Accepted);
                 let Some(patch) = patch else {
                     return Err(refused(format!(
-                        "run {id} has no accepted test: it is {}",
+                        "run {id} has no accepted test: its status is {}",
                         run.status.as_str()
                     )));
                 };
                 let name = self.name.clone().unwrap_or_else(|| id.clone());
                 Ok((NamedPatch { name, patch }, Some(run)))
             }
-            _ => Err(refused(
-                "a set of tests is a patch or a run, and one of them is neither or both",
-            )
-            .hint("give each of `tests` either `patch` or `run`")),
+            _ => Err(
+                refused("a set of tests has neither a patch nor a run, or both")
+                    .hint("set either `patch` or `run` for each item of `tests`"),
+            ),
         }
     }
 }
@@ -188,15 +188,17 @@ fn check_all(what: &str, all: &[NamedPatch]) -> Result<()> {
         check_name(what, name)?;
         if !(1..=MAX_NAME_LEN).contains(&name.chars().count()) {
             return Err(refused(format!(
-                "a name of the {what} is not a line of 1 to {MAX_NAME_LEN} characters"
+                "a name in `{what}` is not a line of 1 to {MAX_NAME_LEN} characters"
             )));
         }
         if !names.insert(name) {
-            return Err(refused(format!("two of the {what} are called {name:?}")));
+            return Err(refused(format!(
+                "two items of `{what}` have the name {name:?}"
+            )));
         }
         if patch.len() > MAX_PATCH_LEN || patch.contains('\0') {
             return Err(refused(format!(
-                "{name:?} of the {what} is not a text of at most {MAX_PATCH_LEN} bytes"
+                "{name:?} in `{what}` is not a text of at most {MAX_PATCH_LEN} bytes"
             )));
         }
     }

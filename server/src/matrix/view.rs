@@ -1,4 +1,4 @@
-//! A matrix as clients see it: its cells, which patches are kept, and CodeT's ranking of them.
+//! A matrix for clients: its cells, the kept patches, and their ranking by CodeT.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,37 @@ use super::request::{MatrixInput, NamedPatch};
 use crate::store::{JobStatus, Store, StoredMatrix, timestamp};
 use testwright_config::error::{Error, Result};
 
-/// A matrix, as far as it is known.
+/// A matrix with its results so far.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
 pub struct Matrix {
     pub id: String,
     pub status: JobStatus,
-    /// Why it came to no result.
+    /// Reason why it has no result.
     pub message: Option<String>,
     pub repository: String,
-    /// The old code, as it was asked for.
+    /// Commit of the old code, as requested.
     pub commit: Option<String>,
-    /// What the patches are to fix.
+    /// Issue that the patches should fix.
     pub issue: Option<String>,
-    /// RFC 3339, UTC, here and below.
+    /// Times are RFC 3339, UTC.
     pub created_at: String,
     pub started_at: Option<String>,
     pub ended_at: Option<String>,
-    /// How often a worker has taken it.
+    /// Number of times a worker has claimed it.
     pub attempts: i64,
-    /// It is to end.
+    /// Whether cancellation was requested.
     pub cancelling: bool,
-    /// Cells that are to be known.
+    /// Number of cells of the complete matrix.
     pub all_cells: u32,
     /// Names of the sets of tests.
     pub tests: Vec<String>,
-    /// As they were given.
+    /// Results of the patches, in the order of the request.
     pub patches: Vec<PatchResult>,
-    /// Names of the kept patches, the best first: CodeT's ranking. Patches that pass the same tests are a group, which scores as
-    /// many as its patches times the tests that they pass.
+    /// Names of the kept patches, best first: CodeT's ranking. Patches that pass the same tests form a group. A group's
+    /// score is the
+    /// number of its patches times the number of tests that they pass.
     pub ranking: Vec<String>,
-    /// Those that are known.
+    /// Cells that have been tried.
     pub cells: Vec<Cell>,
 }
 
@@ -48,20 +49,20 @@ pub struct Matrix {
 pub struct PatchResult {
     pub name: String,
     pub verdict: PatchVerdict,
-    /// CodeT's score; 0 for one that is not kept.
+    /// CodeT's score; 0 for a patch that is not kept.
     pub score: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchVerdict {
-    /// A test that fails on the old code passes with it.
+    /// A test that fails on the old code passes with the patch.
     Kept,
-    /// Tests fail on the old code, and none of them passes with it.
+    /// Tests fail on the old code, and none of them passes with the patch.
     Dropped,
-    /// No test fails on the old code, or it could not be tried.
+    /// No test fails on the old code, or the patch could not be tried.
     Undecided,
-    /// Nothing is known of it yet.
+    /// The patch has not been tried yet.
     Waiting,
 }
 
@@ -74,24 +75,24 @@ pub struct Cell {
     pub patch: String,
     /// Outcomes of its tests on the old code.
     pub old: BTreeMap<String, String>,
-    /// Outcomes with the patch; none where no test fails on the old code.
+    /// Outcomes with the patch; empty if no test fails on the old code.
     pub new: BTreeMap<String, String>,
-    /// Of the tests that fail on the old code, those that pass with the patch.
+    /// Tests that fail on the old code and pass with the patch.
     pub passed: Vec<String>,
-    /// The others of them.
+    /// Tests that fail on the old code and do not pass with the patch.
     pub failed: Vec<String>,
-    /// Why it could not be tried.
+    /// Reason why it could not be tried.
     pub not_tried: Option<String>,
-    /// What failed that is nobody's fault.
+    /// Failure of the machine, if there was one.
     pub infrastructure: Option<String>,
 }
 
 pub fn input(stored: &StoredMatrix) -> Result<MatrixInput> {
     serde_json::from_str(&stored.request)
-        .map_err(|error| Error::infrastructure("read what is to be tried").cause(error))
+        .map_err(|error| Error::infrastructure("read the request").cause(error))
 }
 
-/// The results that are there.
+/// Reads the stored cells.
 pub async fn results(store: &Store, stored: &StoredMatrix) -> Result<Vec<SelectionResult>> {
     let cells = store.cells(&stored.id).await?;
     let read = |cell: &String| {
@@ -138,7 +139,7 @@ impl Matrix {
     }
 }
 
-/// All tests on one patch, as if they were one set; `None` where nothing is known.
+/// Merges the cells of a patch as if all tests were one set; `None` if there are no results.
 fn of_patch(patch: &str, results: &[SelectionResult]) -> Option<SelectionResult> {
     let mut of_patch = results.iter().filter(|result| result.patch == patch);
     let named = |result: &SelectionResult, ids: &[String]| -> Vec<String> {
@@ -155,7 +156,7 @@ fn of_patch(patch: &str, results: &[SelectionResult]) -> Option<SelectionResult>
     Some(all)
 }
 
-/// The names of the kept patches, the best first, and their scores.
+/// Returns the names of the kept patches, best first, and their scores.
 fn ranked(by_patch: &[SelectionResult]) -> (Vec<String>, BTreeMap<String, u32>) {
     let by_patch: Vec<&SelectionResult> = by_patch.iter().collect();
     let (mut names, mut scores) = (Vec::new(), BTreeMap::new());
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_several_sets_count_together() {
+    fn test_sets_are_scored_together() {
         let results = [
             result("a", "half", &["t"], &[]),
             result("b", "half", &[], &["t"]),

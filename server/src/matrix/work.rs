@@ -1,4 +1,4 @@
-//! Works on a queued matrix: from the beginning, or from the cells that are stored.
+//! Executes a queued matrix, from the beginning or from its stored cells.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use testwright_config::settings::Settings;
 pub struct MatrixWork<'w> {
     pub store: &'w Store,
     pub settings: &'w Settings,
-    /// Where logs are while it is worked on.
+    /// Folder for logs during the work.
     pub folder: PathBuf,
 }
 
@@ -32,7 +32,7 @@ impl MatrixWork<'_> {
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
         let input = input(&stored)?;
         let mut known = results(self.store, &stored).await?;
-        // What the machine failed is tried again.
+        // Cells that failed because of the machine are tried again.
         known.retain(|cell| cell.infrastructure.is_none());
         let missing = Missing::of(&input, &known);
         let args = HarnessArgs {
@@ -47,7 +47,7 @@ impl MatrixWork<'_> {
         Ok(Ending::of_failures(failures))
     }
 
-    /// Stores each cell as it comes. The answer is what failed in them that is nobody's fault.
+    /// Tries all missing cells and stores each result. Returns the failures of the machine.
     async fn try_all(
         &self,
         harness: &Harness,
@@ -79,7 +79,7 @@ impl MatrixWork<'_> {
             }
             Ok(failures)
         };
-        // Where a cell cannot be stored, no more are tried.
+        // If a cell cannot be stored, the work stops.
         let trying = async {
             trying.await;
             Ok::<(), Error>(())
@@ -89,7 +89,7 @@ impl MatrixWork<'_> {
     }
 }
 
-/// The cells that are to be tried: sets of tests, each with patches.
+/// The cells still to try: sets of tests, each with its patches.
 struct Missing(Vec<(Prediction, Vec<Prediction>)>);
 
 impl Missing {
@@ -128,10 +128,10 @@ fn prediction(named: &NamedPatch) -> Prediction {
     }
 }
 
-/// A matrix has one.
+/// Id of the only instance of a matrix.
 const INSTANCE: &str = "matrix";
 
-/// The old code, as the harness knows it: no golden patch, no golden tests.
+/// Returns the old code as an instance without golden patch and tests.
 async fn old_code(harness: &Harness, input: &MatrixInput) -> Result<Instance> {
     let (location, commit) = (input.repository.clone(), input.commit.clone());
     let (cache, open) = (harness.cache.clone(), harness.open.clone());
@@ -147,7 +147,7 @@ async fn old_code(harness: &Harness, input: &MatrixInput) -> Result<Instance> {
     Ok(Instance {
         instance_id: INSTANCE.to_owned(),
         repo: repository.name().to_owned(),
-        // Of a plain folder there is none.
+        // A plain folder has no commit.
         base_commit: repository.commit().unwrap_or_default().to_owned(),
         problem_statement: input.issue.clone().unwrap_or_default(),
         hints_text: None,

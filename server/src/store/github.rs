@@ -57,7 +57,7 @@ pub struct GitHubTask {
 const COLUMNS: &str = "id, created_at, repository, issue, details, run, attempt, failures";
 
 impl Store {
-    /// Stores a delivery and its tasks in one transaction; `false` if it was delivered before.
+    /// Stores a delivery and its tasks in one transaction; `false` if this delivery was already received.
     pub async fn add_github_delivery(
         &self,
         id: &str,

@@ -1,4 +1,4 @@
-//! `testwright compare --database`: the runs are made by workers, of which one is killed.
+//! `testwright compare --database`: workers make the runs, and one of them is killed.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use super::{APPROACHES, Bench, answered, service, without_seconds};
 use crate::product::daemon::databases;
 use crate::support::program::assert_exit_code;
 
-/// A worker of a database; it is killed with the test.
+/// A worker on a database, killed on drop.
 struct Worker(Child);
 
 impl Worker {
@@ -34,7 +34,7 @@ impl Drop for Worker {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_make_a_comparison_and_one_of_them_may_die() {
+async fn comparison_survives_killed_worker() {
     let (whole, undisturbed) = service(Duration::ZERO);
     let local = Bench::new(&whole);
     let words = [&APPROACHES[..], &["--max-dollars", "50"]].concat();
@@ -55,7 +55,7 @@ async fn workers_make_a_comparison_and_one_of_them_may_die() {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
-        // Who asked may go away, too: the runs go on.
+        // The runs continue even if the asking command is killed.
         comparing.kill().unwrap();
         comparing.wait().unwrap();
         drop(dies);
@@ -76,7 +76,7 @@ async fn workers_make_a_comparison_and_one_of_them_may_die() {
             .unwrap();
         let page = std::fs::read_to_string(bench.out("out").join("report.html")).unwrap();
         assert_eq!(report.page, page);
-        // What a run leaves is here as if it had been made here, and so is what it cost.
+        // Files and costs of the runs are the same as if they were made locally.
         let (left, wanted) = (left_by_runs(&bench), left_by_runs(&local));
         let lacking: Vec<&String> = wanted.difference(&left).collect();
         assert_eq!(lacking, Vec::<&String>::new());
@@ -85,13 +85,13 @@ async fn workers_make_a_comparison_and_one_of_them_may_die() {
             .as_f64()
             .unwrap();
         assert!(spent >= bill.lock().unwrap().dollars(), "{spent}");
-        // At most the calls in flight are made again.
+        // Only calls in flight are repeated.
         let (with, without) = (answered(&bill), answered(&undisturbed));
         assert!((without..=without + 8).contains(&with), "{with} {without}");
     }
 }
 
-/// Paths of the files of all runs.
+/// Returns the paths of the files of all runs.
 fn left_by_runs(bench: &Bench) -> BTreeSet<String> {
     let out = bench.out("out");
     let (mut files, mut folders) = (BTreeSet::new(), vec![out.join("runs")]);
@@ -110,7 +110,7 @@ fn left_by_runs(bench: &Bench) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_worker_that_asks_the_model_otherwise_makes_no_run() {
+fn worker_with_other_model_settings_makes_no_run() {
     let (server, bill) = service(Duration::ZERO);
     let bench = Bench::new(&server);
     let url = Store::url_in(&bench.place.path("."));
@@ -124,10 +124,10 @@ fn a_worker_that_asks_the_model_otherwise_makes_no_run() {
     assert_exit_code(&asking.wait_with_output().unwrap(), 3);
     let runs = std::fs::read_to_string(bench.out("out").join("runs.jsonl")).unwrap();
     assert!(
-        runs.contains("with no temperature of its own, and the comparison is made at"),
+        runs.contains("with the default temperature, and the comparison uses"),
         "{runs}"
     );
     assert_eq!(bill.lock().unwrap().calls, 0);
-    // It is made once the settings are the same.
+    // The run is made once the settings are the same.
     assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
 }

@@ -326,11 +326,11 @@ fn what_cannot_be_compared_is_a_problem() {
     for (changes, reason) in [
         (
             json!({"instances": []}),
-            "there is no approach or no instance",
+            "`approaches` or `instances` is empty",
         ),
         (
             json!({"approaches": []}),
-            "there is no approach or no instance",
+            "`approaches` or `instances` is empty",
         ),
         (
             json!({"approaches": ["none-such"]}),
@@ -344,17 +344,17 @@ fn what_cannot_be_compared_is_a_problem() {
         (json!({"models": ["free"]}), "has no price in the settings"),
         (
             json!({"models": ["replay:/etc/passwd"]}),
-            "recordings are files of the server",
+            "recordings are disabled on this server",
         ),
-        (json!({"samples": 0}), "`samples` is not from 1 to 100"),
+        (json!({"samples": 0}), "`samples` is not between 1 and 100"),
         (
             json!({"test_seconds": 100_000}),
-            "`test_seconds` is not from 1 to 7200",
+            "`test_seconds` is not between 1 and 7200",
         ),
         (json!({"limits": {"steps": 0}}), "a limit is not greater than zero"),
         (
             json!({"name": "a\nb"}),
-            "read `name`: it has a character that cannot be seen",
+            "read `name`: it contains an invisible character",
         ),
         (
             json!({"instances": with("repo", json!("../etc"))}),
@@ -366,7 +366,7 @@ fn what_cannot_be_compared_is_a_problem() {
         ),
         (
             json!({"instances": [instance, instance]}),
-            "is there already, in instance 1",
+            "first in instance 1",
         ),
         (
             json!({"repositories": "/etc/{name}"}),

@@ -119,7 +119,7 @@ fn patches_are_kept_dropped_and_ranked_on_every_database() {
         assert_eq!(passing["old"]["tests/test_calc.py::test_short"], "passed");
         for (tests, patch, reason) in [
             ("does not apply", "right", "the tests do not apply"),
-            ("good", "does not apply", "it does not apply"),
+            ("good", "does not apply", "the patch does not apply"),
         ] {
             let why = cell(&matrix, tests, patch)["not_tried"].as_str().unwrap();
             assert!(why.contains(reason), "{why}");
@@ -353,11 +353,11 @@ fn what_cannot_be_tried_is_a_problem() {
         (json!({"patches": many(51)}), "there are 51 patches"),
         (
             json!({"patches": [named("p", "+"), named("p", "-")]}),
-            "two of the patches are called",
+            "two items of `patches` have the name",
         ),
         (
             json!({"patches": [named("p\n", "+")]}),
-            "read `patches`: it has a character that cannot be seen",
+            "read `patches`: it contains an invisible character",
         ),
         (
             json!({"patches": [named(&"p".repeat(101), "+")]}),
@@ -367,23 +367,23 @@ fn what_cannot_be_tried_is_a_problem() {
             json!({"patches": [named("p", &"+".repeat((1 << 20) + 1))]}),
             "at most 1048576 bytes",
         ),
-        (json!({"tests": [{"name": "t"}]}), "is neither or both"),
+        (json!({"tests": [{"name": "t"}]}), "neither a patch nor a run"),
         (
             json!({"tests": [{"patch": "+"}]}),
             "a set of tests has no name",
         ),
-        (json!({"tests": [{"run": "../../etc"}]}), "there is no run"),
+        (json!({"tests": [{"run": "../../etc"}]}), "no run has the id"),
         (
             json!({"tests": [{"run": run}]}),
-            "has no accepted test: it is queued",
+            "has no accepted test: its status is queued",
         ),
         (json!({"repository": "/etc"}), "this server does not allow it"),
         (
             json!({"repository": "ext::sh -c id"}),
             "it contains blanks, special characters or `..`",
         ),
-        (json!({"repository": null}), "none is named"),
-        (json!({"commit": "--output=x"}), "no commit, tag or branch"),
+        (json!({"repository": null}), "no repository was given"),
+        (json!({"commit": "--output=x"}), "not a valid commit, tag or branch name"),
         (json!({"more": 1}), "unknown field"),
     ] {
         let refused = daemon.client.post("/v1/matrices", &request(changes));

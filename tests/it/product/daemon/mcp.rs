@@ -258,13 +258,13 @@ async fn what_clients_may_not_name_is_refused() {
         for (arguments, reason) in [
             (
                 json!({"repository": example("slugs"), "commit": "--upload-pack=id"}),
-                "no commit, tag or branch",
+                "not a valid commit, tag or branch name",
             ),
             (
                 json!({"repository": example("slugs"), "more": 1}),
                 "unknown field",
             ),
-            (json!({}), "none is named"),
+            (json!({}), "no repository was given"),
         ] {
             let told = client.refusal("open_session", arguments).await;
             assert!(told.contains(reason), "{reason}: {told}");
@@ -273,7 +273,7 @@ async fn what_clients_may_not_name_is_refused() {
             .refusal("write_failing_test", json!({"issue": "a", "repository": example("slugs"), "model": "replay:/etc/passwd"}))
             .await;
         assert!(
-            told.contains("recordings are files of the server"),
+            told.contains("recordings are disabled on this server"),
             "{told}"
         );
     }

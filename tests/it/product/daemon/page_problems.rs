@@ -20,40 +20,40 @@ fn a_browser_is_refused_with_a_page_and_a_program_with_a_problem() {
     let comparison = "/comparisons/0190a1b2c3dabcdefgh";
     let report = format!("{comparison}/report");
     for (method, path, status, told, back) in [
-        ("GET", "/runs/x", 404, "There is no run of this id.", "/"),
+        ("GET", "/runs/x", 404, "No run has this id.", "/"),
         (
             "GET",
             "/nothing",
             404,
-            "There is nothing at this address.",
+            "This address does not exist.",
             "/",
         ),
         (
             "GET",
             report.as_str(),
             404,
-            "There is no comparison of this id.",
+            "No comparison has this id.",
             comparison,
         ),
         (
             "GET",
             "/matrices/x",
             404,
-            "There is no matrix of this id.",
+            "No matrix has this id.",
             "/matrices",
         ),
         (
             "POST",
             "/new",
             403,
-            "A form comes without the origin of its page.",
+            "The form was sent without an Origin header.",
             "/new",
         ),
         (
             "PUT",
             "/new",
             405,
-            "This address does not take this method.",
+            "This address does not support this method.",
             "/new",
         ),
     ] {

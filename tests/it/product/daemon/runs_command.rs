@@ -46,9 +46,9 @@ fn the_command_line_lists_follows_and_exports_runs() {
     let card = place.testwright().arg("show").arg(&out).output().unwrap();
     assert!(String::from_utf8_lossy(&card.stdout).contains("A test was accepted."));
     for (words, hint) in [
-        (&["show", "nothing"][..], "lists those that there are"),
+        (&["show", "nothing"][..], "lists all runs"),
         (&["cancel", &id], "the run has ended"),
-        (&["retry", &id], "POST /v1/runs makes a new one"),
+        (&["retry", &id], "POST /v1/runs starts a new one"),
         (
             &["export", &id, "--out", &out.display().to_string()],
             "it already exists",

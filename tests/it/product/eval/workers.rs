@@ -1,4 +1,4 @@
-//! `testwright eval --database`: predictions are graded by workers, of which one is killed, and brought back.
+//! `testwright eval --database`: workers grade predictions, and one of them is killed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{Bench, ISSUE, lasting};
 use crate::product::daemon::databases::{self, Database};
 use crate::support::program::assert_exit_code;
 
-/// A worker of a database; it is killed with the test.
+/// A worker on a database, killed on drop.
 struct Worker(Child);
 
 impl Worker {
@@ -32,7 +32,7 @@ impl Drop for Worker {
     }
 }
 
-/// Two instances, and what three models say of them: one of it takes seconds, one is no patch.
+/// Creates two instances with predictions of three models. One takes seconds, and one is not a patch.
 fn bench() -> Bench {
     let bench = Bench::new(None);
     let other = ISSUE.replace("I expected", "it should be");
@@ -63,13 +63,13 @@ fn url(bench: &Bench, database: &Database) -> String {
     database.url_in(bench.place.folder.path())
 }
 
-/// The texts of all logs that the results name, by result and name.
+/// Returns the text of all logs in the results, by result and name.
 fn logs(folder: &Path, results: &BTreeMap<(String, String), Value>) -> BTreeMap<String, String> {
     let mut logs = BTreeMap::new();
     for (of, result) in results {
         for (name, path) in result["logs"].as_object().unwrap() {
             let text = std::fs::read_to_string(folder.join(path.as_str().unwrap())).unwrap();
-            // Builds and runs tell how long they took.
+            // Logs of builds and runs contain durations, so only the first line is compared.
             let first = text.lines().next().unwrap_or_default().to_owned();
             logs.insert(format!("{of:?} {name}"), first);
         }
@@ -77,7 +77,7 @@ fn logs(folder: &Path, results: &BTreeMap<(String, String), Value>) -> BTreeMap<
     logs
 }
 
-/// The table is there once whoever asks has made it.
+/// Waits until the asking command has created the table and its rows.
 fn wait_for_rows(bench: &Bench, database: &Database, table: &str) {
     let data = bench.place.folder.path();
     let made = match &database.url {
@@ -96,7 +96,7 @@ fn wait_for_rows(bench: &Bench, database: &Database, table: &str) {
 }
 
 #[test]
-fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
+fn worker_results_match_single_process() {
     for database in databases::all() {
         let bench = bench();
         let url = url(&bench, &database);
@@ -105,7 +105,7 @@ fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
         wait_for_rows(&bench, &database, "gradings");
         let dies = Worker::start(&bench, &url, "one");
         wait_for_rows(&bench, &database, "graded_predictions");
-        // Whoever asked may go away, too.
+        // The grading continues even if the asking command is killed.
         asking.kill().unwrap();
         asking.wait().unwrap();
         drop(dies);
@@ -132,13 +132,13 @@ fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
         for file in ["report.json", "report.md", "report.html"] {
             assert!(folder("out").join(file).exists(), "{file}");
         }
-        // What was brought back is in the database no more.
+        // Fetched results are removed from the database.
         for table in ["gradings", "graded_predictions"] {
             let rows = format!("SELECT COUNT(*) FROM {table}");
             let rows = database.execute(bench.place.folder.path(), &rows);
             assert_eq!(rows, "0", "{table}");
         }
-        // Nothing is left to be done, by whomever.
+        // Nothing is left to grade.
         let before = std::fs::read(folder("out").join("results.jsonl")).unwrap();
         assert_exit_code(&bench.grade(&words, "out").output().unwrap(), 0);
         assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
@@ -148,7 +148,7 @@ fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
 }
 
 #[test]
-fn an_evaluation_that_is_interrupted_leaves_nothing_to_be_done_and_is_gone_on_with() {
+fn interrupted_evaluation_is_cancelled_and_resumed() {
     for database in databases::all() {
         let bench = bench();
         let url = url(&bench, &database);
@@ -173,12 +173,12 @@ fn an_evaluation_that_is_interrupted_leaves_nothing_to_be_done_and_is_gone_on_wi
 }
 
 #[test]
-fn a_worker_that_grades_otherwise_says_so_and_the_next_attempt_is_whole() {
+fn worker_of_other_version_is_reported() {
     let (bench, database) = (bench(), databases::embedded());
     let url = url(&bench, &database);
     let data = bench.place.folder.path();
     let words = ["verify", "--instances", "first", "--database", url.as_str()];
-    // As if whoever asked were of another version.
+    // This simulates a command of another version.
     let asking = bench.command(&words, "out").spawn().unwrap();
     wait_for_rows(&bench, &database, "gradings");
     let tamper = "UPDATE gradings SET request = REPLACE(request, '\"keys\":[\"', '\"keys\":[\"0')";
@@ -189,7 +189,7 @@ fn a_worker_that_grades_otherwise_says_so_and_the_next_attempt_is_whole() {
     let failed = &results.values().next().unwrap()["infrastructure"];
     let cause = failed["cause"].as_str().unwrap();
     assert!(
-        cause.contains("grades otherwise than whoever asked"),
+        cause.contains("would grade differently"),
         "{cause}"
     );
 

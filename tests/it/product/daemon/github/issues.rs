@@ -112,7 +112,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
         let delivery = format!("{event}-{}", payload.to_string().len());
         let ignored = hub.deliver(event, &delivery, &payload);
         assert_eq!(ignored.status, 202, "{event} {ignored:?}");
-        assert!(!ignored.body.contains("will be worked on"), "{ignored:?}");
+        assert!(!ignored.body.contains("queued"), "{ignored:?}");
     }
     // There is no test for the issue that it mentions.
     assert!(
@@ -132,7 +132,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
         (
             "p-1",
             &of_stranger,
-            "do not run on pull requests of its author",
+            "do not run on pull requests of this author",
         ),
         ("p-2", &of_ours, "testwright's own"),
     ] {
@@ -158,7 +158,7 @@ fn limits_are_kept_and_an_answer_that_got_lost_is_not_posted_again() {
     let limited = Response::status(403).with("retry-after", 2);
     hub.api.state().mishaps = vec![(limited, false), (Response::status(502), true)];
     hub.deliver("issues", "d-1", &labelled());
-    hub.wait_for_log("GitHub failed (502");
+    hub.wait_for_log("GitHub responded with 502");
     hub.restart();
     hub.deliver("issue_comment", "d-2", &comment("/testwright"));
     // The second answer comes after the first one was settled.
@@ -175,7 +175,7 @@ fn a_dry_run_says_what_it_would_post_and_asks_github_nothing() {
     let hub = Hub::with(&databases::embedded(), &variables);
     hub.deliver("issue_comment", "d-1", &comment("/testwright pr"));
     let log = hub.wait_for_log("dry run: not posted");
-    assert!(log.contains("dry run: no pull request is opened"), "{log}");
+    assert!(log.contains("dry run: not opening a pull request"), "{log}");
     assert!(log.contains("tests/test_slug.py"), "{log}");
     assert!(log.contains("testwright wrote a test that fails"), "{log}");
     assert!(!log.contains(SECRET));

@@ -61,7 +61,7 @@ fn a_command_opens_a_draft_pull_request_and_later_ones_are_tried_with_its_test()
     for (number, begin) in [
         (31, "Fail-to-pass confirmed"),
         (32, "Still failing"),
-        (33, "Something else broke"),
+        (33, "Other tests broke"),
     ] {
         let comments = hub.api.wait_for_comments(number, 1);
         assert!(comments[0].starts_with(begin), "{comments:?}");

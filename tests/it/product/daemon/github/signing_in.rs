@@ -79,18 +79,18 @@ fn without_a_secret_there_are_no_webhooks_and_without_a_login_no_server() {
     drop(daemon);
     let api = GitHubApi::start();
     for (variables, told) in [
-        (vec![("GITHUB_TOKEN", "")], "nothing to post answers with"),
+        (vec![("GITHUB_TOKEN", "")], "no credentials for posting answers"),
         (
             vec![("GITHUB_WEBHOOK_SECRET", "short")],
             "less than 16 characters",
         ),
         (
             vec![("TESTWRIGHT_GITHUB_APP_ID", "1")],
-            "private key is not there",
+            "private key is missing",
         ),
         (
             vec![("TESTWRIGHT_GITHUB_BASE_URL", "http://192.0.2.1/api")],
-            "anybody can read",
+            "sent unencrypted",
         ),
     ] {
         let output = command(&place, &api, &variables).output().unwrap();
