@@ -132,7 +132,7 @@ struct DriverReport {
 
 impl Measurement {
     /// Prepares a measurement. `root` is the workspace with links resolved.
-    pub fn new(asked: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
+    pub(crate) fn new(asked: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
         let folder = config.scratch.join("coverage");
         process::make_anew(&folder)?;
         let private = config.private().join("coverage");
@@ -172,7 +172,7 @@ impl Measurement {
     }
 
     /// Sets a Python command up to be measured; its arguments begin with `-m` or with the path of a file.
-    pub fn of(&self, command: &mut Command) -> Result<(), ToolError> {
+    pub(crate) fn of(&self, command: &mut Command) -> Result<(), ToolError> {
         if self.is_idle() {
             return Ok(());
         }
@@ -200,7 +200,7 @@ impl Measurement {
     }
 
     /// Adds the data of the program that has just ended, and of the processes that it started.
-    pub fn add(&mut self, ended: ExitReason) -> Result<(), ToolError> {
+    pub(crate) fn add(&mut self, ended: ExitReason) -> Result<(), ToolError> {
         if self.is_idle() {
             return Ok(());
         }
@@ -282,7 +282,7 @@ impl Measurement {
     }
 
     /// Returns what all programs ran.
-    pub fn finish(mut self) -> Coverage {
+    pub(crate) fn finish(mut self) -> Coverage {
         let lines = |found: Option<BTreeSet<u32>>| found.unwrap_or_default().into_iter().collect();
         let names: Vec<String> = match self.whole {
             Some(_) => self.executed.keys().cloned().collect(),

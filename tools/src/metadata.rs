@@ -14,15 +14,15 @@ use std::time::SystemTime;
 
 use nix::sys::prctl;
 
-pub fn set_permissions_at(path: &Path, permissions: &Permissions) -> io::Result<()> {
+pub(crate) fn set_permissions_at(path: &Path, permissions: &Permissions) -> io::Result<()> {
     shown(|| std::fs::set_permissions(path, permissions.clone()))
 }
 
-pub fn set_permissions(file: &File, permissions: &Permissions) -> io::Result<()> {
+pub(crate) fn set_permissions(file: &File, permissions: &Permissions) -> io::Result<()> {
     shown(|| file.set_permissions(permissions.clone()))
 }
 
-pub fn set_modified(file: &File, time: SystemTime) -> io::Result<()> {
+pub(crate) fn set_modified(file: &File, time: SystemTime) -> io::Result<()> {
     shown(|| file.set_modified(time))
 }
 

@@ -12,18 +12,18 @@ use crate::config::Config;
 use crate::tool::{Answer, Context, ToolError};
 use crate::workspace::Workspace;
 
-pub struct Fixture {
+pub(crate) struct Fixture {
     pub folder: tempfile::TempDir,
     pub workspace: Workspace,
 }
 
 impl Fixture {
-    pub fn new(files: &[(&str, &[u8])]) -> Fixture {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Fixture {
         Fixture::with(files, |_| {})
     }
 
     /// Creates a fixture. `before` runs once the files exist, before the workspace is opened.
-    pub fn with(files: &[(&str, &[u8])], before: impl FnOnce(&Path)) -> Fixture {
+    pub(crate) fn with(files: &[(&str, &[u8])], before: impl FnOnce(&Path)) -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("testbed");
         for (name, content) in files {
@@ -42,7 +42,7 @@ impl Fixture {
         Fixture { folder, workspace }
     }
 
-    pub fn answer(&mut self, tool: &str, arguments: Value) -> Result<Answer, ToolError> {
+    pub(crate) fn answer(&mut self, tool: &str, arguments: Value) -> Result<Answer, ToolError> {
         let tool = crate::registry::find(tool).expect("a tool of this name");
         let mut context = Context {
             workspace: &mut self.workspace,
@@ -51,23 +51,23 @@ impl Fixture {
         tool.call(&mut context, arguments)
     }
 
-    pub fn text(&mut self, tool: &str, arguments: Value) -> String {
+    pub(crate) fn text(&mut self, tool: &str, arguments: Value) -> String {
         self.answer(tool, arguments).expect("an answer").text
     }
 
-    pub fn refusal(&mut self, tool: &str, arguments: Value) -> String {
+    pub(crate) fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         match self.answer(tool, arguments) {
             Err(ToolError::Refused(text)) => text,
             other => panic!("not refused: {other:?}"),
         }
     }
 
-    pub fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.workspace.root().join(path)).unwrap()
     }
 }
 
-pub fn config(folder: &Path) -> Config {
+pub(crate) fn config(folder: &Path) -> Config {
     Config {
         workspace: folder.join("testbed"),
         base_archive: folder.join("base.tar"),

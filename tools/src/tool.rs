@@ -53,7 +53,7 @@ impl<D: Serialize> Reply<D> {
         serde_json::to_writer(&mut length, &data).map_err(broken)?;
         if length.0 > MAX_DATA_LEN {
             return Err(ToolError::Refused(format!(
-                "What there is to tell takes {} MiB; at most {} MiB can be told. Fewer or smaller files, fewer tests and \
+                "The answer would take {} MiB; the limit is {} MiB. Fewer or smaller files, fewer tests and \
                  shorter messages make it less.",
                 length.0.div_ceil(1 << 20),
                 MAX_DATA_LEN >> 20

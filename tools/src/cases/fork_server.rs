@@ -25,7 +25,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const IMPORTS: usize = 64 << 10;
 const MODULE_SYNTAX: usize = 8;
 
-pub struct ForkServer {
+pub(super) struct ForkServer {
     control: Control,
     hash_seed: u32,
     root: PathBuf,
@@ -42,7 +42,7 @@ struct Forked {
 
 impl ForkServer {
     /// Starts a server for one hash seed, which all its forks share. `package` is the folder of coverage.py.
-    pub fn start(
+    pub(super) fn start(
         config: &Config,
         root: &Path,
         package: Option<&Path>,
@@ -81,17 +81,17 @@ impl ForkServer {
         Ok(server)
     }
 
-    pub fn hash_seed(&self) -> u32 {
+    pub(super) fn hash_seed(&self) -> u32 {
         self.hash_seed
     }
 
     /// Returns whether the server has failed and must not be used any more.
-    pub fn is_broken(&self) -> bool {
+    pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }
 
     /// Makes the server import these modules before later forks.
-    pub fn import_from_now_on(&mut self, modules: &[Module]) {
+    pub(super) fn import_from_now_on(&mut self, modules: &[Module]) {
         let mut room = IMPORTS;
         let mut new = Vec::new();
         for (name, origin) in modules {

@@ -26,7 +26,7 @@ const LATER: u32 = 64;
 /// The maximum time of one run.
 const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 3600);
 
-pub struct CaseSession {
+pub(super) struct CaseSession {
     checkout: Checkout,
     settings: Settings,
     /// The expected state of the workspace.
@@ -37,7 +37,7 @@ pub struct CaseSession {
 }
 
 impl CaseSession {
-    pub fn open(settings: Settings) -> Result<CaseSession, ToolError> {
+    pub(super) fn open(settings: Settings) -> Result<CaseSession, ToolError> {
         make_folders(&settings.config)?;
         process::adopt_orphans()?;
         let checkout = Checkout::open(settings.config.clone())?;
@@ -51,14 +51,17 @@ impl CaseSession {
         })
     }
 
-    pub fn statements(&self, files: &[String]) -> Result<BTreeMap<String, Statements>, ToolError> {
+    pub(super) fn statements(
+        &self,
+        files: &[String],
+    ) -> Result<BTreeMap<String, Statements>, ToolError> {
         let package = self.settings.coverage.as_deref();
         let package =
             package.ok_or_else(|| ToolError::refused("There is no coverage.py to ask."))?;
         statements(self.checkout.config(), package, files)
     }
 
-    pub fn run(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
+    pub(super) fn run(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
         let path = inside(&run.path)?;
         let original = Original::take(self.checkout.root(), &path)?;
         let written = original.replace(&run.source);

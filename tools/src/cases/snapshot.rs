@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 /// its content.
 type Entry = (u64, u64, u32, i64, i64);
 
-pub struct Snapshot {
+pub(super) struct Snapshot {
     root: PathBuf,
     entries: BTreeMap<PathBuf, Entry>,
 }
 
 impl Snapshot {
     /// Takes a snapshot of a folder. It includes `.git`, since a program may write there too.
-    pub fn take(root: &Path) -> io::Result<Snapshot> {
+    pub(super) fn take(root: &Path) -> io::Result<Snapshot> {
         let mut entries = BTreeMap::new();
         add(root, Path::new(""), &mut entries)?;
         Ok(Snapshot {
@@ -29,14 +29,14 @@ impl Snapshot {
     }
 
     /// Accepts a file that was written on purpose.
-    pub fn expect(&mut self, path: &Path) -> io::Result<()> {
+    pub(super) fn expect(&mut self, path: &Path) -> io::Result<()> {
         let found = fs::symlink_metadata(self.root.join(path))?;
         self.entries.insert(path.to_owned(), entry(&found));
         Ok(())
     }
 
     /// Removes new files and returns the paths that were changed or deleted, which cannot be restored here.
-    pub fn clean(&self) -> io::Result<Vec<PathBuf>> {
+    pub(super) fn clean(&self) -> io::Result<Vec<PathBuf>> {
         let mut now = BTreeMap::new();
         add(&self.root, Path::new(""), &mut now)?;
         let new: Vec<&PathBuf> = now
@@ -80,7 +80,7 @@ fn entry(about: &Metadata) -> Entry {
 }
 
 /// Removes a file, a link, or a folder with its content.
-pub fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     let about = match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         about => about?,
@@ -92,7 +92,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Empties a folder, except for these paths and their parents.
-pub fn empty(folder: &Path, but: &[PathBuf]) -> io::Result<()> {
+pub(super) fn empty(folder: &Path, but: &[PathBuf]) -> io::Result<()> {
     for found in fs::read_dir(folder)? {
         let path = found?.path();
         if path_leads_to(&path, but) {

@@ -70,6 +70,8 @@ pub fn statements(
     serde_json::from_str(&ran.stdout.text()).map_err(|e| {
         let said = ran.stderr.text();
         let last = said.lines().last().unwrap_or_default().to_owned();
-        ToolError::Broken(format!("could not read which lines are statements: {e}; {last}"))
+        ToolError::Broken(format!(
+            "could not read which lines are statements: {e}; {last}"
+        ))
     })
 }

@@ -15,7 +15,7 @@ use crate::process::ExitReason;
 pub const USAGE: i32 = 4;
 
 /// The reason for a missing outcome if the tests after the first ones took too long.
-pub const UNFINISHED: &str = "not finished in time";
+pub(super) const UNFINISHED: &str = "not finished in time";
 
 /// Maximum seconds accepted for one test, since events may be forged.
 const MAX_SECONDS: f64 = 1e9;

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Time limit for the end of a stream whose holder could not be killed.
 const LAST: Duration = Duration::from_secs(2);
 
-pub struct Streams<'a> {
+pub(super) struct Streams<'a> {
     pub stdin: Option<Feed>,
     pub stdout: Option<OwnedFd>,
     /// `None` from the start if stderr is merged into stdout.
@@ -30,14 +30,14 @@ pub struct Streams<'a> {
 }
 
 /// Input of a program, and how much of it was written.
-pub struct Feed {
+pub(super) struct Feed {
     pipe: std::fs::File,
     bytes: Vec<u8>,
     written: usize,
 }
 
 impl Feed {
-    pub fn new(pipe: OwnedFd, bytes: &[u8]) -> std::io::Result<Self> {
+    pub(super) fn new(pipe: OwnedFd, bytes: &[u8]) -> std::io::Result<Self> {
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         Ok(Feed {
             pipe: pipe.into(),
@@ -60,7 +60,7 @@ impl Feed {
 
 /// The reason why the wait for a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitEnd {
+pub(super) enum WaitEnd {
     Exited,
     Deadline,
     /// The call was interrupted.
@@ -69,7 +69,7 @@ pub enum WaitEnd {
 
 impl Streams<'_> {
     /// Waits for a process to end and leaves it a zombie, so that its id cannot be reused before its tree is ended.
-    pub fn until_ended(&mut self, pid: Pid, deadline: Instant) -> std::io::Result<WaitEnd> {
+    pub(super) fn until_ended(&mut self, pid: Pid, deadline: Instant) -> std::io::Result<WaitEnd> {
         let process = opened(pid);
         loop {
             if has_ended(pid) {
@@ -92,7 +92,7 @@ impl Streams<'_> {
     }
 
     /// Reads the rest of the streams, once every writer has ended.
-    pub fn drain(&mut self) -> std::io::Result<()> {
+    pub(super) fn drain(&mut self) -> std::io::Result<()> {
         self.stdin = None;
         let end = Instant::now() + LAST;
         while self.stdout.is_some() || self.stderr.is_some() {

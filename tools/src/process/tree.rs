@@ -21,11 +21,11 @@ pub fn adopt_orphans() -> std::io::Result<()> {
 /// Children of this process that [`end`] leaves alive, with their descendants.
 static SPARED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-pub fn spare(pid: i32) {
+pub(super) fn spare(pid: i32) {
     spared().push(pid);
 }
 
-pub fn spare_no_more(pid: i32) {
+pub(super) fn spare_no_more(pid: i32) {
     spared().retain(|one| *one != pid);
 }
 
@@ -41,7 +41,7 @@ struct Process {
 
 /// Kills every descendant of `root`, and `root` itself (which stays a zombie for the caller to wait for), and
 /// waits for the orphans. `root` leads its own session, and is the only child of this process that does.
-pub fn end(root: Pid) {
+pub(super) fn end(root: Pid) {
     let spared = spared().clone();
     // A later round catches processes that forked while `/proc` was being read.
     for round in 0..200 {

@@ -31,7 +31,7 @@ const NAMES: &[&str] = &[
     "zip",
 ];
 
-pub fn is_builtin(name: &str) -> bool {
+pub(super) fn is_builtin(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()
 }
 

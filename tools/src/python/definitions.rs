@@ -205,7 +205,7 @@ pub fn in_function(outline: &[Definition], line: usize) -> Option<&Definition> {
 }
 
 /// Returns the last line that contains part of the node: a node may extend to the start of the next line.
-pub fn last_line(node: Node<'_>) -> usize {
+pub(super) fn last_line(node: Node<'_>) -> usize {
     let end = node.end_position();
     match end.column {
         0 if end.row > node.start_position().row => end.row,

@@ -7,7 +7,11 @@ use tree_sitter::Node;
 use super::Module;
 
 /// Returns the tokens of a node, in order. `skip` leaves out whole nodes.
-pub fn tokens(module: &Module, node: Node<'_>, skip: &dyn Fn(Node<'_>) -> bool) -> Vec<String> {
+pub(super) fn tokens(
+    module: &Module,
+    node: Node<'_>,
+    skip: &dyn Fn(Node<'_>) -> bool,
+) -> Vec<String> {
     let mut out = Vec::new();
     if !is_docstring(node) {
         collect(module, node, is_body(node), skip, &mut out);
@@ -90,7 +94,7 @@ fn collect(
 }
 
 /// Returns whether a node is a string statement that is the first one of a module, a class or a function.
-pub fn is_docstring(node: Node<'_>) -> bool {
+pub(super) fn is_docstring(node: Node<'_>) -> bool {
     if !is_string(node) {
         return false;
     }

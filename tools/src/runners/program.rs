@@ -32,7 +32,11 @@ fn modules(kind: RunnerKind) -> (&'static str, Vec<(&'static str, &'static str)>
     }
 }
 
-pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report, ToolError> {
+pub(super) fn run(
+    run: &mut Run<'_>,
+    kind: RunnerKind,
+    ids: &[String],
+) -> Result<Report, ToolError> {
     let (checkout, options) = (run.checkout, run.options);
     let (config, root) = (checkout.config(), checkout.root());
     let (name, modules) = modules(kind);

@@ -19,9 +19,9 @@ use crate::process::{self, Report};
 const RECORD: &str = include_str!("../outcomes/record.py");
 const TRACE: &str = include_str!("../outcomes/trace.py");
 /// Bytes kept of a runner's output.
-pub const PRINTED: usize = 6000;
+pub(super) const PRINTED: usize = 6000;
 
-pub struct Recording {
+pub(super) struct Recording {
     /// Folder for files that the program writes.
     pub folder: PathBuf,
     /// Folder of the recording Python modules.
@@ -36,7 +36,7 @@ pub struct Recording {
 
 impl Recording {
     /// Writes the modules: the runner's, by name, and the shared ones. `ids` are the tests to run.
-    pub fn new(
+    pub(super) fn new(
         config: &Config,
         root: &Path,
         runner: &str,
@@ -101,17 +101,17 @@ impl Recording {
     }
 
     /// Sets a setting that only this runner has.
-    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.settings[name] = value.into();
     }
 
     /// Returns the settings of the program.
-    pub fn settings(&self) -> &Value {
+    pub(super) fn settings(&self) -> &Value {
         &self.settings
     }
 
     /// Writes the settings, and returns the complete environment of the program.
-    pub fn environment(&self) -> Result<BTreeMap<String, String>, ToolError> {
+    pub(super) fn environment(&self) -> Result<BTreeMap<String, String>, ToolError> {
         std::fs::write(&self.settings_path, self.settings.to_string())?;
         let mut env = self.env.clone();
         env.insert(
@@ -122,7 +122,7 @@ impl Recording {
     }
 
     /// Returns the recorded events, and removes the files.
-    pub fn read(self) -> Vec<Event> {
+    pub(super) fn read(self) -> Vec<Event> {
         outcomes::read(self.report.bytes())
     }
 }

@@ -13,14 +13,14 @@ use tokio::runtime::Handle;
 const BUFFER: usize = 64 * 1024;
 
 /// The streams of the protocol, and the thread that writes the output.
-pub struct Stdio {
+pub(super) struct Stdio {
     pub input: DuplexStream,
     pub output: DuplexStream,
     /// Ends once `output` is dropped and everything is written.
     pub writer: JoinHandle<()>,
 }
 
-pub fn stdio(runtime: &Handle) -> Stdio {
+pub(super) fn stdio(runtime: &Handle) -> Stdio {
     let (input, mut received) = duplex(BUFFER);
     let (output, mut to_send) = duplex(BUFFER);
     let reading = runtime.clone();

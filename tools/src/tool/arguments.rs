@@ -83,7 +83,7 @@ fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError
         other => other,
     };
     let Value::Object(given) = arguments else {
-        return Err(refuse(tool, schema, "the arguments are no object"));
+        return Err(refuse(tool, schema, "the arguments are not an object"));
     };
     let empty = Map::new();
     let known = schema

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Tool, ToolSpec};
 
-pub fn spec<T: Tool>() -> ToolSpec {
+pub(super) fn spec<T: Tool>() -> ToolSpec {
     ToolSpec {
         name: T::NAME.to_owned(),
         description: T::DESCRIPTION.to_owned(),
@@ -41,14 +41,14 @@ fn concise(mut schema: Value) -> Value {
 }
 
 /// Returns the schema of a tool's data for programs. Types used in several places are in `$defs`.
-pub fn data<D: JsonSchema>() -> Value {
+pub(super) fn data<D: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let schema = settings.into_generator().into_root_schema_for::<D>();
     schema.to_value()
 }
 
 /// Returns the schema of an argument struct, without references, titles, formats or nulls.
-pub fn parameters<A: JsonSchema>() -> Value {
+pub(super) fn parameters<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
         s.meta_schema = None;

@@ -1,4 +1,4 @@
-//! `changes`: the state of the workspace, out of the sandbox. For the host; `restore` brings it back into one.
+//! `changes`: reads the workspace's state out of the sandbox, for the host; `restore` writes it into one.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::tool::{Audience, Context, MAX_DATA_LEN, Reply, Tool, ToolError};
 use crate::workspace::Change;
 use crate::workspace::FileChange;
 
-/// Files that are named among those left out.
+/// Maximum number of left-out files that are named.
 const NAMES: usize = 100;
 
 /// git's mode of a symbolic link.
@@ -22,11 +22,11 @@ pub const LINK: u32 = 0o120_000;
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileContent {
-    /// Relative to the workspace.
+    /// Path relative to the workspace.
     pub path: String,
-    /// Base64; `null` for a deleted file. Of a link: where it points.
+    /// Content in Base64; `null` for a deleted file. For a link, its target.
     pub content: Option<String>,
-    /// As git records it: 33188 (100644), 33261 (100755) or 40960 (120000, a link).
+    /// Mode as git records it: 33188 (100644), 33261 (100755) or 40960 (120000, a link).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
 }
@@ -51,13 +51,13 @@ impl Tool for Changes {
     type Args = Args;
     type Data = Value;
     const NAME: &'static str = "changes";
-    const DESCRIPTION: &'static str = "The files that differ from the base commit, with their content. Where that is too much, the largest are named only.";
+    const DESCRIPTION: &'static str = "The files that differ from the base commit, with their content. If that is too much, the largest files are only named.";
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
         let mut changes = context.workspace.changes()?;
         let all = changes.len();
-        // That a large file was deleted can be reported.
+        // The deletion of a large file can be reported.
         let is_included = |c: &FileChange| c.oversized.is_none() || c.change == Change::Deleted;
         let (included, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_included);
         changes = included;
@@ -74,9 +74,9 @@ impl Tool for Changes {
     }
 }
 
-/// Takes out the largest files where all together are too much; some of their names, the largest file's first.
+/// Removes the largest files if all together are too large. Returns some of their names, largest file first.
 fn without_the_largest(changes: &mut Vec<FileChange>) -> Vec<String> {
-    // In Base64, with what goes around it.
+    // The size in Base64, with the JSON around it.
     let weight = |change: &FileChange| {
         let content = change.now.as_ref().map_or(0, Vec::len);
         content.div_ceil(3) * 4 + change.path.len() * 2 + 80
@@ -90,7 +90,7 @@ fn without_the_largest(changes: &mut Vec<FileChange>) -> Vec<String> {
         .map(|c| (weight(c), c.path.clone()))
         .collect();
     by_weight.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    // Room for the names.
+    // Leaves room for the names.
     let most = MAX_DATA_LEN / 2;
     let mut left_out = Vec::new();
     for (weight, path) in by_weight {

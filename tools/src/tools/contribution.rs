@@ -1,4 +1,4 @@
-//! The contributed tests of a workspace: what was added and changed since the base commit.
+//! The contributed tests of a workspace: tests added or changed since the base commit.
 
 use crate::outcomes::covers;
 use crate::python;
@@ -6,7 +6,11 @@ use crate::tool::ToolError;
 use crate::tools::submission::{Change, ContributedTest};
 use crate::workspace::{FileChange, Layout, Workspace};
 
-/// All contributed tests, deleted ones included.
+/// Returns all contributed tests, deleted ones included.
+///
+/// # Errors
+///
+/// Fails if the changes of the workspace cannot be read.
 pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>, ToolError> {
     let changes = workspace.changes()?;
     Ok(of_changes(&changes, workspace.layout()))
@@ -25,12 +29,12 @@ fn of_file(change: &FileChange, layout: &Layout) -> Vec<ContributedTest> {
     python::contributed(&change.path, text(&change.base).as_deref(), &after, layout)
 }
 
-/// Text for looking at, whatever its encoding.
+/// Decodes bytes for inspection; characters that are not UTF-8 are replaced.
 pub fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Node ids of the contributed tests that there are now.
+/// Returns the node ids of the contributed tests that still exist.
 pub fn ids(contributed: &[ContributedTest]) -> Vec<String> {
     let present = contributed
         .iter()
@@ -38,7 +42,11 @@ pub fn ids(contributed: &[ContributedTest]) -> Vec<String> {
     present.map(|test| test.id.clone()).collect()
 }
 
-/// Are there contributed tests among those that were asked for?
+/// Returns whether the requested tests include contributed ones.
+///
+/// # Errors
+///
+/// Fails if the changes of the workspace cannot be read.
 pub fn is_among(workspace: &mut Workspace, asked: &[String]) -> Result<bool, ToolError> {
     let contributed = ids(&of_workspace(workspace)?);
     let mut asked = asked.iter();
@@ -48,7 +56,11 @@ pub fn is_among(workspace: &mut Workspace, asked: &[String]) -> Result<bool, Too
     }))
 }
 
-/// The tests to run: those named, else the contributed ones. Refused where there are neither.
+/// Returns the tests to run: the named ones, or else the contributed ones.
+///
+/// # Errors
+///
+/// Fails if there are neither, or a path is not valid.
 pub fn named_or_contributed(
     workspace: &mut Workspace,
     named: &[String],
@@ -66,7 +78,7 @@ pub fn named_or_contributed(
     Ok(ids)
 }
 
-/// A node id with its path relative to the workspace, whatever form it was given in.
+/// Makes the path of a node id relative to the workspace.
 fn relative(workspace: &Workspace, id: &str) -> Result<String, ToolError> {
     let id = id.trim();
     let (path, rest) = match id.find("::") {

@@ -1,4 +1,4 @@
-//! `cover`: which of the lines that a test is wanted for still do not run, and by which line that is decided.
+//! `cover`: shows which wanted lines still do not run, and which line decided that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::python::{DecidingLine, Module};
 use crate::runners::{self, Options};
 use crate::tool::{Context, Reply, Tool, ToolError};
 
-/// Runs of missed lines that are shown.
+/// Maximum number of missed ranges that are shown.
 const SHOWN: usize = 40;
 
 pub struct Cover;
@@ -29,24 +29,24 @@ pub struct Args {
     tests: Vec<String>,
 }
 
-/// For programs.
+/// Result data for programs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Covered {
     pub report: Report,
-    /// By file: wanted statements that ran.
+    /// Wanted statements that ran, by file.
     pub hit: BTreeMap<String, Vec<u32>>,
     pub missed: Vec<MissedLines>,
-    /// Why more lines may have run.
+    /// The reason why more lines may have run.
     pub problem: Option<String>,
 }
 
-/// Wanted statements in a row that did not run, for one reason.
+/// Consecutive wanted statements that did not run for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissedLines {
     pub file: String,
     pub first: u32,
     pub last: u32,
-    /// The line that decided it, and what it did.
+    /// The line that decided it, and its effect.
     pub by: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl Covered {
         let executed: BTreeSet<usize> = ran.executed.iter().map(|line| *line as usize).collect();
         let is_run = |line: &u32| ran.executed.binary_search(line).is_ok();
         let is_statement = |line: &&u32| {
-            // Nothing is known of the statements of a file where no run came to its end.
+            // If no run finished, the statements of the file are unknown.
             ran.statements.is_empty() || ran.statements.binary_search(line).is_ok()
         };
         let mut previous = None;
@@ -147,7 +147,7 @@ impl Covered {
     }
 }
 
-/// `a.py:3–6: line 2 `if x` was never true`
+/// Formats as `a.py:3–6: line 2 `if x` was never true`.
 impl std::fmt::Display for MissedLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let by = self.by.as_deref().unwrap_or("nothing around it ran");
@@ -170,7 +170,7 @@ mod tests {
     use crate::coverage::Lines;
 
     #[test]
-    fn missed_lines_in_a_row_are_told_with_what_decided_them() {
+    fn missed_lines_name_their_deciding_line() {
         let source = "def f(x):\n    if x:\n        y = 1\n        z = (\n            2)\n        return y + z\n    return 0\n";
         let ran = Lines {
             statements: vec![1, 2, 3, 4, 6, 7],

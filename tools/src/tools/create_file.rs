@@ -1,4 +1,4 @@
-//! `create_file`: a new file with its whole content.
+//! `create_file`: creates a file with its whole content.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ pub struct Args {
     /// The file.
     #[schemars(example = "tests/test_new.py")]
     path: String,
-    /// All of it.
+    /// The complete content.
     #[schemars(extend("plain" = true))]
     #[schemars(example = "def test_one():\n    assert True\n")]
     content: String,
@@ -80,7 +80,7 @@ mod tests {
     use crate::testing::Fixture;
 
     #[test]
-    fn new_files_only_and_only_what_parses() {
+    fn only_new_parsable_files_are_created() {
         let mut f = Fixture::new(&[("a.py", b"x = 1\n"), ("b.py", b"import pytest\n")]);
         let made = f.text(
             "create_file",

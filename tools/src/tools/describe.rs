@@ -1,4 +1,4 @@
-//! `describe`: what is good to know of a workspace before the first step. For the host's first prompt.
+//! `describe`: facts about a workspace for the host's first prompt.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::line_numbers::count;
 use crate::process::{self, Command};
 use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 
-/// Folders of tests that are named in the answer.
+/// Maximum number of test folders named in the answer.
 const TEST_FOLDERS: usize = 3;
 
 pub struct Describe;
@@ -22,14 +22,14 @@ pub struct Args {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Facts {
-    /// `None` where the interpreter did not answer.
+    /// `None` if the interpreter did not answer.
     python: Option<String>,
     pytest: Option<String>,
     files: usize,
     test_files: usize,
-    /// Top-level folders with Python files: how many, and how many of them hold tests.
+    /// For each top-level folder with Python files: the number of files, and the number of test files.
     folders: BTreeMap<String, [usize; 2]>,
-    /// Folders that hold test files, by their number, most first.
+    /// Folders with test files and the number of these, highest number first.
     test_folders: Vec<(String, usize)>,
 }
 
@@ -38,7 +38,7 @@ impl Tool for Describe {
     type Data = Facts;
     const NAME: &'static str = "describe";
     const DESCRIPTION: &'static str =
-        "Versions of Python and pytest, the repository's folders, and where its tests lie.";
+        "Versions of Python and pytest, the repository's folders, and where its tests are.";
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
@@ -79,7 +79,7 @@ impl Tool for Describe {
 fn versions(context: &Context<'_>) -> Result<(Option<String>, Option<String>), ToolError> {
     let config = context.workspace.config();
     process::make_home(&config.scratch)?;
-    // What is installed says its version in a folder's name; importing pytest takes much longer.
+    // The folder name of an installed package contains its version; importing pytest takes much longer.
     const QUESTION: &str = "import os, sys
 print('%d.%d.%d' % sys.version_info[:3])
 names = [n for p in sys.path if os.path.isdir(p) for n in sorted(os.listdir(p))]
@@ -91,7 +91,7 @@ else:
     let command = Command {
         program: config.python.clone(),
         args: vec!["-c".into(), QUESTION.into()],
-        // Not the workspace: the repository may be pytest itself, half edited.
+        // Do not run in the workspace: the repository may be pytest itself, in the middle of an edit.
         directory: config.scratch.clone(),
         env: process::environment(config),
         stdin: Vec::new(),
@@ -101,7 +101,7 @@ else:
     let deadline = context
         .deadline
         .min(Instant::now() + Duration::from_secs(20));
-    // A sandbox without an interpreter still has files to look at.
+    // A sandbox without an interpreter still has files to inspect.
     let printed = process::run(&command, deadline)
         .map(|f| f.stdout.text())
         .unwrap_or_default();

@@ -1,5 +1,6 @@
-//! `edit`: a piece of a file's text, or a function of it, replaced; a file made, or put back. What an agent needs besides
-//! `insert_function`, for schemas are sent with every call.
+//! `edit`: replaces text or a function in a file, creates a file, or restores one. Together with `insert_function`, an
+//! agent
+//! needs no other editing tool; that matters because schemas are sent with every call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use crate::python::edit::Lines;
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::{forward, unified};
 
-/// Lines of the change that are shown; a longer one was sent just now.
+/// Maximum lines of the change that are shown; the model has just sent a longer change itself.
 const SHOWN: usize = 12;
 
 pub struct Edit;
@@ -31,11 +32,11 @@ pub struct Args {
     /// `Class.method`, replaced whole; its decorators stay unless `new` has some. Empty `new`: delete.
     #[serde(default)]
     function: Option<String>,
-    /// What comes instead.
+    /// The replacement text.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     new: Option<String>,
-    /// Where `old` begins, if it occurs more than once.
+    /// The line at which `old` begins, if it occurs more than once.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,

@@ -1,4 +1,4 @@
-//! `edit_lines`: a range of lines replaced by text.
+//! `edit_lines`: replaces a range of lines.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_show_how_it_would_look() {
+    fn refusals_show_the_resulting_text() {
         let mut f = Fixture::new(&[
             ("a.py", b"def f():\n    return 1\n"),
             ("old.py", b"print 'a' if\nx = 1\n"),
@@ -180,7 +180,7 @@ mod tests {
             .contains("from 1")
         );
         assert_eq!(f.read("a.py"), "def f():\n    return 1\n");
-        // Errors that were there before do not refuse.
+        // Existing errors do not cause a refusal.
         f.text(
             "edit_lines",
             json!({"path": "old.py", "first": 2, "last": 2, "text": "x = 2"}),

@@ -1,4 +1,4 @@
-//! What the tools that edit Python have in common: a change is checked before it is written.
+//! Shared code of the tools that edit Python: a change is checked before it is written.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::python::{Module, new_undefined_names, suggest};
 use crate::tool::ToolError;
 use crate::workspace::{Workspace, forward};
 
-/// The files that a call changed; none if all stayed as they were.
+/// The files that a call changed; empty if all stayed the same.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Edited {
     files: Vec<EditedFile>,
@@ -18,10 +18,10 @@ pub struct Edited {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct EditedFile {
-    /// Relative to the repository.
+    /// Path relative to the repository.
     path: String,
     action: EditAction,
-    /// First and last of the new lines, counted from 1, if the call wrote some.
+    /// First and last of the new lines, counted from 1, if the call wrote any.
     lines: Option<(usize, usize)>,
 }
 
@@ -30,7 +30,7 @@ struct EditedFile {
 pub enum EditAction {
     Created,
     Modified,
-    /// Put back as it was at the start.
+    /// Restored to the state at the start.
     Restored,
     /// A new file was removed.
     Removed,
@@ -52,8 +52,12 @@ impl Edited {
     }
 }
 
-/// Refuses `after` if it brings syntax errors or undefined names that `before` did not have.
-pub fn check(
+/// Refuses `after` if it introduces syntax errors or undefined names.
+///
+/// # Errors
+///
+/// Returns the refusal.
+pub(super) fn check(
     workspace: &Workspace,
     path: &str,
     before: Option<&Module>,
@@ -70,8 +74,16 @@ pub fn check(
     )))
 }
 
-/// Refuses new syntax errors, showing the lines around the first.
-pub fn check_syntax(path: &str, before: Option<&Module>, after: &Module) -> Result<(), ToolError> {
+/// Refuses new syntax errors.
+///
+/// # Errors
+///
+/// Returns the refusal, which shows the lines around the first error.
+pub(super) fn check_syntax(
+    path: &str,
+    before: Option<&Module>,
+    after: &Module,
+) -> Result<(), ToolError> {
     let errors = after.new_errors(before);
     let Some(first) = errors.first() else {
         return Ok(());
@@ -88,8 +100,8 @@ pub fn check_syntax(path: &str, before: Option<&Module>, after: &Module) -> Resu
     )))
 }
 
-/// One line for each undefined name that `before` did not have, with imports that would define it.
-pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module) -> String {
+/// Lists each undefined name that `before` did not have on one line, with imports that would define it.
+pub(super) fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module) -> String {
     let names = new_undefined_names(before, after);
     if names.is_empty() {
         return String::new();
@@ -115,8 +127,8 @@ pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module)
     out
 }
 
-/// What became of the code otherwise than it was given; empty where nothing did.
-pub fn kept_lines(edited: &EditedText) -> String {
+/// Describes how the inserted code differs from the given code; empty if it does not.
+pub(super) fn kept_lines(edited: &EditedText) -> String {
     match edited.kept {
         0 => String::new(),
         kept => format!(
@@ -126,16 +138,16 @@ pub fn kept_lines(edited: &EditedText) -> String {
     }
 }
 
-/// Does the repository hold a package or module of this name?
-pub fn is_own_package(workspace: &Workspace, top: &str) -> bool {
+/// Returns whether the repository contains a package or module of this name.
+pub(super) fn is_own_package(workspace: &Workspace, top: &str) -> bool {
     ["", "src", "lib"].iter().any(|folder| {
         let place = workspace.root().join(folder).join(top);
         place.is_dir() || place.with_extension("py").is_file()
     })
 }
 
-/// The `__init__.py` that a new file in a new folder needs: only where neighbouring folders have one.
-pub fn package_file(workspace: &Workspace, relative: &Path) -> Option<PathBuf> {
+/// Returns the `__init__.py` that a new file in a new folder needs, if neighbouring folders have one.
+pub(super) fn package_file(workspace: &Workspace, relative: &Path) -> Option<PathBuf> {
     let folder = relative.parent().filter(|f| !f.as_os_str().is_empty())?;
     let whole = workspace.root().join(folder);
     if whole.exists() || relative.extension().is_none_or(|e| e != "py") {

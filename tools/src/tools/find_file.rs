@@ -1,4 +1,4 @@
-//! `find_file`: files by glob or by a part of their name.
+//! `find_file`: finds files by glob or by a part of their name.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,18 +18,18 @@ pub struct Args {
     /// A glob, or a part of the path.
     #[schemars(example = "test_*.py")]
     name: String,
-    /// Only below this folder.
+    /// Search only below this folder.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     path: Option<String>,
 }
 
-/// Files of a name.
+/// Files that match a name.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FileList {
-    /// All that fit, relative to the repository.
+    /// All matching files, relative to the repository.
     pub files: Vec<String>,
-    /// If none fits: those with the nearest names.
+    /// The files with the nearest names, if none matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
 }
@@ -47,7 +47,11 @@ impl Tool for FindFile {
     }
 }
 
-/// Files of a name, or whose path fits a glob, below a folder; `field` is what the caller calls the name.
+/// Lists files of a name, or whose path matches a glob, below a folder. `field` is the caller's name for the argument.
+///
+/// # Errors
+///
+/// Fails if the folder does not exist, or the name is empty or not a valid glob.
 pub fn list(
     workspace: &Workspace,
     name: &str,
@@ -118,7 +122,7 @@ pub fn list(
     Ok(Reply::new(text, data))
 }
 
-/// Files with the part in their name, those of just this name first; else in their path.
+/// Returns files with the part in their name, exact names first; otherwise files with the part in their path.
 fn by_part(files: &[String], part: &str) -> Vec<String> {
     let part = part.trim_start_matches("./").to_lowercase();
     let name = |f: &str| f.rsplit('/').next().unwrap_or_default().to_lowercase();
@@ -150,7 +154,7 @@ mod tests {
     use crate::testing::Fixture;
 
     #[test]
-    fn by_glob_by_part_and_nearest() {
+    fn files_are_found_by_glob_and_part() {
         let mut f = Fixture::new(&[
             ("src/pkg/models.py", b""),
             ("src/pkg/submodels.py", b""),

@@ -1,4 +1,4 @@
-//! `handshake`: which toolbox this is. The host compares it with the one that it sent.
+//! `handshake`: identifies the toolbox. The host compares it with the one that it sent.
 
 use crate::DIGEST;
 use crate::process::confinement;
@@ -18,7 +18,7 @@ impl Tool for Handshake {
     type Data = Value;
     const NAME: &'static str = "handshake";
     const DESCRIPTION: &'static str =
-        "The toolbox's version, the SHA-256 of its sources, and what keeps programs from it.";
+        "The toolbox's version, the SHA-256 of its sources, and the layers that protect it from programs.";
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {

@@ -1,4 +1,4 @@
-//! `insert_function`: complete functions or classes put into a file.
+//! `insert_function`: inserts complete functions or classes into a file.
 
 #[cfg(test)]
 mod tests;
@@ -29,11 +29,11 @@ pub struct Args {
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     imports: Vec<String>,
-    /// The function or class to put it behind.
+    /// The function or class to insert it after.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     after: Option<String>,
-    /// The class to put it in.
+    /// The class to insert it into.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     class: Option<String>,
@@ -81,7 +81,7 @@ impl Tool for InsertFunction {
         .unwrap_or_default();
         for name in &code.names {
             let taken = module.find(&format!("{prefix}{name}"));
-            // The same name twice is how Python writes setters and overloads.
+            // Python code defines the same name twice for setters and overloads.
             if let Some(taken) = taken
                 .first()
                 .filter(|_| !args.code.contains(".setter") && !args.code.contains("overload"))
@@ -135,7 +135,11 @@ impl Tool for InsertFunction {
     }
 }
 
-/// The imports given beside the code and those that stood above it.
+/// Combines the imports given beside the code with those at its top.
+///
+/// # Errors
+///
+/// Fails if a given import is not an import statement.
 pub fn wanted_imports(given: &[String], code: &Code) -> Result<Vec<Binding>, ToolError> {
     let mut wanted = read_imports(given)
         .map_err(|what| ToolError::Refused(format!("Not written: in `imports`, {what}.")))?;

@@ -1,10 +1,10 @@
-//! Lines of a file, as several tools show them.
+//! Formats lines of a file for several tools.
 
-/// The longest line that is shown whole, in characters.
+/// Maximum characters of a line that is shown whole.
 const WIDTH: usize = 400;
 
-/// Lines `first` to `last` (from 1, inclusive), each with its number.
-pub fn numbered(text: &str, first: usize, last: usize) -> String {
+/// Returns lines `first` to `last` (from 1, inclusive), each with its number.
+pub(super) fn numbered(text: &str, first: usize, last: usize) -> String {
     let digits = last.to_string().len();
     let mut out = String::new();
     for (at, line) in text
@@ -20,8 +20,8 @@ pub fn numbered(text: &str, first: usize, last: usize) -> String {
     out
 }
 
-/// Lines `first` to `last` (from 1, inclusive) as they are, to be taken over word for word.
-pub fn plain(text: &str, first: usize, last: usize) -> String {
+/// Returns lines `first` to `last` (from 1, inclusive) without numbers, to be copied word for word.
+pub(super) fn plain(text: &str, first: usize, last: usize) -> String {
     let lines = text.lines().take(last).skip(first.saturating_sub(1));
     lines.fold(String::new(), |mut out, line| {
         out.push_str(&cut(line.trim_end_matches('\r'), WIDTH));
@@ -30,8 +30,8 @@ pub fn plain(text: &str, first: usize, last: usize) -> String {
     })
 }
 
-/// At most `width` characters of a line, saying how many are left out.
-pub fn cut(line: &str, width: usize) -> String {
+/// Cuts a line to at most `width` characters, with a note of how many are left out.
+pub(super) fn cut(line: &str, width: usize) -> String {
     let length = line.chars().count();
     if length <= width {
         return line.to_owned();
@@ -40,8 +40,8 @@ pub fn cut(line: &str, width: usize) -> String {
     format!("{kept}… ({} more characters)", length - width)
 }
 
-/// `1 file`, `2 files`.
-pub fn count(number: usize, what: &str) -> String {
+/// Formats a count: `1 file`, `2 files`.
+pub(super) fn count(number: usize, what: &str) -> String {
     match (number, what) {
         (1, _) => format!("1 {what}"),
         (_, "match") => format!("{number} matches"),
@@ -49,8 +49,8 @@ pub fn count(number: usize, what: &str) -> String {
     }
 }
 
-/// These lines as they stand in the file, counted from 1, both included.
-pub fn lines_between(text: &str, first: usize, last: usize) -> String {
+/// Returns these lines unchanged, counted from 1, both included.
+pub(super) fn lines_between(text: &str, first: usize, last: usize) -> String {
     let lines = text.split_inclusive('\n').skip(first.saturating_sub(1));
     lines.take((last + 1).saturating_sub(first)).collect()
 }

@@ -1,4 +1,4 @@
-//! One file a tool, and the list of them. Besides its file, a tool needs one line in that list.
+//! The tools, one per file, and their list. A new tool needs only its file and one line in that list.
 
 pub mod contribution;
 mod editing;

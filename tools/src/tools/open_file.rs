@@ -1,4 +1,4 @@
-//! `open_file`: a numbered window of a file.
+//! `open_file`: shows a numbered window of a file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,15 @@ pub struct Args {
     #[schemars(example = "src/package/module.py")]
     /// The file.
     path: String,
-    /// First line.
+    /// First line to show.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     first: Option<usize>,
-    /// Instead of `first`: a line to centre on.
+    /// A line to centre on, instead of `first`.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// How many.
+    /// Number of lines.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     lines: Option<usize>,
@@ -39,7 +39,7 @@ pub struct OpenedLines {
     /// Number of the first line in `content`, counted from 1; 0 for an empty file.
     first: usize,
     last: usize,
-    /// Lines of the file.
+    /// Total number of lines in the file.
     total: usize,
     content: String,
 }
@@ -110,7 +110,7 @@ mod tests {
     use crate::testing::Fixture;
 
     #[test]
-    fn windows_say_what_lies_around() {
+    fn windows_mention_remaining_lines() {
         let text: String = (1..=250).map(|n| format!("line {n}\n")).collect();
         let mut f = Fixture::new(&[("a.txt", text.as_bytes()), ("empty", b""), ("bin", b"\0")]);
         let mut open = |args| f.text("open_file", args);

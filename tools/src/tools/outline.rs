@@ -1,4 +1,4 @@
-//! `outline`: the classes and functions of a file.
+//! `outline`: lists the classes and functions of a file.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct Args {
     /// The file.
     #[schemars(example = "src/package/module.py")]
     path: String,
-    /// Only this class or function.
+    /// Show only this class or function.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     within: Option<String>,
@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Of a whole file.
+    /// Creates arguments for a whole file.
     pub fn of(path: String) -> Self {
         Args {
             path,
@@ -47,9 +47,9 @@ impl Args {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FileOutline {
     path: String,
-    /// Lines of the file.
+    /// Total number of lines in the file.
     lines: usize,
-    /// Those that the text lists.
+    /// The definitions that the text lists.
     definitions: Vec<OutlinedDefinition>,
 }
 
@@ -57,7 +57,7 @@ pub struct FileOutline {
 struct OutlinedDefinition {
     /// `function` or `Class.method`.
     name: String,
-    /// Lines, decorators included, counted from 1.
+    /// First and last line, decorators included, counted from 1.
     first: usize,
     last: usize,
     signature: String,
@@ -155,7 +155,7 @@ impl Tool for Outline {
     }
 }
 
-/// Range, decorators and signature; `name` stands in the signature for its own.
+/// Formats the range, decorators and signature; `name` replaces the definition's own name.
 fn line(definition: &Definition, name: &str) -> String {
     let decorators: String = definition
         .decorators
@@ -174,7 +174,7 @@ fn line(definition: &Definition, name: &str) -> String {
     )
 }
 
-/// `@parametrize(a, b)` for one with its values; others up to what they are called with, if that is short.
+/// Shortens a decorator: `parametrize` keeps its parameter names, others keep short arguments.
 fn short_decorator(decorator: &str) -> String {
     let plain = decorator.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((name, arguments)) = plain.split_once('(') else {
@@ -187,7 +187,7 @@ fn short_decorator(decorator: &str) -> String {
         let is_name =
             |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
         let quoted = names.unwrap_or_default().split(['"', '\'']).enumerate();
-        // What stands between quotation marks.
+        // Collect the text between quotation marks.
         let names: Vec<&str> = quoted
             .filter(|(at, _)| at % 2 == 1)
             .flat_map(|(_, text)| text.split(',').map(str::trim))
@@ -203,7 +203,7 @@ fn short_decorator(decorator: &str) -> String {
     }
 }
 
-/// Fixtures of the `conftest.py` files above a test file: name, where, first line of the docstring.
+/// Lists the fixtures of the `conftest.py` files above a test file: name, position, first line of the docstring.
 fn fixtures(workspace: &Workspace, relative: &Path) -> String {
     if !workspace.layout().is_test_path(&forward(relative)) {
         return String::new();
@@ -224,7 +224,7 @@ fn fixtures(workspace: &Workspace, relative: &Path) -> String {
                 let name = decorator.split('(').next().unwrap_or_default();
                 name.trim_end().ends_with("fixture")
             };
-            // A nearer one of the same name hides it.
+            // A nearer fixture hides one of the same name.
             if definition.decorators.iter().any(is_fixture) && seen.insert(definition.name.clone())
             {
                 let doc = module.docstring(&definition);
@@ -263,7 +263,7 @@ fn list<'d>(
     let pad = "  ".repeat(depth);
     lines.push(format!("{pad}{}", line(definition, &definition.name)));
     definitions.push(definition);
-    // What functions define inside is left out unless asked for.
+    // Definitions inside functions are left out unless requested.
     if definition.kind == Kind::Class || inner_functions {
         for child in &definition.children {
             list(child, depth + 1, inner_functions, lines, definitions);
@@ -280,7 +280,7 @@ mod tests {
     use crate::testing::Fixture;
 
     #[test]
-    fn decorators_are_short_and_fixtures_listed() {
+    fn decorators_are_shortened_and_fixtures_listed() {
         let tests = b"@pytest.mark.parametrize(\n    ('a', \"b\"),\n    [(1, 2), (3, 4)],\n)\n@pytest.mark.parametrize('n, m', [(1, 'x')])\n@pytest.mark.parametrize(NAMES, VALUES)\ndef test_a(a, b): pass\n";
         let conftest = b"@pytest.fixture(scope='module')\ndef box():\n    \"\"\"A box.\n\n    More.\"\"\"\n\n@fixture\ndef plain(): pass\n\ndef no(): pass\n";
         let above = b"@fixture\ndef plain(): pass\n\n@fixture\ndef far():\n    r'''\n    Far away.\n    '''\n";
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_definitions_with_ranges() {
+    fn nested_definitions_have_ranges() {
         let file = b"import a\n\n@deco(1)\nclass A(B):\n    @property\n    def f(self,\n          x=1):  # why\n        def inner(): pass\n\nif a:\n    async def g(): pass\n";
         let mut f = Fixture::new(&[("a.py", file), ("b.py", b"x = 1\n")]);
         assert_eq!(

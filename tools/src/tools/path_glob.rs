@@ -1,11 +1,16 @@
-//! Globs of paths, as models write them.
+//! Path globs, as models write them.
 
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::tool::ToolError;
 
-/// A glob for relative paths: `*` stays within a folder, `**` does not; without a slash it is about the name alone.
-pub fn path_glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
+/// Parses a glob for relative paths. `*` stays within a folder, `**` does not. Without a slash, it matches the file
+/// name only.
+///
+/// # Errors
+///
+/// Fails if the pattern is not a valid glob.
+pub(super) fn path_glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
     let whole = match pattern.trim_start_matches("./") {
         p if p.contains('/') => p.trim_start_matches('/').to_owned(),
         p => format!("**/{p}"),
@@ -24,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stays_within_a_folder() {
+    fn star_stays_within_folder() {
         let matches = |pattern: &str, path: &str| path_glob(pattern).unwrap().is_match(path);
         assert!(matches("tests/*.py", "tests/test_a.py"));
         assert!(!matches("tests/*.py", "tests/unit/test_a.py"));

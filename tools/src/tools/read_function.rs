@@ -1,4 +1,4 @@
-//! `read_function`: the source of a function or class by its qualified name.
+//! `read_function`: shows the source of a function or class by its qualified name.
 
 #[cfg(test)]
 mod tests;
@@ -22,16 +22,16 @@ use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
 const LINES: usize = 300;
-/// A class longer than this is shown as its outline.
+/// A class with more lines is shown as its outline.
 const CLASS_LINES: usize = 150;
 const CANDIDATES: usize = 12;
-/// Assignments of the module that are shown, and lines of each.
+/// Maximum number of module assignments that are shown, and lines of each.
 const CONSTANTS: usize = 8;
 const CONSTANT_LINES: usize = 15;
-/// Lines of a docstring from which on its middle is left out, and that stay of it.
+/// Number of lines from which on a docstring is cut in the middle, and number of lines that stay.
 const DOCSTRING: usize = 15;
 const DOCSTRING_KEPT: usize = 4;
-/// Functions and classes of the module that are named.
+/// Maximum number of the module's functions and classes that are named.
 const DEFINITIONS: usize = 12;
 
 pub struct ReadFunction;
@@ -44,7 +44,7 @@ pub struct Args {
     #[schemars(extend("plain" = true))]
     #[schemars(example = "PreparedRequest.prepare_url")]
     name: Option<String>,
-    /// Default: wherever it is.
+    /// The file; by default, any file.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     path: Option<String>,
@@ -53,7 +53,7 @@ pub struct Args {
 /// A function or class, or without a name the outline of a file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadDefinitions {
-    /// The definitions of this name, several if a file has more than one.
+    /// The definitions of this name; several if a file has more than one.
     definitions: Vec<ReadDefinition>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outline: Option<FileOutline>,
@@ -64,10 +64,10 @@ struct ReadDefinition {
     path: String,
     /// `function` or `Class.method`.
     name: String,
-    /// Lines, decorators included, counted from 1.
+    /// First and last line, decorators included, counted from 1.
     first: usize,
     last: usize,
-    /// All of it, also where the text shows a part.
+    /// The complete source, even if the text shows only a part.
     source: String,
 }
 
@@ -99,7 +99,7 @@ impl Tool for ReadFunction {
             }
         };
         let workspace = &*context.workspace;
-        // A pytest node id is taken too.
+        // Pytest node ids are accepted too.
         if let Some((file, rest)) = name.split_once("::")
             && file.ends_with(".py")
         {
@@ -168,7 +168,7 @@ fn anywhere(workspace: &Workspace, name: &str) -> Result<Reply<ReadDefinitions>,
             });
         }
     }
-    // A whole name wins over the end of a longer one.
+    // A complete name takes precedence over the end of a longer one.
     if candidates
         .iter()
         .any(|c| c.found.iter().any(|d| d.qualified == name))
@@ -298,7 +298,7 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
     out
 }
 
-/// The head of a class up to its first method, and its members.
+/// Returns the head of a class up to its first method, and its members.
 fn long_class(module: &Module, class: &Definition) -> String {
     let head = class
         .children
@@ -318,7 +318,7 @@ fn long_class(module: &Module, class: &Definition) -> String {
     out
 }
 
-/// What the definitions take from their module: import statements, and lines with constants.
+/// Names that the definitions use from their module: import statements, and lines with constants.
 struct ModuleDependencies {
     imports: Vec<String>,
     constants: Vec<String>,

@@ -1,17 +1,21 @@
-//! A text of a file replaced by another: where it occurs, and what to say where it does not, or more than once.
+//! Replaces text in a file: finds where it occurs, and explains the refusal if it is missing or ambiguous.
 
 use super::line_numbers::cut;
 use crate::python::{Module, flatten};
 use crate::tool::ToolError;
 use crate::visible::visible;
 
-/// Places of a text that are shown.
+/// Maximum number of places that are shown.
 const PLACES: usize = 10;
-/// Columns of a line that is shown.
+/// Maximum columns of a line that is shown.
 const COLUMNS: usize = 120;
 
-/// `now` with `old` replaced by `new`. `old` must occur once, or at the line that is named.
-pub fn replace_text(
+/// Replaces `old` by `new` in `now`.
+///
+/// # Errors
+///
+/// Fails unless `old` occurs exactly once, or at the given line.
+pub(super) fn replace_text(
     path: &str,
     now: &str,
     old: &str,
@@ -22,8 +26,12 @@ pub fn replace_text(
     Ok(format!("{}{new}{}", &now[..at], &now[at + old.len()..]))
 }
 
-/// The byte at which a text begins that occurs once, or at the line that is named.
-pub fn find_text(
+/// Returns the byte offset of a text that occurs once, or at the given line.
+///
+/// # Errors
+///
+/// Fails if the text is missing or ambiguous.
+pub(super) fn find_text(
     path: &str,
     now: &str,
     old: &str,
@@ -62,10 +70,10 @@ pub fn find_text(
     Ok(at)
 }
 
-/// The line at which each place begins, with the function or class around it.
+/// Lists the line at which each place begins, with the function or class around it.
 fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
     let lines: Vec<&str> = now.lines().collect();
-    // What is no Python has no definitions, or few that mean anything.
+    // Other files have no Python definitions, or few that are meaningful.
     let outline = match path.ends_with(".py") {
         true => Module::parse(now).outline(),
         false => Vec::new(),
@@ -91,11 +99,11 @@ fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
     shown.join("\n")
 }
 
-pub fn line_of(text: &str, at: usize) -> usize {
+pub(super) fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// The stretch of the file that is most like the text, with line numbers.
+/// Shows the part of the file that is most similar to the text, with line numbers.
 fn nearest_lines(now: &str, old: &str) -> String {
     let wanted: Vec<&str> = old.lines().filter(|line| !line.trim().is_empty()).collect();
     let lines: Vec<&str> = now.lines().collect();
@@ -122,7 +130,7 @@ fn nearest_lines(now: &str, old: &str) -> String {
     }
 }
 
-/// By spelling as a whole, or by the words that a part of a line would share with it.
+/// Rates the similarity of two lines: by spelling as a whole, or by shared words, so that a part of a line matches too.
 fn likeness(line: &str, wanted: &str) -> f64 {
     let words = |text: &str| -> Vec<String> {
         let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -150,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_replaced_where_it_occurs_once_or_at_the_line_that_is_named() {
+    fn unique_text_or_text_at_line_is_replaced() {
         let once = replaced(CODE, "def g(self)", "def h(self)", None).unwrap();
         assert_eq!(once, CODE.replace("def g", "def h"));
         let twice = replaced(CODE, "return 1", "return 2", None).unwrap_err();
@@ -174,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_occur_is_answered_with_the_nearest() {
+    fn missing_text_error_shows_nearest_lines() {
         let none = replaced(CODE, "def gg(self):", "x", None).unwrap_err();
         assert!(none.contains("    5     def g(self):"), "{none}");
         let escaped = replaced("red = '\x1b[31m'\n", "'\\u{1b}[31m'", "''", None).unwrap_err();

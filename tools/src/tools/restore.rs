@@ -1,4 +1,4 @@
-//! `restore`: a recorded state of the workspace, back into a sandbox. For the host; `changes` gives it.
+//! `restore`: writes a recorded state of the workspace into a sandbox, for the host. `changes` records it.
 
 use std::collections::BTreeSet;
 use std::path::Path;

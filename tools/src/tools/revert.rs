@@ -1,4 +1,4 @@
-//! `revert`: files put back as they were at the base commit.
+//! `revert`: restores files to their state at the base commit.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Tool for Revert {
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
             let given = path.trim_start_matches("./").trim_end_matches('/');
-            // A link is named by itself, not by what it leads to.
+            // A link is named by its own path, not by its target.
             let relative = match changes.iter().any(|c| c.path == given) {
                 true => given.to_owned(),
                 false => forward(&workspace.resolve(path)?),
@@ -96,7 +96,7 @@ mod tests {
     use crate::testing::Fixture;
 
     #[test]
-    fn one_file_or_all() {
+    fn one_or_all_files_are_reverted() {
         let mut f = Fixture::new(&[("a.py", b"a\n"), ("b.py", b"b\n"), ("t/c.py", b"c\n")]);
         assert_eq!(
             f.text("revert", json!({})),

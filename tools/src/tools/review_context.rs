@@ -1,4 +1,4 @@
-//! `review_context`: code that a reviewer of a submission should see beside the change. For the host.
+//! `review_context`: finds code that a reviewer of a submission should see beside the change, for the host.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::python::{Definition, Excerpt, Kind, Module, used_code};
 use crate::tool::{Audience, Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
-/// Lines of one excerpt, and of all of a kind.
+/// Maximum lines of one excerpt, and of all excerpts of a kind.
 const LINES: usize = 28;
 const ALL_LINES: usize = 120;
-/// Lines of a docstring that stay, its last one apart.
+/// Number of docstring lines that stay, not counting the last one.
 const DOCSTRING: usize = 2;
 /// Lines before a place in a function that is longer than [`LINES`], and of the head of a class.
 const BEFORE: usize = 16;
@@ -26,7 +26,7 @@ pub struct ReviewContext;
 pub struct Args {
     /// Node ids of tests, without parameters.
     tests: Vec<String>,
-    /// Where to show the function around.
+    /// Places whose enclosing functions to show.
     places: Vec<SourceLine>,
 }
 
@@ -39,7 +39,7 @@ pub struct SourceLine {
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Excerpts {
-    /// What the tests use of their files and the change does not show.
+    /// Code of their files that the tests use and the change does not show.
     pub used: Vec<Excerpt>,
     /// The functions around the places, each once.
     pub functions: Vec<Excerpt>,
@@ -97,7 +97,7 @@ fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<
     bounded(found)
 }
 
-/// In the order in which their first places come; of each function one excerpt.
+/// Returns one excerpt for each function, in the order of their first places.
 fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
     let mut files: Vec<&str> = Vec::new();
     for place in places {
@@ -117,7 +117,7 @@ fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
 
 fn in_file(path: &str, module: &Module, places: &[usize]) -> Vec<Excerpt> {
     let outline = module.outline();
-    // By where a function begins; what is in none belongs to the module.
+    // Group by enclosing function; places outside of functions belong to the module.
     let mut found: Vec<(Option<&Definition>, BTreeSet<usize>)> = Vec::new();
     for place in places {
         let definition = outermost_function(&outline, *place);
@@ -138,7 +138,7 @@ fn in_file(path: &str, module: &Module, places: &[usize]) -> Vec<Excerpt> {
         .collect()
 }
 
-/// The function around a line that is in no other, else the innermost class.
+/// Returns the outermost function around a line, or else the innermost class.
 fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition> {
     let outer = outline.iter().find(|d| d.first <= line && line <= d.last)?;
     match outer.kind {
@@ -147,8 +147,9 @@ fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition
     }
 }
 
-/// The lines of the whole function but for the middle of its docstring, and at most [`LINES`], its head and those around
-/// the place among them; of a class or a module what stands around the place.
+/// Returns the line numbers to show. For a function, its lines without the middle of its docstring, or at most
+/// [`LINES`] with
+/// its head and those around the place. For a class or a module, the lines around the place.
 fn around(
     module: &Module,
     outline: &[Definition],
@@ -158,13 +159,13 @@ fn around(
     let near = (place.saturating_sub(BEFORE / 3).max(1), place + BEFORE / 3);
     let Some(definition) = definition else {
         let lines: Vec<&str> = module.text().lines().collect();
-        // Between two functions there is nothing to see.
+        // The space between two functions has nothing to show.
         let is_blank = place == 0
             || lines
                 .get(place - 1)
                 .is_none_or(|line| line.trim().is_empty());
         let last = if is_blank { 0 } else { near.1.min(lines.len()) };
-        // Functions and classes have excerpts of their own, if any.
+        // Functions and classes get their own excerpts.
         let is_defined = |n: &usize| outline.iter().any(|d| d.first <= *n && *n <= d.last);
         let above = (near.0..place).rev().take_while(|n| !is_defined(n));
         let below = (place..=last).take_while(|n| !is_defined(n));
@@ -191,7 +192,7 @@ fn around(
     kept.map(|(_, number)| *number).collect()
 }
 
-/// These lines, with `…` where others were left out.
+/// Builds an excerpt of these lines, with `…` in place of the others.
 fn excerpt(
     path: &str,
     module: &Module,
@@ -219,7 +220,7 @@ fn excerpt(
     }
 }
 
-/// Leaves at most [`LINES`].
+/// Shortens an excerpt to at most [`LINES`].
 fn shorten(excerpt: &mut Excerpt) {
     let lines: Vec<&str> = excerpt.source.lines().collect();
     if lines.len() > LINES {
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_change_shows_is_not_shown_again() {
+    fn changed_code_is_not_repeated() {
         let mut f = Fixture::new(&[("tests/test_a.py", TESTS.as_bytes())]);
         let new = format!("{TESTS}\nSIZE = 3\n\ndef test_b():\n    assert helper() == SIZE\n");
         std::fs::write(f.workspace.root().join("tests/test_a.py"), new).unwrap();
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_shown_around_a_place_and_a_long_one_in_part() {
+    fn enclosing_function_is_shown_or_shortened() {
         let long: String = (0..200).map(|n| format!("    x = {n}\n")).collect();
         let code = format!("@d\ndef f():\n    return 1\n\ndef long():\n{long}");
         let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
@@ -279,14 +280,14 @@ mod tests {
         );
         assert_eq!(found.functions.len(), 2, "{found:?}");
         assert_eq!(found.functions[0].source, "@d\ndef f():\n    return 1");
-        // Another line of what is shown already shows nothing more.
+        // Another line of the same excerpt adds nothing.
         let part = &found.functions[1].source;
         assert!(part.starts_with("def long():\n    …\n"), "{part}");
         assert!(part.contains("x = 144\n") && part.ends_with("…"), "{part}");
     }
 
     #[test]
-    fn a_function_is_shown_once_and_what_is_in_none_by_the_lines_around() {
+    fn functions_appear_once_module_lines_with_context() {
         let long: String = (0..40).map(|n| format!("    x = {n}\n")).collect();
         let code =
             format!("X = 1\n\n\ndef f():\n    def g():\n        return X\n\n{long}    return g\n");
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_a_docstring_is_left_out() {
+    fn docstring_middle_is_left_out() {
         let lines: String = (0..9).map(|n| format!("    line {n}\n")).collect();
         let code = format!("def f():\n    \"\"\"Does it.\n\n{lines}    \"\"\"\n    return 1\n");
         let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);

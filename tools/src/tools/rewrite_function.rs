@@ -1,4 +1,4 @@
-//! `rewrite_function`: a function or class replaced by new code, or taken out.
+//! `rewrite_function`: replaces a function or class with new code, or deletes it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -129,8 +129,9 @@ impl Tool for RewriteFunction {
     }
 }
 
-/// Those of a function, and of what is defined in it, that the code in these lines does not have: a method may be
-/// renamed, so it is their text and number that counts.
+/// Returns decorators of a function, and of its nested definitions, that the new code in these lines lacks. They are
+/// compared by
+/// text and number, since a method may have been renamed.
 fn dropped_decorators(old: &Definition, new: &Module, lines: (usize, usize)) -> Vec<String> {
     let outline = new.outline();
     let mut now: Vec<&str> = (flatten(&outline).into_iter())
@@ -163,7 +164,7 @@ mod tests {
     const FILE: &str = "import a\r\n\r\nclass T:\r\n    @a.mark\r\n    def f(self):\r\n        pass\r\n\r\n    x = 1\r\n";
 
     #[test]
-    fn the_function_is_replaced_and_line_ends_are_kept() {
+    fn replacement_keeps_line_ends() {
         let mut f = Fixture::new(&[("t.py", FILE.as_bytes())]);
         let text = f.text(
             "rewrite_function",
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn decorators_that_get_lost_are_named_for_new_names_and_methods_too() {
+    fn lost_decorators_are_named() {
         let file = "import a\n\n@a.one\n@a.two(1)\ndef f():\n    pass\n\n\nclass T:\n    @a.mark\n    def f(self):\n        pass\n\n    \
                     @a.mark\n    def g(self):\n        pass\n";
         let mut f = Fixture::new(&[("t.py", file.as_bytes())]);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_inside_of_strings_stay_and_the_answer_says_so() {
+    fn unindented_string_lines_are_reported() {
         let mut f = Fixture::new(&[("t.py", FILE.as_bytes())]);
         let mut rewrite = |code: &str| {
             f.text(

@@ -1,4 +1,4 @@
-//! `run_pytest`: runs tests and says how each ended.
+//! `run_pytest`: runs tests and reports their outcomes.
 
 use std::time::{Duration, Instant};
 
@@ -27,18 +27,18 @@ pub struct Args {
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     keyword: Option<String>,
-    /// Seconds after which the run is ended.
+    /// Maximum seconds for the run.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     timeout: Option<u64>,
 }
 
-/// For programs.
+/// Result data for programs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Ran {
     #[serde(flatten)]
     report: Report,
-    /// Tests that were added or changed were asked for.
+    /// Whether the requested tests include added or changed ones.
     contributed: bool,
 }
 
@@ -74,7 +74,7 @@ impl Tool for RunPytest {
                 shown.push_str(&format!("\nnearest to {id}: {}", near.join(", ")));
             }
         }
-        // An id that is not found may have been meant for one of them.
+        // A missing id may have been meant for a contributed test.
         let contributed = args.tests.is_empty()
             || !report.not_found.is_empty()
             || contribution::is_among(context.workspace, &ids)?;
@@ -86,10 +86,10 @@ impl Tool for RunPytest {
     }
 }
 
-/// Tests of which assertions behind the one that failed did not run.
+/// Maximum number of tests whose unreached assertions are listed.
 const UNREACHED: usize = 6;
 
-/// One line for each failing test with assertions that did not run, since one before them failed.
+/// Lists the failing tests with assertions that did not run because an earlier one failed, one per line.
 fn not_reached(workspace: &Workspace, report: &Report) -> String {
     let mut out = String::new();
     for test in failing(report).take(UNREACHED) {
@@ -129,7 +129,7 @@ fn not_reached(workspace: &Workspace, report: &Report) -> String {
     out
 }
 
-/// Says of contributed tests that the ids of their parameters hold spaces: what reads pytest's output ends ids there.
+/// Warns about contributed tests whose parameter ids contain spaces: programs that read pytest's output end ids there.
 fn ids_with_spaces(workspace: &mut Workspace, report: &Report) -> Result<String, ToolError> {
     let ids = report.tests.iter().map(|test| test.id.as_str());
     let with_space: Vec<&str> = ids
@@ -146,7 +146,7 @@ fn ids_with_spaces(workspace: &mut Workspace, report: &Report) -> Result<String,
     }))
 }
 
-/// When a run of tests has to be over: by what the caller asked for, the configuration, and the call's own
+/// Returns the deadline of a test run, limited by the caller's request, the configuration, and the call's own
 /// deadline.
 pub fn deadline(context: &Context<'_>, asked: Option<u64>) -> Instant {
     let most = context.workspace.config().test_seconds;
@@ -156,7 +156,7 @@ pub fn deadline(context: &Context<'_>, asked: Option<u64>) -> Instant {
         .min(Instant::now() + Duration::from_secs(seconds))
 }
 
-/// Node ids of functions in the same file, or paths of files, that could have been meant.
+/// Suggests node ids of functions in the same file, or paths of files, for a mistyped id.
 fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
     let Some((path, name)) = id.split_once("::") else {
         return workspace.nearest(id);
@@ -184,7 +184,7 @@ fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
         .collect()
 }
 
-/// The failing tests of a report, by id.
+/// Returns the failing tests of a report.
 pub fn failing(report: &Report) -> impl Iterator<Item = &crate::outcomes::report::TestResult> {
     use crate::outcomes::report::Outcome::{Absent, Error, Failed};
     let failed = |outcome| matches!(outcome, Failed | Error | Absent);

@@ -12,7 +12,7 @@ use crate::outcomes::normalize;
 use crate::process::{self, Command, ExitReason, ProcessOutput};
 use crate::tool::{Context, Reply, Tool, ToolError};
 
-/// Bytes kept of each stream.
+/// Maximum bytes kept of each stream.
 const KEEP: usize = 10_000;
 
 pub struct RunPython;
@@ -23,16 +23,16 @@ pub struct Args {
     /// It prints what you want.
     #[schemars(extend("plain" = true))]
     code: String,
-    /// Seconds after which it is ended. Default: 60.
+    /// Maximum seconds. Default: 60.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     timeout: Option<u64>,
 }
 
-/// How a program ended and what it printed, for programs.
+/// The end and the output of a program, for programs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Ran {
-    /// `null` where a signal or the deadline ended it.
+    /// `null` if a signal or the deadline ended it.
     exit_code: Option<i32>,
     timed_out: bool,
     pub stdout: String,
@@ -62,7 +62,7 @@ impl Tool for RunPython {
             None => root.display().to_string(),
         };
         env.insert("PYTHONPATH".into(), path);
-        // What is printed before the deadline must not be lost in a buffer.
+        // Unbuffered, so that output before the deadline is not lost.
         env.insert("PYTHONUNBUFFERED".into(), "1".into());
         let command = Command {
             program: config.python.clone(),
@@ -70,7 +70,7 @@ impl Tool for RunPython {
             directory: root.clone(),
             env,
             stdin: Vec::new(),
-            // In the order in which it was written.
+            // Merge the streams, to keep the order of writing.
             merge: true,
             keep: KEEP,
         };
@@ -88,11 +88,11 @@ impl Tool for RunPython {
     }
 }
 
-/// How long a program may run.
+/// The time limit of a program.
 pub struct Limit {
     pub at: Instant,
     seconds: u64,
-    /// A longer `timeout` would have given it more.
+    /// Whether a longer `timeout` would have allowed more time.
     by_argument: bool,
 }
 
@@ -105,7 +105,7 @@ impl Limit {
             at: context
                 .deadline
                 .min(Instant::now() + Duration::from_secs(seconds)),
-            // Rounded up, so that the time that went by until here does not show.
+            // Rounded up, to hide the time that has already passed.
             seconds: if by_argument {
                 seconds
             } else {
@@ -127,7 +127,7 @@ impl Ran {
     }
 }
 
-/// What a program printed, then how it ended if not well.
+/// Returns the output of a program, and how it ended if it did not succeed.
 pub fn ending(mut text: String, finished: &ProcessOutput, limit: &Limit) -> String {
     end_line(&mut text);
     match finished.ended {

@@ -1,4 +1,4 @@
-//! `search`: a regular expression over the files of the workspace.
+//! `search`: searches the files of the workspace for a regular expression.
 
 mod scan;
 #[cfg(test)]
@@ -19,12 +19,12 @@ use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
 
-/// Lines shown at most, and of a single file that is named and has no more.
+/// Maximum number of lines shown, and the maximum for a single named file.
 const LINES: usize = 60;
 const FILE_LINES: usize = 200;
-/// Files of which lines are shown at most.
+/// Maximum number of files whose lines are shown.
 const FILES: usize = 20;
-/// Further files that are named with their number of matches.
+/// Maximum number of further files that are named with their number of matches.
 const NAMED: usize = 20;
 const WIDTH: usize = 200;
 
@@ -46,29 +46,29 @@ pub struct Args {
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     glob: Option<String>,
-    /// Take upper and lower case for the same.
+    /// Ignore the difference between upper and lower case.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     ignore_case: bool,
-    /// Take `pattern` as plain text, not as a regular expression.
+    /// Treat `pattern` as plain text, not as a regular expression.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     literal: bool,
 }
 
-/// What was found: matches of a pattern, or without a pattern a list of files.
+/// Search results: matches of a pattern, or a list of files if there is no pattern.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Found {
-    /// Lines that match.
+    /// Number of matching lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<usize>,
-    /// Files with such lines.
+    /// Number of files with matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<usize>,
     /// The lines that the text shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     shown: Option<Vec<HitView>>,
-    /// Without a pattern: the files.
+    /// The files, if there is no pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     list: Option<FileList>,
 }
@@ -78,7 +78,7 @@ struct HitView {
     path: String,
     line: u64,
     text: String,
-    /// The function or class around it.
+    /// The enclosing function or class.
     function: Option<String>,
 }
 
@@ -168,7 +168,7 @@ fn no_match(pattern: &str, args: &Args) -> String {
     text
 }
 
-/// Names files whose matches are left out.
+/// Names the files whose matches are left out.
 fn not_shown(files: &[FileMatches]) -> String {
     if files.is_empty() {
         return String::new();
@@ -192,7 +192,7 @@ fn answer(root: &Path, pattern: &str, args: &Args, found: &[FileMatches]) -> Rep
         return Reply::new(text, Found::of_lines(0, 0, Vec::new()));
     }
     let is_one_file = (args.path.as_deref()).is_some_and(|path| root.join(path).is_file());
-    // What has to be cut anyway has to be narrowed.
+    // If the result must be cut, fewer lines suffice: the search needs narrowing anyway.
     let is_whole = is_one_file && total <= FILE_LINES + 1;
     let most_lines = if is_whole { FILE_LINES } else { LINES };
     let per_file = match total {
@@ -212,7 +212,7 @@ fn answer(root: &Path, pattern: &str, args: &Args, found: &[FileMatches]) -> Rep
         }
         files += 1;
         let mut most = per_file.min(most_lines - shown.len());
-        // A single line takes no more room than to say that it is left out.
+        // A single line takes no more room than a note that it is left out.
         if file.total == most + 1 {
             most += 1;
         }
@@ -257,7 +257,7 @@ impl Found {
     }
 }
 
-/// A line that matches, and the class or function around it.
+/// A matching line, and its enclosing function or class.
 struct Hit<'a, 'o> {
     line: &'a Line,
     function: Option<&'o Scope>,
@@ -270,7 +270,7 @@ impl<'a, 'o> Hit<'a, 'o> {
         Hit { line, function }
     }
 
-    /// Where its function or class is defined: the line names it.
+    /// Returns whether the line defines its function or class, and therefore names it.
     fn is_head(&self) -> bool {
         self.function.is_some_and(|scope| {
             let code = self.line.text.trim_start();
@@ -282,16 +282,16 @@ impl<'a, 'o> Hit<'a, 'o> {
     }
 }
 
-/// The lines of one file, each below the name of what it stands in, unless a line above shows it.
+/// Formats the lines of one file, grouped by function or class unless a line above shows its name.
 fn grouped(hits: &[Hit<'_, '_>]) -> String {
     let mut text = String::new();
-    // What the line before stands in, or is the head of.
+    // The scope of the previous line, or the scope that the line defines.
     let mut named = "";
     for group in hits.chunk_by(|a, b| a.function == b.function) {
         let [first, ..] = group else { continue };
         let scope = first.function.map_or("", |scope| scope.qualified.as_str());
         let (around, is_known) = match first.function {
-            // Its indentation says that it is a neighbour of the function before.
+            // Its indentation shows that it is outside the previous function.
             Some(own) if first.is_head() => (own.parent(), is_within(named, own.parent())),
             _ => (scope, named == scope),
         };
@@ -307,7 +307,7 @@ fn grouped(hits: &[Hit<'_, '_>]) -> String {
     text
 }
 
-/// Is the first the second, or something in it?
+/// Returns whether a scope is the outer one, or inside it.
 fn is_within(name: &str, outer: &str) -> bool {
     let rest = name.strip_prefix(outer);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -322,7 +322,7 @@ fn outline(root: &Path, path: &str) -> Vec<Scope> {
         .unwrap_or_default()
 }
 
-/// The path of a found file as it is shown.
+/// Returns the display path of a file.
 fn shown_path(root: &Path, path: &Path) -> Option<String> {
     Some(forward(path.strip_prefix(root).ok()?))
 }

@@ -1,4 +1,4 @@
-//! `shell`: one command line, for approaches that work as one does in a terminal.
+//! `shell`: runs one command line, for approaches that work as in a terminal.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::outcomes::with_relative_paths;
 use crate::process::{self, Command};
 use crate::tool::{Context, Reply, Tool, ToolError};
 
-/// Bytes kept of what is printed, before repeated lines are taken out.
+/// Maximum bytes of output that are kept, before repeated lines are removed.
 const KEEP: usize = 64_000;
 /// Characters shown: half from the beginning, half from the end.
 const SHOWN: usize = 6_000;
-/// The longest line that is shown whole.
+/// Maximum characters of a line that is shown whole.
 const WIDTH: usize = 1_000;
 
 pub struct Shell;
@@ -74,7 +74,7 @@ impl Tool for Shell {
     }
 }
 
-/// How many of the lines fit into half of what is shown.
+/// Returns how many of the lines fit into half of the shown characters.
 fn fitting<'a>(lines: impl Iterator<Item = &'a String>) -> usize {
     let mut room = SHOWN / 2;
     let fits = lines.take_while(|line| {
@@ -86,7 +86,7 @@ fn fitting<'a>(lines: impl Iterator<Item = &'a String>) -> usize {
     fits.count()
 }
 
-/// Whole lines from the beginning and from the end, as many as fit.
+/// Shows as many whole lines from the beginning and from the end as fit.
 fn fitted(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| cut(line, WIDTH)).collect();
     let all: usize = lines.iter().map(|line| line.chars().count() + 1).sum();
@@ -96,7 +96,7 @@ fn fitted(text: &str) -> String {
     let head = fitting(lines.iter());
     let tail = fitting(lines[head..].iter().rev());
     let left_out = &lines[head..lines.len() - tail];
-    // Of very long output not even all lines were kept.
+    // Not even all lines of very long output were kept.
     let at_least = match left_out
         .iter()
         .any(|line| line.ends_with("bytes left out ...]"))
@@ -121,7 +121,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn both_ends_of_long_output_are_shown_in_whole_lines() {
+    fn long_output_shows_both_ends() {
         let line = |n: usize| format!("line {n} {}", "x".repeat(90));
         let many: Vec<String> = (0..500).map(line).collect();
         let text = fitted(&many.join("\n"));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_lines_are_counted_and_a_deadline_says_when_it_came() {
+    fn repeated_lines_are_counted() {
         let mut f = Fixture::new(&[("a.txt", b"x\n")]);
         let text = f.text(
             "shell",

@@ -1,4 +1,4 @@
-//! `show_patch`: what differs from the base commit, as a diff.
+//! `show_patch`: shows the differences from the base commit as a diff.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use super::line_numbers::{count, cut};
 use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
-/// Lines of a patch that are shown.
+/// Maximum lines of a patch that are shown.
 const SHOWN: usize = 300;
 const WIDTH: usize = 300;
-/// Bytes of a patch that programs are given.
+/// Maximum bytes of a patch for programs.
 const MAX_PATCH: usize = 1 << 20;
-/// Large files that are named.
+/// Maximum number of large files that are named.
 const LARGE: usize = 10;
 
 pub struct ShowPatch;
@@ -31,7 +31,7 @@ pub struct Args {
 pub struct ShownPatch {
     /// Files that differ from the start.
     files: Vec<String>,
-    /// For `git apply`; `null` if it is larger than 1 MiB.
+    /// Patch for `git apply`; `null` if it is larger than 1 MiB.
     patch: Option<String>,
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use crate::testing::Fixture;
 
     #[test]
-    fn a_git_diff_of_all_or_one() {
+    fn diff_shows_all_files_or_one() {
         let mut f = Fixture::new(&[("a.py", b"a\n"), ("b.py", b"b\n")]);
         assert_eq!(
             f.text("show_patch", json!({})),

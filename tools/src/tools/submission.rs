@@ -1,5 +1,5 @@
-//! What `submit` finds out in the sandbox. The facts are gathered here; whether they suffice is
-//! decided by the caller (the gate on the host).
+//! The facts that `submit` gathers in the sandbox. The caller (the gate on the host) decides whether they
+//! suffice.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,37 +10,38 @@ pub use crate::workspace::Change;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
-    /// The patch for `git apply`: test files and what they need, nothing else. Empty if nothing is left.
+    /// The patch for `git apply`: only test files and the files they need. Empty if nothing remains.
     pub patch: String,
-    /// Every file that differs from the base commit, also those that were left out of the patch.
+    /// Every file that differs from the base commit, including those left out of the patch.
     pub files: Vec<ChangedFile>,
-    /// Test functions that the patch adds or changes, from the syntax trees before and after.
+    /// Test functions that the patch adds or changes, found in the syntax trees before and after.
     pub contributed: Vec<ContributedTest>,
-    /// What can be seen without running anything: see [`ProblemKind`].
+    /// Problems that are visible without running anything: see [`ProblemKind`].
     pub problems: Vec<Problem>,
-    /// Existing tests of the changed files that do not pass with the patch, as they were at the base commit;
-    /// `None` if there are none. If one of them passed, this is the run of the whole files.
+    /// Report at the base commit on existing tests of the changed files that do not pass with the patch; `None` if
+    /// there
+    /// are none. If one of them passed, this is the run of the whole files.
     pub before: Option<Report>,
-    /// The tests that the patch changes, as they were at the base commit; `None` if there are none.
+    /// Report at the base commit on the tests that the patch changes; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_before: Option<Report>,
     /// Existing tests beside files of the patch that tests share; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<SiblingTests>,
-    /// The changed test files with the patch, on the old code; traced (`executed` is filled).
+    /// Report on the changed test files with the patch, on the old code; traced (`executed` is filled).
     pub old: Report,
-    /// The failing contributed tests again, each time under other conditions; empty if none failed.
+    /// Reruns of the failing contributed tests, each under other conditions; empty if none failed.
     pub reruns: Vec<Rerun>,
 }
 
-/// How tests do that the patch leaves as they are, by outcomes alone.
+/// Outcomes of the tests that the patch leaves unchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SiblingTests {
-    /// Files of the patch that these tests may use: `conftest.py`, `__init__.py`, modules of helpers, data.
+    /// Files of the patch that these tests may use: `conftest.py`, `__init__.py`, helper modules, data.
     pub shared: Vec<String>,
-    /// At the base commit.
+    /// Outcomes at the base commit.
     pub before: Report,
-    /// With the patch.
+    /// Outcomes with the patch.
     pub now: Report,
 }
 
@@ -48,9 +49,9 @@ pub struct SiblingTests {
 pub struct ChangedFile {
     pub path: String,
     pub change: Change,
-    /// It is part of the patch.
+    /// Whether the file is part of the patch.
     pub kept: bool,
-    /// Why it is not kept, fit to follow the path and a colon.
+    /// The reason why it is not, in a form that follows the path and a colon.
     #[serde(default)]
     pub reason: Option<String>,
 }
@@ -58,7 +59,7 @@ pub struct ChangedFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     pub kind: ProblemKind,
-    /// For the model: what is wrong and where.
+    /// Message for the model: the error and its place.
     pub text: String,
 }
 
@@ -69,11 +70,11 @@ pub enum ProblemKind {
     NothingContributed,
     /// A skip or xfail mark, or a call of `pytest.skip`/`xfail`, in a contributed test.
     Vacuous,
-    /// A `conftest.py` that reaches beyond the new tests.
+    /// A `conftest.py` that affects more than the new tests.
     Conftest,
-    /// Settings of a test runner, or what Python loads by itself.
+    /// Settings of a test runner, or a module that Python loads automatically.
     Settings,
-    /// A new module that would be imported in the place of another.
+    /// A new module that would be imported instead of another.
     Shadows,
     /// Existing tests were deleted.
     DeletedTests,

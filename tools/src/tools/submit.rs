@@ -1,7 +1,7 @@
 //! `submit`: gathers the facts that the gate decides on.
 //!
-//! What cannot be part of a test patch is put back to the base commit for good, and named. Then the tests
-//! run: the changed files as they were, the changed files as they are, and what fails three times more.
+//! Files that cannot be part of a test patch are restored to the base commit permanently, and named. Then the tests
+//! run: the changed files in their old state, the changed files in their new state, and failing tests three more times.
 
 mod failures;
 mod reruns;
@@ -85,7 +85,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
     })
 }
 
-/// What is wrong with the contributed tests as far as reading them tells.
+/// Finds problems of the contributed tests that are visible without running them.
 fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut add = |kind, text: String| problems.push(Problem { kind, text });
@@ -110,7 +110,7 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
     for change in kept {
         if let Some(name) = named_part_of_ours(change) {
             let text = format!(
-                "{} speaks of `{name}`, which records how tests end; a test has no business with it.",
+                "{} names `{name}`, which records test outcomes; tests must not use it.",
                 change.path
             );
             add(ProblemKind::Settings, text);
@@ -139,7 +139,7 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
     problems
 }
 
-/// A name of what records the run, which the change brings in.
+/// Returns the name of recording code that the change introduces, if any.
 fn named_part_of_ours(change: &FileChange) -> Option<&'static str> {
     let has = |content: &Option<Vec<u8>>, name: &str| {
         let content = content.as_deref().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! `test_patch`: what of the changes is a test patch. For the host, which has it judged in another sandbox: what else
-//! is in this one may be of any making.
+//! `test_patch`: selects the changes that form a test patch. The host evaluates the patch in another sandbox, since
+//! anything
+//! else in this one is untrusted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub struct SortedChanges {
     /// Every file that differs from the base commit.
     pub files: Vec<ChangedFile>,
     pub problems: Vec<Problem>,
-    /// Those that a test patch may hold, for `restore`.
+    /// Files that a test patch may contain, for `restore`.
     pub kept: Vec<FileContent>,
 }
 
@@ -30,7 +31,7 @@ impl Tool for TestPatch {
     type Data = SortedChanges;
     const NAME: &'static str = "test_patch";
     const DESCRIPTION: &'static str =
-        "The changes that can be part of a test patch. The others are put back, and named.";
+        "The changes that can be part of a test patch. Reverts the others and names them.";
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {

@@ -1,6 +1,6 @@
 //! `try_fix`: changes the code under test and runs tests on the changed code.
 //!
-//! The host calls it in a copy of the sandbox that is thrown away, so how the copy is left does not matter.
+//! The host calls it in a copy of the sandbox that is then discarded, so the state of the copy does not matter.
 
 mod fixed_files;
 mod sibling_tests;
@@ -21,7 +21,7 @@ use crate::workspace::forward;
 use fixed_files::FixedFiles;
 use sibling_tests::{Scope, SiblingTests, some_tests};
 
-/// Fixes in one call.
+/// Maximum number of fixes in one call.
 const MAX_VARIANTS: usize = 4;
 
 pub struct TryFix;
@@ -29,7 +29,7 @@ pub struct TryFix;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// As in `edit`. Default: the last fix.
+    /// Edits like those of `edit`. Default: the last fix.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     edits: Vec<Edit>,
@@ -38,7 +38,7 @@ pub struct Args {
     #[expect(dead_code, reason = "the host puts the edits together")]
     on_top: bool,
     /// Tests to run with it: node ids, files or folders. Default: the tests that you added or changed. The other
-    /// tests of the same files are run after them.
+    /// tests of the same files run after them.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     tests: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Edit {
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     old: Option<String>,
-    /// The line at which `old` begins, where it occurs more than once.
+    /// The line at which `old` begins, if it occurs more than once.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
@@ -61,7 +61,7 @@ pub struct Edit {
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     function: Option<String>,
-    /// What comes instead.
+    /// The replacement text.
     #[schemars(extend("plain" = true))]
     new: String,
     /// Number of the fix, if several.
@@ -69,31 +69,31 @@ pub struct Edit {
     variant: Option<u32>,
 }
 
-/// A single fix and what it did, or several.
+/// Outcome of a single fix, or of several.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FixTrials {
     #[serde(flatten)]
     single: Option<Trial>,
-    /// If several were tried in one call.
+    /// Trials, if one call tried several fixes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     variants: Vec<Trial>,
 }
 
-/// One fix and what it did; for programs too.
+/// One fix and its outcome, also for programs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Trial {
     /// The fix as a patch.
     patch: String,
-    /// The tests that were asked for.
+    /// Report on the requested tests.
     report: Report,
-    /// Tests that were added or changed were asked for.
+    /// Whether the requested tests include added or changed ones.
     contributed: bool,
     /// The other tests of the same files.
     neighbours: SiblingTests,
-    /// A file of the fix had been changed before.
+    /// Whether a file of the fix had been changed before.
     #[serde(skip)]
     is_mixed: bool,
-    /// Tests that were asked for and fail as they do without the fix.
+    /// Requested tests that fail in the same way without the fix.
     #[serde(skip)]
     unchanged: Vec<String>,
 }
@@ -129,7 +129,7 @@ impl Tool for TryFix {
         let scope = Scope::new(&asked, !args.tests.is_empty());
         let contributed =
             args.tests.is_empty() || contribution::is_among(context.workspace, &asked)?;
-        // All of them are checked before the first is tried.
+        // Check all fixes before trying the first.
         let texts: Vec<_> = (variants.values())
             .map(|files| files.texts().map(|texts| (texts, files.edited_names())))
             .collect::<Result<_, _>>()?;
@@ -137,7 +137,7 @@ impl Tool for TryFix {
         let parts = u32::try_from(texts.len()).unwrap_or(1);
         let is_single = texts.len() == 1;
         for (texts, edited) in &texts {
-            // Of several the neighbours are run for those alone that are worth it.
+            // If there are several, run the neighbours only for the promising ones.
             let parts = if is_single { 1 } else { parts * 2 };
             trials.push(trial(context, &scope, texts, edited, is_single, parts)?);
         }
@@ -207,7 +207,7 @@ impl Tool for TryFix {
     }
 }
 
-/// Which of several fixes the neighbours are run with: those with which the tests pass, else the first.
+/// Returns the indices of the fixes for which the neighbours run: those with which the tests pass, or else the first.
 fn worth_neighbours(trials: &[Trial]) -> Vec<usize> {
     let passing: Vec<usize> = (trials.iter().enumerate())
         .filter(|(_, trial)| passes(&trial.report))
@@ -216,7 +216,7 @@ fn worth_neighbours(trials: &[Trial]) -> Vec<usize> {
     if passing.is_empty() { vec![0] } else { passing }
 }
 
-/// Every test that was asked for ran and passed.
+/// Returns whether every requested test ran and passed.
 fn passes(report: &Report) -> bool {
     let mut tests = report.tests.iter();
     !report.tests.is_empty()
@@ -225,7 +225,7 @@ fn passes(report: &Report) -> bool {
         && report.not_found.is_empty()
 }
 
-/// Runs the tests with the files of a fix in place, and puts them back.
+/// Runs the tests with the files of a fix in place, and restores the files.
 fn trial(
     context: &mut Context<'_>,
     scope: &Scope,
@@ -242,7 +242,7 @@ fn trial(
         context.workspace.write_text(path, after)?;
         fix.push(forward(path));
     }
-    // Only what the fix changes; what was changed in the same file before shows too.
+    // The patch covers only files of the fix, but includes earlier changes in them.
     let changes = context.workspace.changes()?;
     let of_fix: Vec<_> = changes
         .into_iter()
@@ -274,7 +274,7 @@ fn trial(
 }
 
 impl Trial {
-    /// With how the tests that fail with the fix do without it.
+    /// Adds the outcomes without the fix of the tests that fail with it.
     fn compare(&mut self, without: &[TestResult]) {
         self.neighbours.compare(without);
         for test in failing(&self.report) {
@@ -325,7 +325,7 @@ impl Trial {
     }
 }
 
-/// The same exception, at the same line of the test: code under test may have moved.
+/// Returns whether both are the same exception, at the same line of the test; code under test may have moved.
 fn fails_alike(a: &TestResult, b: &TestResult) -> bool {
     let (Some(a), Some(b)) = (&a.failure, &b.failure) else {
         return false;

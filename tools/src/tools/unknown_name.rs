@@ -1,10 +1,10 @@
-//! What is said of a name that a file does not define.
+//! Explains that a file does not define a name.
 
 use crate::python::{Module, flatten};
 use crate::tool::ToolError;
 
-/// The refusal for a name that a file does not define.
-pub fn unknown(module: &Module, shown: &str, name: &str) -> ToolError {
+/// Returns the refusal for a name that a file does not define.
+pub(super) fn unknown(module: &Module, shown: &str, name: &str) -> ToolError {
     let outline = module.outline();
     let all = flatten(&outline);
     let near = nearest(all.iter().map(|d| d.qualified.as_str()), name);

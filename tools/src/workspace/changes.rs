@@ -83,7 +83,7 @@ impl Stamp {
     }
 }
 
-pub struct Tracker {
+pub(super) struct Tracker {
     /// Differences from the base commit when the workspace was first opened.
     baseline: BTreeMap<String, State>,
     /// Files whose content is known to match the base commit.
@@ -109,7 +109,7 @@ fn seen_from(folder: &Path, path: &Path) -> PathBuf {
 }
 
 impl Tracker {
-    pub fn open(root: &Path, base: &Archive, scratch: &Path) -> Result<Tracker, ToolError> {
+    pub(super) fn open(root: &Path, base: &Archive, scratch: &Path) -> Result<Tracker, ToolError> {
         let mut tracker = Tracker {
             baseline: BTreeMap::new(),
             same: HashMap::new(),
@@ -143,12 +143,16 @@ impl Tracker {
     }
 
     /// Returns whether the file already differed from the base commit when the workspace was first opened.
-    pub fn is_baseline(&self, path: &Path) -> bool {
+    pub(super) fn is_baseline(&self, path: &Path) -> bool {
         path.to_str().is_some_and(|p| self.baseline.contains_key(p))
     }
 
     /// Implements [`super::Workspace::changes`].
-    pub fn changes(&mut self, root: &Path, base: &Archive) -> Result<Vec<FileChange>, ToolError> {
+    pub(super) fn changes(
+        &mut self,
+        root: &Path,
+        base: &Archive,
+    ) -> Result<Vec<FileChange>, ToolError> {
         let mut found = Vec::new();
         let mut room = MAX_TOTAL_LEN;
         for differing in self.differing(root, base)? {

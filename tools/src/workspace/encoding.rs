@@ -4,7 +4,7 @@ use std::str::Utf8Error;
 
 /// The reason why bytes cannot be decoded, or text cannot be encoded; the message follows the file's name.
 #[derive(Debug, thiserror::Error)]
-pub enum EncodingError {
+pub(super) enum EncodingError {
     #[error("is a binary file")]
     Binary,
     #[error("is written in the encoding `{0}`, which cannot be shown")]
@@ -16,7 +16,7 @@ pub enum EncodingError {
 }
 
 /// Decodes text in the encoding that its cookie names.
-pub fn decode(bytes: Vec<u8>) -> Result<String, EncodingError> {
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String, EncodingError> {
     if bytes.contains(&0) {
         return Err(EncodingError::Binary);
     }
@@ -36,7 +36,7 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, EncodingError> {
 }
 
 /// Encodes `text` in the encoding of `now`, the file's current content.
-pub fn encode(text: &str, now: &[u8]) -> Result<Vec<u8>, EncodingError> {
+pub(super) fn encode(text: &str, now: &[u8]) -> Result<Vec<u8>, EncodingError> {
     if std::str::from_utf8(now).is_ok() || !is_latin1(now) {
         return Ok(text.as_bytes().to_vec());
     }

@@ -46,7 +46,7 @@ pub(super) fn is_product(name: &str) -> bool {
 }
 
 /// Implements [`super::Workspace::files`].
-pub fn files(root: &Path) -> Vec<String> {
+pub(super) fn files(root: &Path) -> Vec<String> {
     let mut found: Vec<String> = walker(root)
         .build()
         .flatten()

@@ -15,7 +15,7 @@ use super::regular;
 const MAX_RULES_LEN: u64 = 256 << 10;
 
 /// The rules below a folder. Ignore files above it are not used.
-pub struct IgnoreRules {
+pub(super) struct IgnoreRules {
     start: PathBuf,
     /// Rules by folder.
     known: RwLock<HashMap<PathBuf, Option<Arc<Rules>>>>,
@@ -28,7 +28,7 @@ struct Rules {
 }
 
 impl IgnoreRules {
-    pub fn new(start: &Path) -> Self {
+    pub(super) fn new(start: &Path) -> Self {
         IgnoreRules {
             start: start.to_path_buf(),
             known: RwLock::default(),
@@ -36,7 +36,7 @@ impl IgnoreRules {
     }
 
     /// Returns whether a path is ignored. Its parent folders must not be ignored.
-    pub fn contains(&self, path: &Path, is_folder: bool) -> bool {
+    pub(super) fn contains(&self, path: &Path, is_folder: bool) -> bool {
         let mut rules = path.parent().and_then(|folder| self.rules(folder));
         // The nearest ignore file with a matching rule decides.
         while let Some(here) = rules {

@@ -16,7 +16,7 @@ const CONTEXT: usize = 3;
 const HEADING: usize = 80;
 
 /// Implements [`super::Workspace::patch`].
-pub fn patch(changes: &[FileChange]) -> String {
+pub(super) fn patch(changes: &[FileChange]) -> String {
     let mut out = String::new();
     for changed in changes.iter().filter(|c| c.oversized.is_none()) {
         let is_link = |mode: Option<u32>| mode == Some(0o120_000);

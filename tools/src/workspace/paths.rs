@@ -5,11 +5,11 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::ToolError;
 
 /// Placeholder for the repository's folder in normalized text.
-pub const REPO: &str = "<repo>/";
+pub(crate) const REPO: &str = "<repo>/";
 
 /// Implements [`super::Workspace::resolve`]. `root` has its links resolved; `named` is the same folder as written
 /// in the configuration.
-pub fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolError> {
+pub(super) fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolError> {
     let trimmed = path.trim();
     if trimmed.is_empty() {
         return Err(ToolError::refused("The path is empty."));

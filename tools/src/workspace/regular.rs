@@ -12,7 +12,7 @@ use nix::fcntl::OFlag;
 
 /// The reason why a file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
+pub(crate) enum Unread {
     /// A folder, a pipe, a socket or a device.
     NotRegular,
     /// The file exceeds the limit; holds its size in bytes when it was opened.
@@ -20,22 +20,22 @@ pub enum Unread {
 }
 
 /// Reads a regular file of at most `most` bytes. Links are followed.
-pub fn read(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+pub(super) fn read(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
     contents(open(path, OFlag::empty()), most)
 }
 
 /// Reads a regular file like [`read`], but a link is an error.
-pub fn read_itself(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+pub(crate) fn read_itself(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
     contents(open(path, OFlag::O_NOFOLLOW), most)
 }
 
 /// Reads a file as text; `None` on any failure.
-pub fn read_text(path: &Path, most: u64) -> Option<String> {
+pub(crate) fn read_text(path: &Path, most: u64) -> Option<String> {
     String::from_utf8(read(path, most).ok()?.ok()?).ok()
 }
 
 /// Opens a file without waiting for the other end of a pipe.
-pub fn open(path: &Path, flags: OFlag) -> Result<File> {
+pub(super) fn open(path: &Path, flags: OFlag) -> Result<File> {
     let flags = flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     OpenOptions::new()
         .read(true)

@@ -14,7 +14,7 @@ use testwright_tools::workspace::Workspace;
 
 /// The interpreter of a virtual environment with pytest, made once for all test runs. Another one can be
 /// named by `TESTWRIGHT_TEST_PYTHON`, to try other versions of Python and pytest.
-pub fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON
         .get_or_init(|| match std::env::var_os("TESTWRIGHT_TEST_PYTHON") {
@@ -34,7 +34,7 @@ fn make_environment() -> PathBuf {
 }
 
 /// A folder that is made once for all test runs: aside and renamed, since other test processes may be at it too.
-pub fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+pub(crate) fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let done = tmp.join(name);
     if !done.exists() {
@@ -48,7 +48,7 @@ pub fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
 }
 
 /// The program `uv`: the one that is installed, or one that is made once for all test runs.
-pub fn uv() -> Command {
+pub(crate) fn uv() -> Command {
     let is_installed = || Command::new("uv").arg("--version").output().is_ok();
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     let found = FOUND.get_or_init(|| match is_installed() {
@@ -66,7 +66,7 @@ pub fn uv() -> Command {
 }
 
 /// An interpreter of this version, if there is one on this machine: pyenv's, or one that uv finds.
-pub fn interpreter(version: &str) -> Option<PathBuf> {
+pub(crate) fn interpreter(version: &str) -> Option<PathBuf> {
     let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv"));
     let versions = pyenv.or_else(home).unwrap_or_default().join("versions");
@@ -96,7 +96,7 @@ pub fn interpreter(version: &str) -> Option<PathBuf> {
 }
 
 /// The interpreter of an environment with these packages, for this version of Python (default: any).
-pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBuf {
+pub(crate) fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBuf {
     let folder = shared_folder(&format!("python-{name}"), |aside| {
         let base = base.unwrap_or(Path::new("python3"));
         run(uv()
@@ -110,7 +110,7 @@ pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBu
 }
 
 /// A folder with coverage.py for this interpreter, made once.
-pub fn coverage_for(python: &Path) -> PathBuf {
+pub(crate) fn coverage_for(python: &Path) -> PathBuf {
     let path = python.display().to_string().replace('/', "-");
     let mark = &path[path.len().saturating_sub(80)..];
     shared_folder(&format!("coverage-{mark}"), |aside| {
@@ -124,7 +124,7 @@ pub fn coverage_for(python: &Path) -> PathBuf {
     })
 }
 
-pub fn run(command: &mut Command) {
+pub(crate) fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(
         output.status.success(),
@@ -133,13 +133,13 @@ pub fn run(command: &mut Command) {
     );
 }
 
-pub struct Project {
+pub(crate) struct Project {
     _folder: tempfile::TempDir,
     pub config: Config,
 }
 
 impl Project {
-    pub fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("testbed");
         std::fs::create_dir(&root).unwrap();
@@ -180,20 +180,20 @@ impl Project {
         }
     }
 
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.config.workspace
     }
 
-    pub fn workspace(&self) -> Workspace {
+    pub(crate) fn workspace(&self) -> Workspace {
         Workspace::open(self.config.clone()).unwrap()
     }
 
     /// Runs tests with a deadline that no sound run reaches.
-    pub fn run(&self, ids: &[&str]) -> Report {
+    pub(crate) fn run(&self, ids: &[&str]) -> Report {
         self.run_with(ids, |_| ())
     }
 
-    pub fn run_with(&self, ids: &[&str], change: impl FnOnce(&mut Options)) -> Report {
+    pub(crate) fn run_with(&self, ids: &[&str], change: impl FnOnce(&mut Options)) -> Report {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let mut options = Options::until(Instant::now() + Duration::from_secs(100));
         change(&mut options);
@@ -201,14 +201,14 @@ impl Project {
     }
 }
 
-pub fn test<'a>(report: &'a Report, id: &str) -> &'a TestResult {
+pub(crate) fn test<'a>(report: &'a Report, id: &str) -> &'a TestResult {
     let found = report.tests.iter().find(|t| t.id == id);
     found.unwrap_or_else(|| panic!("no {id} in {report:#?}"))
 }
 
 impl Project {
     /// A run for a grader, without coverage.
-    pub fn request(&self, ids: &[&str]) -> Request {
+    pub(crate) fn request(&self, ids: &[&str]) -> Request {
         Request {
             config: self.config.clone(),
             ids: ids.iter().map(|id| (*id).to_owned()).collect(),
@@ -225,7 +225,7 @@ impl Project {
 }
 
 /// `toolbox test` with this on stdin.
-pub fn toolbox_test(request: &str) -> Output {
+pub(crate) fn toolbox_test(request: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_toolbox"))
         .arg("test")
         .stdin(Stdio::piped())
@@ -240,7 +240,7 @@ pub fn toolbox_test(request: &str) -> Output {
 }
 
 /// The answer of `toolbox test`.
-pub fn answer(request: &Request) -> Answer {
+pub(crate) fn answer(request: &Request) -> Answer {
     let output = toolbox_test(&serde_json::to_string(request).unwrap());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &*errors), (Some(0), ""));
@@ -250,7 +250,7 @@ pub fn answer(request: &Request) -> Answer {
 }
 
 /// How each test ended, by what comes after the path in its id.
-pub fn outcomes(report: &Report) -> Vec<(&str, Outcome)> {
+pub(crate) fn outcomes(report: &Report) -> Vec<(&str, Outcome)> {
     let after = |id: &'_ str| id.find("::").map_or(0, |at| at + 2);
     let tests = report.tests.iter();
     tests.map(|t| (&t.id[after(&t.id)..], t.outcome)).collect()

@@ -277,7 +277,7 @@ fn a_test_that_writes_its_own_record() {
     for boundary in Boundary::all() {
         let found = findings(&[insert(FORGER), submit()], boundary).join("\n");
         // By what it names, and by what it cannot change from there.
-        assert!(found.contains("speaks of `testwright_record`"), "{found}");
+        assert!(found.contains("names `testwright_record`"), "{found}");
         assert!(
             found.contains("contradicts pytest's exit status"),
             "{found}"

@@ -12,7 +12,7 @@ const REPEATED: usize = 3;
 const LONG: usize = 12;
 
 /// Returns the output of a test without lines that the message, as shown, already contains.
-pub fn beside(captured: &str, shown: &str) -> String {
+pub(super) fn beside(captured: &str, shown: &str) -> String {
     let lines: Vec<&str> = captured.lines().collect();
     let is_there = |line: &&str| {
         let line = line.trim();
@@ -58,14 +58,14 @@ pub fn without_repeats(text: &str) -> String {
     out.join("\n")
 }
 
-pub fn indented(text: &str, by: &str) -> String {
+pub(super) fn indented(text: &str, by: &str) -> String {
     text.replace('\n', &format!("\n{by}"))
 }
 
 /// Shortens a message to the available room. Overlong lines lose their middles first, so that a line such as `At index
 /// 39 diff`
 /// stays.
-pub fn fitted(message: &str) -> String {
+pub(super) fn fitted(message: &str) -> String {
     fitted_in(message, usize::MAX)
 }
 

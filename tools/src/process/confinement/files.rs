@@ -17,7 +17,7 @@ use crate::config::Config;
 
 /// Returns the domain, whether it blocks signals to the outside, and whether it protects the toolbox's folder from
 /// writing.
-pub fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
+pub(super) fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let version = kernel_version();
     // Landlock ABI 1 refuses every rename from one folder into another.
     if version < 2 {

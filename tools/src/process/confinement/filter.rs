@@ -56,7 +56,7 @@ const SIGNALS_TO: [u64; 2] = [0x8901, 0x8902];
 type Rules = BTreeMap<i64, Vec<Rule>>;
 
 /// Returns a filter for programs that must not reach these threads of this process.
-pub fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
+pub(super) fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
     let is = |index: u8, value: i32| {
         let value = u64::from(value.cast_unsigned());
         Condition::new(index, Length::Dword, Op::Eq, value)

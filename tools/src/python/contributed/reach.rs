@@ -16,7 +16,7 @@ const STEPS: usize = 500_000;
 type Pieces<'s> = BTreeMap<&'s str, &'s [u64]>;
 
 /// The tests of a file before and after a change.
-pub struct Comparison<'s> {
+pub(super) struct Comparison<'s> {
     before: &'s TestFile,
     after: &'s TestFile,
     steps: usize,
@@ -25,7 +25,7 @@ pub struct Comparison<'s> {
 }
 
 impl<'s> Comparison<'s> {
-    pub fn new(before: &'s TestFile, after: &'s TestFile) -> Self {
+    pub(super) fn new(before: &'s TestFile, after: &'s TestFile) -> Self {
         Comparison {
             before,
             after,
@@ -37,7 +37,7 @@ impl<'s> Comparison<'s> {
     /// Returns whether the test, or anything that it depends on, differs. Beyond [`STEPS`], the test counts as
     /// depending on
     /// all code except other tests.
-    pub fn differs(&mut self, before: &Test, after: &Test) -> bool {
+    pub(super) fn differs(&mut self, before: &Test, after: &Test) -> bool {
         if let Some(then) = reach(self.before, before, &mut self.steps)
             && let Some(now) = reach(self.after, after, &mut self.steps)
         {
@@ -53,7 +53,7 @@ impl<'s> Comparison<'s> {
 }
 
 /// Returns the keys of all code that a test depends on, itself included.
-pub fn used_by<'s>(file: &'s TestFile, test: &Test) -> Vec<&'s str> {
+pub(super) fn used_by<'s>(file: &'s TestFile, test: &Test) -> Vec<&'s str> {
     let found = reach(file, test, &mut { STEPS });
     found.unwrap_or_default().into_keys().collect()
 }

@@ -10,7 +10,7 @@ use crate::workspace::Layout;
 
 /// The place to look a name up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub(super) enum Scope {
     Module,
     /// The class of the test and its bases.
     Class,
@@ -19,17 +19,17 @@ pub enum Scope {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReferredName {
+pub(super) struct ReferredName {
     name: String,
     scope: Scope,
 }
 
 impl ReferredName {
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    pub fn scope(&self) -> Scope {
+    pub(super) fn scope(&self) -> Scope {
         self.scope
     }
 }
@@ -43,7 +43,7 @@ const NAMING_CALLS: [&str; 5] = [
     "getattr",
 ];
 
-pub struct ReferredNames<'m> {
+pub(super) struct ReferredNames<'m> {
     module: &'m Module,
     layout: Layout,
     /// Uses of outer names, sorted by position.
@@ -53,7 +53,7 @@ pub struct ReferredNames<'m> {
 }
 
 impl<'m> ReferredNames<'m> {
-    pub fn of(module: &'m Module, layout: &Layout) -> Self {
+    pub(super) fn of(module: &'m Module, layout: &Layout) -> Self {
         let mut names = ReferredNames {
             module,
             layout: layout.clone(),
@@ -65,7 +65,7 @@ impl<'m> ReferredNames<'m> {
     }
 
     /// Returns the names that a node's code refers to, without those in `skip`.
-    pub fn names(&self, node: Node<'m>, skip: Option<Node<'m>>) -> BTreeSet<ReferredName> {
+    pub(super) fn names(&self, node: Node<'m>, skip: Option<Node<'m>>) -> BTreeSet<ReferredName> {
         let mut found = BTreeSet::new();
         let range = node.byte_range();
         let first = self.uses.partition_point(|used| used.at < range.start);
@@ -230,7 +230,7 @@ impl<'m> ReferredNames<'m> {
     }
 
     /// Returns whether a definition is decorated with `fixture`, in any form.
-    pub fn is_fixture(&self, decorated: Node<'m>) -> bool {
+    pub(super) fn is_fixture(&self, decorated: Node<'m>) -> bool {
         children(decorated).into_iter().any(|child| {
             let text = self.module.source(child);
             let name = text.split('(').next().unwrap_or_default();

@@ -37,7 +37,7 @@ const UNNAMED: [&str; 18] = [
 /// Maximum number of classes in a lookup order; every test stores their names.
 const BASES: usize = 30;
 
-pub struct Test {
+pub(super) struct Test {
     /// `Class::function`, without the file.
     pub id: String,
     pub line: usize,
@@ -50,7 +50,7 @@ pub struct Test {
 
 /// A named piece of code: a function, an assignment, an import, or the head of a class.
 #[derive(Default)]
-pub struct Unit {
+pub(super) struct Unit {
     pub hashes: Vec<u64>,
     /// Names that it may refer to; shared by all names that one statement binds.
     pub names: Vec<Rc<BTreeSet<ReferredName>>>,
@@ -69,7 +69,7 @@ struct Class<'m> {
     members: BTreeSet<String>,
 }
 
-pub struct TestFile {
+pub(super) struct TestFile {
     /// Keys are `name` at module level, `Class.name` for members, and `class Class` for heads.
     pub units: HashMap<String, Unit>,
     /// Keys of code that runs without being named, by class (empty for the module).
@@ -78,7 +78,7 @@ pub struct TestFile {
 }
 
 impl TestFile {
-    pub fn read(module: &Module, layout: &Layout) -> TestFile {
+    pub(super) fn read(module: &Module, layout: &Layout) -> TestFile {
         let mut reader = Reader {
             module,
             referred: ReferredNames::of(module, layout),

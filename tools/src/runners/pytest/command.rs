@@ -24,7 +24,7 @@ const FORK_SERVER_MODULE: &str = "testwright_fork_server";
 
 /// Whether to apply the repository's own options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Addopts {
+pub(super) enum Addopts {
     Kept,
     /// Empties `addopts` and `required_plugins`, which ask for plugins that are not installed.
     Dropped,
@@ -32,7 +32,7 @@ pub enum Addopts {
 
 /// The arguments of pytest, whichever tests of the files are selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arguments {
+pub(super) struct Arguments {
     pub files: Vec<String>,
     pub addopts: Addopts,
     /// pytest's `-k` expression.
@@ -40,7 +40,7 @@ pub struct Arguments {
 }
 
 /// A process to start, and the recording of its run.
-pub struct RecordedCommand {
+pub(super) struct RecordedCommand {
     pub command: Command,
     pub recording: Recording,
 }
@@ -51,7 +51,7 @@ fn cache(folder: &Path) -> PathBuf {
 }
 
 /// Writes the plugin and its settings. `ids` selects the tests to run in the files.
-pub fn prepare(
+pub(super) fn prepare(
     config: &Config,
     root: &Path,
     arguments: &Arguments,
@@ -67,7 +67,7 @@ pub fn prepare(
 }
 
 /// Prepares a process that runs no tests itself, but forks: see [`super::warm`].
-pub fn prepare_server(
+pub(super) fn prepare_server(
     config: &Config,
     root: &Path,
     arguments: &Arguments,

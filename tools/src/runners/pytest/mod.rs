@@ -5,6 +5,6 @@ mod run;
 mod warm;
 
 pub(crate) use command::FORKING;
-pub use run::run;
+pub(super) use run::run;
 pub use warm::enable as enable_warm_runs;
 pub(crate) use warm::{Control, Module, anonymous_file};

@@ -16,7 +16,7 @@ use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, normali
 use crate::process::ProcessOutput;
 
 /// Runs the tests below `ids`.
-pub fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {
+pub(crate) fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {
     some(run, ids, Addopts::Kept)
 }
 

@@ -52,7 +52,7 @@ pub fn enable() {
 }
 
 /// Returns whether a server may make this run.
-pub fn is_possible(run: &Run<'_>) -> bool {
+pub(super) fn is_possible(run: &Run<'_>) -> bool {
     let options = run.options;
     let is_plain = options.hash_seed == 0 && !options.reversed;
     let is_whole = options.first.is_empty() && options.rest_seconds.is_none();
@@ -62,7 +62,7 @@ pub fn is_possible(run: &Run<'_>) -> bool {
 
 /// Makes the run in a forked process; `None` if no suitable one is available. The caller must check whether the run is
 /// complete.
-pub fn run(
+pub(super) fn run(
     run: &Run<'_>,
     arguments: &Arguments,
     ids: &[String],
@@ -81,12 +81,12 @@ pub fn run(
 }
 
 /// Ends the server after an unusable result.
-pub fn stop() {
+pub(super) fn stop() {
     *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// Makes the server import these modules before later tests, from the next collection on.
-pub fn import_from_now_on(modules: &[Module]) {
+pub(super) fn import_from_now_on(modules: &[Module]) {
     if let Some(server) = &mut *SERVER.lock().unwrap_or_else(PoisonError::into_inner) {
         server.import_from_now_on(modules);
     }
@@ -94,7 +94,7 @@ pub fn import_from_now_on(modules: &[Module]) {
 
 /// Starts a server for more runs like this one, which took `took` in a new process. If that fails, runs continue to use
 /// new processes.
-pub fn start(
+pub(super) fn start(
     run: &Run<'_>,
     arguments: &Arguments,
     ids: &[String],

@@ -19,7 +19,7 @@ fn fixture() -> Fixture {
 }
 
 #[test]
-fn after_a_method_in_a_class_and_at_the_end() {
+fn code_is_inserted_at_each_place() {
     let mut f = fixture();
     let code = "from pkg import Thing\n\ndef test_two(self):\n    with pytest.raises(ValueError):\n        Thing()\n";
     let text = f.text(
@@ -47,7 +47,7 @@ fn after_a_method_in_a_class_and_at_the_end() {
 }
 
 #[test]
-fn new_files_get_what_their_neighbours_have() {
+fn new_packages_get_init_files() {
     let mut f = fixture();
     let code = "import pytest\n\n\n@pytest.mark.slow\ndef test_new():\n    pass\n";
     let text = f.text(
@@ -75,7 +75,7 @@ fn new_files_get_what_their_neighbours_have() {
 }
 
 #[test]
-fn refusals_say_why_and_leave_the_file() {
+fn refusals_leave_file_unchanged() {
     let mut f = fixture();
     let mut refuse = |extra: serde_json::Value| {
         let mut args =

@@ -20,7 +20,7 @@ fn fixture() -> Fixture {
 }
 
 #[test]
-fn source_with_decorators_and_used_imports() {
+fn source_includes_decorators_and_imports() {
     let mut f = fixture();
     let expected = "pkg/a.py, A.f, lines 7-9\n    @w\n    def f(self):\n        return os\n\nIts imports:\nimport os\nfrom x import z as w\n";
     for args in [
@@ -38,13 +38,13 @@ fn source_with_decorators_and_used_imports() {
 }
 
 #[test]
-fn ambiguous_and_unknown_names() {
+fn ambiguous_and_unknown_names_are_refused() {
     let mut f = fixture();
     assert_eq!(
         f.refusal("read_function", json!({"name": "f"})),
         "`f` is defined in 2 places; give `path` or a longer name:\npkg/a.py:8  A.f\npkg/b.py:5  B.f\n"
     );
-    // The whole name of a function wins over a method's end.
+    // A function's complete name takes precedence over the end of a method's name.
     assert!(
         f.text("read_function", json!({"name": "g"}))
             .starts_with("pkg/b.py, g, lines 1-2")
@@ -72,7 +72,7 @@ fn long_classes_are_outlined() {
 }
 
 #[test]
-fn imports_and_constants_by_use_and_not_by_word() {
+fn only_used_imports_and_constants_appear() {
     let constants: String = (0..12).map(|n| format!("K{n} = {n}\n")).collect();
     let all = (0..12)
         .map(|n| format!("K{n}"))
@@ -99,7 +99,7 @@ fn imports_and_constants_by_use_and_not_by_word() {
 }
 
 #[test]
-fn long_docstrings_are_cut_and_functions_of_the_module_named() {
+fn long_docstrings_are_cut() {
     let doc: String = (0..30).map(|n| format!("    line {n}\n")).collect();
     let file = format!(
         "class Box(object):\n    pass\n\ndef helper(a, b=1):\n    pass\n\ndef f(x):\n    \"\"\"First.\n\n{doc}    \"\"\"\n    return helper(Box(), x)\n"
@@ -119,7 +119,7 @@ fn long_docstrings_are_cut_and_functions_of_the_module_named() {
 }
 
 #[test]
-fn a_docstring_that_is_the_whole_body_is_cut_too() {
+fn docstring_only_body_is_cut() {
     let lines: String = (0..30).map(|n| format!("    Line {n}.\n")).collect();
     let file = format!("def f():\n    \"\"\"Does it.\n{lines}    \"\"\"\n");
     let mut f = Fixture::new(&[("a.py", file.as_bytes())]);
@@ -131,7 +131,7 @@ fn a_docstring_that_is_the_whole_body_is_cut_too() {
 }
 
 #[test]
-fn without_a_name_the_outline_of_the_file_is_shown() {
+fn missing_name_shows_file_outline() {
     let mut f = Fixture::new(&[("a.py", b"def f(x):\n    pass\n")]);
     let outline = f.text("outline", json!({"path": "a.py"}));
     assert_eq!(f.text("read_function", json!({"path": "a.py"})), outline);

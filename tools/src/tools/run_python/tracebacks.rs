@@ -1,9 +1,9 @@
-//! Tracebacks in what a snippet printed: one that was printed before is not shown again.
+//! Shortens repeated tracebacks in the output of a snippet.
 
 const HEAD: &str = "Traceback (most recent call last):";
 
-/// What was printed, with a line in the place of each traceback that stands above already.
-pub fn folded(printed: &str) -> String {
+/// Replaces each traceback that already appeared with one line.
+pub(super) fn folded(printed: &str) -> String {
     if printed.matches(HEAD).count() < 2 {
         return printed.to_owned();
     }
@@ -28,7 +28,7 @@ pub fn folded(printed: &str) -> String {
     out
 }
 
-/// Lines of the traceback that begins here, the exception's among them; 0 where none does.
+/// Returns the number of lines in the traceback that begins here, including the exception; 0 if none does.
 fn length(lines: &[&str]) -> usize {
     if lines.first().is_none_or(|line| line.trim_end() != HEAD) {
         return 0;
@@ -45,7 +45,7 @@ mod tests {
     use super::folded;
 
     #[test]
-    fn the_second_of_two_equal_tracebacks_is_one_line() {
+    fn repeated_traceback_becomes_one_line() {
         let one = "Traceback (most recent call last):\n  File \"snippet.py\", line 1, in <module>\n    f()\nValueError: no\n";
         let other = one.replace("no\n", "other\n");
         assert_eq!(

@@ -1,24 +1,26 @@
-//! Warnings in what a snippet printed: libraries give dozens of them while they are imported.
+//! Shortens warnings in the output of a snippet: libraries print dozens of them during import.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Warnings of the repository's code that are shown: the last ones, since imports come first. Those of libraries are the same
-/// each time.
+/// Maximum number of warnings from the repository's code that are shown: the last ones, since import warnings come
+/// first.
+/// Warnings of libraries are the same each time.
 const SHOWN: usize = 3;
 
-/// How a line begins that stands for repeated warnings.
+/// Beginning of the line that replaces repeated warnings.
 const SAME: &str = "[... the same warning";
 
-/// `path:line: Category: message`, as Python's default format has it.
+/// Matches `path:line: Category: message`, Python's default format.
 static WARNING: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(.+):\d+: (\w*Warning): ").ok());
 
-/// What was printed, with all warnings but the last left out and counted. Those that arise in the snippet itself stay, each
-/// message once, and all stay if the snippet has to do with warnings, each line of code with its message once.
-pub fn folded(stderr: &str, code: &str) -> String {
+/// Shows only the last warnings, and counts the others. Warnings from the snippet itself stay, each message once. If
+/// the
+/// snippet is about warnings, all stay, each message once per line of code.
+pub(super) fn folded(stderr: &str, code: &str) -> String {
     let Some(pattern) = WARNING.as_ref() else {
         return stderr.to_owned();
     };
@@ -30,10 +32,12 @@ pub fn folded(stderr: &str, code: &str) -> String {
     }
 }
 
-/// Each warning once, and how many there were like it: of the same message, and where `is_by_line` of the same line of code.
+/// Shows each warning once, with the number of repetitions: those with the same message and, if `is_by_line`, from the
+/// same
+/// line of code.
 fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String {
     let lines: Vec<&str> = printed.split_inclusive('\n').collect();
-    // Where each begins, its lines, and how often it comes again.
+    // The first line, the complete text and the number of repetitions of each warning.
     let mut found: Vec<(&str, &str, usize)> = Vec::new();
     let mut ends: Vec<usize> = Vec::new();
     let mut hidden = vec![false; lines.len()];
@@ -44,7 +48,7 @@ fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String 
         let (path, message) = line.split_at(category.start());
         let path = match path {
             path if is_by_line => path,
-            // Those of libraries are left out anyway.
+            // Library warnings are left out later.
             path if path.starts_with('/') => continue,
             path if path.starts_with("snippet.py:") => "snippet.py",
             _ => "",
@@ -82,7 +86,7 @@ fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String 
 
 fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
     let lines: Vec<&str> = stderr.split_inclusive('\n').collect();
-    // Where each begins, how many lines it has (the line of source below is part of it), and its category.
+    // The start, the number of lines (including the line of source below) and the category of each warning.
     let mut found: Vec<(usize, usize, &str)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(parts) = pattern.captures(line) else {
@@ -149,7 +153,7 @@ mod tests {
     use super::folded;
 
     #[test]
-    fn all_but_the_last_and_the_snippets_own_are_counted() {
+    fn older_library_warnings_are_counted() {
         let mut printed = "start\n".to_owned();
         for n in 0..9 {
             printed.push_str(&format!(
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_shown_once_and_one_of_a_snippet_about_warnings_once_a_line() {
+    fn repeated_warnings_are_shown_once() {
         let printed = "a\npkg/a.py:1: DeprecationWarning: old\n  x()\nb\npkg/b.py:7: DeprecationWarning: old\n  y()\n\
                        pkg/a.py:1: DeprecationWarning: old\n  x()\nsnippet.py:2: DeprecationWarning: old\nc\n";
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The search itself: files in parallel, results by path.
+//! Searches files in parallel, and sorts the results by path.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -10,22 +10,22 @@ use ignore::WalkState;
 
 use crate::workspace::walker;
 
-/// Lines that are kept of one file, one more than are shown; further ones are counted.
+/// Maximum lines kept of one file, one more than are shown; further ones are only counted.
 const KEPT: usize = super::FILE_LINES + 1;
 
-pub struct FileMatches {
+pub(crate) struct FileMatches {
     pub path: String,
     pub total: usize,
     pub lines: Vec<Line>,
 }
 
-pub struct Line {
+pub(crate) struct Line {
     pub number: u64,
     pub text: String,
 }
 
-/// All matches below `start` (a folder or a file), sorted by path.
-pub fn scan(
+/// Returns all matches below `start` (a folder or a file), sorted by path.
+pub(crate) fn scan(
     root: &Path,
     start: &Path,
     matcher: &RegexMatcher,
@@ -84,7 +84,7 @@ fn search_file(
         total: 0,
         lines: Vec::new(),
     };
-    // A file that cannot be read is as one without a match.
+    // An unreadable file counts as one without a match.
     searcher.search_path(matcher, path, &mut sink).ok()?;
     if sink.total == 0 {
         return None;

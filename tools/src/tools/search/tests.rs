@@ -19,7 +19,7 @@ fn fixture() -> Fixture {
 }
 
 #[test]
-fn by_file_with_lines_and_enclosing_functions() {
+fn matches_are_grouped_by_file() {
     let mut f = fixture();
     assert_eq!(
         f.text("search", json!({"pattern": "needle"})),
@@ -61,7 +61,7 @@ fn by_file_with_lines_and_enclosing_functions() {
 }
 
 #[test]
-fn hits_of_one_function_stand_together() {
+fn matches_are_grouped_by_function() {
     let file = b"x = 1\n\ndef x_():\n    pass\n\nclass A:\n    def f(self):\n        x = 2\n        return x\n\n    def x(self):\n        def g():\n            x\n        x\n\nasync def x_a(): x\n";
     let mut f = Fixture::new(&[("a.py", file)]);
     let text = f.text("search", json!({"pattern": r"\bx"}));
@@ -84,7 +84,7 @@ fn hits_of_one_function_stand_together() {
 }
 
 #[test]
-fn long_results_are_cut_and_say_so() {
+fn long_results_are_cut() {
     let many = "needle\n".repeat(500);
     let files: Vec<(String, &[u8])> = (0..70)
         .map(|n| (format!("d/f{n:02}.txt"), many.as_bytes()))
@@ -111,7 +111,7 @@ fn long_results_are_cut_and_say_so() {
 }
 
 #[test]
-fn one_line_is_shown_and_not_said_to_be_left_out() {
+fn single_remaining_line_is_shown() {
     let needles = "needle\n".repeat(61);
     let mut f = Fixture::new(&[("a.txt", needles.as_bytes())]);
     let text = f.text("search", json!({"pattern": "needle"}));
@@ -123,7 +123,7 @@ fn one_line_is_shown_and_not_said_to_be_left_out() {
 }
 
 #[test]
-fn bad_patterns_are_refused_with_a_hint() {
+fn invalid_patterns_are_refused_with_hint() {
     let mut f = fixture();
     for pattern in ["foo(", "a\\nb", "(?=x)", ""] {
         let text = f.refusal("search", json!({"pattern": pattern}));
@@ -144,7 +144,7 @@ fn bad_patterns_are_refused_with_a_hint() {
 }
 
 #[test]
-fn without_a_pattern_files_are_listed() {
+fn missing_pattern_lists_files() {
     let mut f = Fixture::new(&[
         ("src/a.py", b"needle = 1\n"),
         ("tests/test_a.py", b"needle\n"),

@@ -1,27 +1,27 @@
-//! Which contributed tests failed.
+//! Selects the contributed tests that failed.
 
 use crate::outcomes::report::{Report, TestResult, is_of};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
 use crate::tools::submission::{Change, ContributedTest};
 
-pub fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool {
+pub(super) fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool {
     let mut present = contributed
         .iter()
         .filter(|test| test.change != Change::Deleted);
     present.any(|test| is_of(id, &test.id))
 }
 
-/// The contributed tests that failed.
-pub fn contributed_failures<'a>(
+/// Returns the contributed tests that failed.
+pub(super) fn contributed_failures<'a>(
     old: &'a Report,
     contributed: &'a [ContributedTest],
 ) -> impl Iterator<Item = &'a TestResult> {
     failing(old).filter(|test| is_contributed(&test.id, contributed))
 }
 
-/// What is to fail again: the failing contributed tests, and those in modules that could not be collected.
-pub fn failing_ids(old: &Report, contributed: &[ContributedTest]) -> Vec<String> {
+/// Returns the ids to rerun: failing contributed tests, and those in modules that could not be collected.
+pub(super) fn failing_ids(old: &Report, contributed: &[ContributedTest]) -> Vec<String> {
     let mut ids: Vec<String> = contributed_failures(old, contributed)
         .map(|test| test.id.clone())
         .collect();

@@ -1,8 +1,9 @@
-//! The failing contributed tests again, each time under other conditions.
+//! Reruns the failing contributed tests, each time under other conditions.
 //!
-//! Where there are processors for it, they run at the same time as the changed files do, before anybody knows which of
-//! them fail. They may disturb each other then, by what they write or by taking time: unless all runs agree, nothing of
-//! that counts, and all are made again one after the other.
+//! If enough processors are available, the reruns start at the same time as the run of the changed files, before the
+//! failing
+//! tests are known. The runs may then disturb each other by the files they write or the time they take. Unless all runs
+//! agree, their results are discarded, and all are repeated one after the other.
 
 use crate::config::RunnerKind;
 use crate::outcomes;
@@ -14,10 +15,10 @@ use crate::tools::submission::{ContributedTest, Rerun};
 
 use super::failures::failing_ids;
 
-/// Tests that are run alone, each in a process of its own; further ones run together.
+/// Maximum number of tests that run in separate processes; further ones run together.
 const ALONE: usize = 8;
 
-/// Hash seed, order, and the part of the time left that the run may take.
+/// Hash seed, order, and divisor of the time left for each rerun.
 const CONDITIONS: [(u32, Order, u32); 3] = [
     (1, Order::Given, 4),
     (2, Order::Reversed, 3),
@@ -28,7 +29,7 @@ const CONDITIONS: [(u32, Order, u32); 3] = [
 enum Order {
     Given,
     Reversed,
-    /// Each test in a process of its own.
+    /// Each test in its own process.
     Alone,
 }
 
@@ -41,7 +42,7 @@ impl Order {
         }
     }
 
-    /// The tests of each process.
+    /// Returns the tests of each process.
     fn groups(self, ids: &[String]) -> Vec<&[String]> {
         if self != Order::Alone {
             return vec![ids];
@@ -52,8 +53,12 @@ impl Order {
     }
 }
 
-/// The run of the changed files, and the reruns; `None` where they have to be made one after the other.
-pub fn with_others(
+/// Makes the run of the changed files and the reruns concurrently; `None` if they must run one after the other.
+///
+/// # Errors
+///
+/// Fails if the runs cannot be made, or the call is interrupted.
+pub(super) fn with_others(
     context: &Context<'_>,
     changed: &[String],
     ids: &[String],
@@ -70,7 +75,7 @@ pub fn with_others(
     options.trace = ids.to_vec();
     options.whole_values = ids.to_vec();
     let mut jobs = vec![job(changed, options)];
-    // Forked processes import nothing again.
+    // Forked processes do not repeat the imports.
     let forks = context.workspace.config().runner.kind == RunnerKind::Pytest && ids.len() > 1;
     let mut of_conditions = Vec::new();
     for (hash_seed, order, _) in CONDITIONS {
@@ -118,7 +123,7 @@ pub fn with_others(
     Ok(Some((old, reruns)))
 }
 
-/// Do the contributed tests end in one as they do in the other?
+/// Returns whether the contributed tests have the same outcomes in both runs.
 fn agree(old: &Report, rerun: &Report, contributed: &[ContributedTest]) -> bool {
     let sorted = |report| {
         let mut ids = failing_ids(report, contributed);
@@ -140,8 +145,12 @@ fn kind(test: &TestResult) -> Option<(FailureClass, &str)> {
     Some((failure.class, &failure.exception))
 }
 
-/// The same, each when the one before is over.
-pub fn one_by_one(
+/// Makes the reruns one after the other.
+///
+/// # Errors
+///
+/// Fails if a run cannot be made.
+pub(super) fn one_by_one(
     context: &Context<'_>,
     old: &Report,
     contributed: &[ContributedTest],

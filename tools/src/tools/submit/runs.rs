@@ -1,4 +1,4 @@
-//! The runs that a submission takes.
+//! Makes the test runs of a submission.
 
 use crate::outcomes;
 use crate::outcomes::report::{Outcome, Report, TestResult};
@@ -13,11 +13,11 @@ use crate::workspace::{FileChange, Workspace};
 use super::failures::is_contributed;
 use super::{reruns, sibling_tests};
 
-/// Where the run of whole files took too long.
+/// Printed if the run of whole files took too long.
 const NOTE: &str =
     "[the changed files took too long as a whole; the contributed tests were run on their own]\n";
 
-pub struct Runs {
+pub(super) struct Runs {
     pub before: Option<Report>,
     pub changed_before: Option<Report>,
     pub neighbours: Option<SiblingTests>,
@@ -25,8 +25,12 @@ pub struct Runs {
     pub reruns: Vec<Rerun>,
 }
 
-/// Makes the runs. Each may take a share of the time that is left, so that the later ones get theirs.
-pub fn run(
+/// Makes the runs. Each may take a share of the time left, so that enough remains for the later ones.
+///
+/// # Errors
+///
+/// Fails if a run cannot be made, or the workspace cannot be changed.
+pub(super) fn run(
     context: &mut Context<'_>,
     kept: &[FileChange],
     contributed: &[ContributedTest],
@@ -56,7 +60,7 @@ pub fn run(
         put_right(context.workspace, kept)?;
         let suspects = suspects(context.workspace, kept, contributed, &modified, &old);
         let before = before(context, kept, &modified, &suspects)?;
-        // One that fails at the same time as others ran may pass without them.
+        // A test that failed in a concurrent run may pass without the others.
         if !before.as_ref().is_some_and(any_passes) {
             put_right(context.workspace, kept)?;
             return finish(context, kept, contributed, before, old, reruns);
@@ -102,7 +106,7 @@ fn finish(
     })
 }
 
-/// How existing tests do, where the patch has files that they may use.
+/// Runs existing tests, if the patch contains files that they may use.
 fn sibling_tests(
     context: &mut Context<'_>,
     kept: &[FileChange],
@@ -124,7 +128,7 @@ fn sibling_tests(
     Ok(Some(sibling_tests::compared(shared, before, now)))
 }
 
-/// How the existing tests that do not pass now, the suspects, did at the base commit.
+/// Runs the existing tests that do not pass now, the suspects, at the base commit.
 fn before(
     context: &mut Context<'_>,
     kept: &[FileChange],
@@ -141,7 +145,7 @@ fn before(
     if !any_passes(&few) {
         return Ok(Some(few));
     }
-    // On its own a test may pass that fails among the others, patch or not: only like runs can be compared.
+    // A test may pass on its own but fail among others, with or without the patch, so only equal runs are comparable.
     let options = Options::until(context.share(3));
     let mut whole = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), modified, &options)
@@ -155,7 +159,7 @@ fn before(
     Ok(Some(whole))
 }
 
-/// How the tests that the patch changes did at the base commit.
+/// Runs the tests that the patch changes at the base commit.
 fn changed_before(
     context: &mut Context<'_>,
     kept: &[FileChange],
@@ -180,7 +184,7 @@ fn any_passes(report: &Report) -> bool {
     tests.any(|test| test.outcome == Outcome::Passed)
 }
 
-/// Existing tests in modified files that failed, or that a run of all of them, which went to its end, did not see.
+/// Returns existing tests in modified files that failed, or that are missing from a complete run.
 fn suspects(
     workspace: &Workspace,
     kept: &[FileChange],
@@ -193,13 +197,13 @@ fn suspects(
     found
 }
 
-/// Is it a test of a modified file that the patch did not contribute?
+/// Returns whether this is a test of a modified file that the patch did not contribute.
 fn is_existing(id: &str, contributed: &[ContributedTest], modified: &[String]) -> bool {
     modified.iter().any(|file| outcomes::covers(file, id))
         && !contributed.iter().any(|t| outcomes::covers(&t.id, id))
 }
 
-/// Existing tests in modified files that failed.
+/// Returns existing tests in modified files that failed.
 fn failing_existing(
     old: &Report,
     contributed: &[ContributedTest],
@@ -211,7 +215,7 @@ fn failing_existing(
         .collect()
 }
 
-/// Existing tests in modified files that a run of all of them, which went to its end, did not see.
+/// Returns existing tests in modified files that are missing from a complete run.
 fn unseen(
     workspace: &Workspace,
     kept: &[FileChange],
@@ -223,7 +227,7 @@ fn unseen(
     let files = kept.iter().filter(|change| modified.contains(&change.path));
     for change in files {
         let Some(base) = &change.base else { continue };
-        // All test functions of the file as it was.
+        // All test functions of the original file.
         let then = python::contributed(
             &change.path,
             None,
@@ -239,7 +243,7 @@ fn unseen(
     found
 }
 
-/// The files ran too long as a whole: what they showed until then, and the contributed tests on their own.
+/// Combines the partial results of whole files that took too long with a separate run of the contributed tests.
 fn without_the_rest(whole: Report, mut own: Report, contributed: &[ContributedTest]) -> Report {
     let mut tests: Vec<TestResult> = whole
         .tests
@@ -253,7 +257,7 @@ fn without_the_rest(whole: Report, mut own: Report, contributed: &[ContributedTe
     own
 }
 
-/// Runs something with the kept changes taken back, and makes them again.
+/// Runs a closure with the kept changes reverted, and reapplies them.
 fn with_base<T>(
     workspace: &mut Workspace,
     kept: &[FileChange],
@@ -271,7 +275,7 @@ fn with_base<T>(
     result
 }
 
-/// What a run of the tests changed must not decide on the next one.
+/// Reverts changes that a test run made, so that they do not influence the next run.
 fn put_right(workspace: &mut Workspace, kept: &[FileChange]) -> Result<(), ToolError> {
     for change in workspace.changes()? {
         let path = super::path(&change);
@@ -282,7 +286,7 @@ fn put_right(workspace: &mut Workspace, kept: &[FileChange]) -> Result<(), ToolE
             _ => workspace.restore(path),
         };
         match put {
-            // Generated when the environment was built: what it held is not known.
+            // The content of files that were generated with the environment is not known.
             Err(ToolError::Refused(_)) | Ok(()) => {}
             Err(broken) => return Err(broken),
         }

@@ -1,8 +1,9 @@
-//! New modules that would be imported in the place of others.
+//! Detects new modules that would be imported instead of others.
 //!
-//! pytest puts the folder of each test file, or the one above the package that the file is in, first into `sys.path`: what
-//! is there goes before the code under test, the standard library and all that is installed. (unittest does the same with
-//! the folder that it begins in.)
+//! pytest puts the folder of each test file, or the parent of its package, first into `sys.path`. Modules there take
+//! precedence
+//! over the code under test, the standard library and installed packages. (unittest does the same with its start
+//! folder.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use crate::tool::ToolError;
 use crate::workspace::Change;
 use crate::workspace::{FileChange, Workspace, is_conftest};
 
-/// How long Python may take to look for the names.
+/// Time limit for Python to find the names.
 const TIME: Duration = Duration::from_secs(30);
 
-/// Says where each name is imported from, if it is a module; what comes from the current folder is left out.
+/// Prints the origin of each name that is a module. The current folder is excluded.
 const QUESTION: &str = "
 import importlib.util, sys
 sys.path[:] = [path for path in sys.path if path]
@@ -30,8 +31,12 @@ for name in sys.argv[1:]:
         print(name, spec.origin, sep='\\t')
 ";
 
-/// The paths of those changes, and the names of the modules that they would take the place of.
-pub fn shadows(
+/// Returns the paths of such changes, and the names of the modules that they would replace.
+///
+/// # Errors
+///
+/// Fails if Python cannot be run.
+pub(super) fn shadows(
     workspace: &Workspace,
     changes: &[FileChange],
 ) -> Result<BTreeMap<String, String>, ToolError> {
@@ -67,13 +72,13 @@ pub fn shadows(
         .collect())
 }
 
-/// No code is called so, and most patches hold no other new files.
+/// Returns whether a file is named like a test. Code has no such names, and most patches contain no other new files.
 fn is_named_as_a_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.starts_with("test_") || name.ends_with("_test.py")
 }
 
-/// The folder from which the file can be imported, and the first part of the name that it has there.
+/// Returns the folder from which the file can be imported, and the first part of its module name there.
 fn imported_as(workspace: &Workspace, path: &str) -> Option<(String, String)> {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = match file.strip_suffix(".py") {
@@ -96,14 +101,14 @@ fn imported_as(workspace: &Workspace, path: &str) -> Option<(String, String)> {
     is_module.then(|| (parts.join("/"), name.to_owned()))
 }
 
-/// Nothing of the name could be imported from there before.
+/// Returns whether no module of this name could be imported from there before.
 fn is_new(workspace: &Workspace, root: &str, name: &str) -> bool {
     let root = Path::new(root);
     let there = |path: PathBuf| workspace.base(&path).ok().flatten().is_some();
     !there(root.join(name).join("__init__.py")) && !there(root.join(format!("{name}.py")))
 }
 
-/// First parts of the names of the repository's own modules that are not tests.
+/// Returns the first name parts of the repository's own modules that are not tests.
 fn of_repository(workspace: &Workspace, files: &[String]) -> BTreeSet<String> {
     let layout = workspace.layout();
     let code = files.iter().filter(|path| {
@@ -129,11 +134,11 @@ fn of_repository(workspace: &Workspace, files: &[String]) -> BTreeSet<String> {
     names
 }
 
-/// Those of the names that Python finds without the repository's tests.
+/// Returns the names that Python finds without the repository's tests.
 fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<String>, ToolError> {
     let config = workspace.config();
     let mut args = vec!["-c".into(), QUESTION.into()];
-    // A folder `test` may become a package although the standard library has one: it is there for its own tests.
+    // A folder `test` may become a package although the standard library has one, which is only for its own tests.
     let asked = names
         .iter()
         .filter(|name| !matches!(**name, "test" | "tests" | "testing"));
@@ -176,7 +181,7 @@ mod tests {
 
     const EMPTY: &[u8] = b"";
 
-    /// What the new files take the place of.
+    /// Returns the modules that the new files would replace.
     fn found(base: &[&str], new: &[&str]) -> Vec<(String, String)> {
         let base: Vec<(&str, &[u8])> = base.iter().map(|path| (*path, EMPTY)).collect();
         let mut f = Fixture::new(&base);
@@ -193,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_go_before_the_code_and_before_what_is_installed() {
+    fn modules_that_shadow_others_are_found() {
         let base = [
             "src/slugs/__init__.py",
             "six.py",
@@ -223,7 +228,7 @@ mod tests {
             "tests/conftest.py",
             "tests/slugs/data.json",
             "tests/test_b.py",
-            // No test is in it, so that it is not looked into for modules.
+            // This folder has no tests, so it is not searched for modules.
             "tests/data/slugs.py",
         ] {
             assert!(found(&base, &[new]).is_empty(), "{new}");
@@ -231,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_packages_have_longer_names() {
+    fn package_modules_do_not_shadow() {
         let base = [
             "slugs/__init__.py",
             "slugs/tests/__init__.py",
@@ -240,7 +245,7 @@ mod tests {
         for new in ["slugs/tests/json.py", "slugs/tests/slugs/__init__.py"] {
             assert!(found(&base, &[new]).is_empty(), "{new}");
         }
-        // What was importable from there stays so.
+        // Modules that were importable from there stay importable.
         let base = ["slugs.py", "tests/json/__init__.py", "tests/test_a.py"];
         assert!(found(&base, &["tests/json/more.py"]).is_empty());
         assert!(found(&base, &["test/__init__.py", "test/test_b.py"]).is_empty());

@@ -1,4 +1,4 @@
-//! Existing tests beside files that tests share: a `conftest.py`, an `__init__.py`, a module of helpers, data.
+//! Finds existing tests beside files that tests share: a `conftest.py`, an `__init__.py`, a helper module, data.
 
 use std::path::Path;
 
@@ -6,22 +6,22 @@ use crate::outcomes::report::Report;
 use crate::tools::submission::{Change, SiblingTests};
 use crate::workspace::{FileChange, Workspace};
 
-/// Most test files that are run for them.
+/// Maximum number of sibling test files that are run.
 const MAX_SIBLING_FILES: usize = 20;
 
-/// Files of the patch that other tests may use.
-pub fn shared(workspace: &Workspace, kept: &[FileChange]) -> Vec<String> {
+/// Returns the files of the patch that other tests may use.
+pub(super) fn shared(workspace: &Workspace, kept: &[FileChange]) -> Vec<String> {
     let layout = workspace.layout();
     kept.iter()
         .filter(|change| !layout.is_test_file(&change.path))
-        // Data that is new is read by new tests alone.
+        // New data is read only by new tests.
         .filter(|change| change.path.ends_with(".py") || change.change == Change::Modified)
         .map(|change| change.path.clone())
         .collect()
 }
 
-/// Test files that the patch leaves as they are, in the folders of those files and below, the nearest first.
-pub fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) -> Vec<String> {
+/// Returns unchanged test files in the folders of the shared files and below, nearest first.
+pub(super) fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) -> Vec<String> {
     if shared.is_empty() {
         return Vec::new();
     }
@@ -42,8 +42,8 @@ pub fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) -> Vec<
     found
 }
 
-/// How they do without the patch and with it, as far as it is needed to compare.
-pub fn compared(shared: Vec<String>, mut before: Report, mut now: Report) -> SiblingTests {
+/// Combines the outcomes without and with the patch, reduced to what the comparison needs.
+pub(super) fn compared(shared: Vec<String>, mut before: Report, mut now: Report) -> SiblingTests {
     for report in [&mut before, &mut now] {
         report.printed.clear();
         for test in &mut report.tests {

@@ -1,14 +1,16 @@
-//! Marks that keep a contributed test from failing: skip and xfail. Found in the syntax tree: strings that
-//! hold tests (pytest's own tests are full of them) do not count. `skipif`, `importorskip` and a skip behind an `if` are left out:
-//! they depend on the machine, and a test that is skipped does not fail, which shows when it runs.
+//! Finds marks that prevent a contributed test from failing: skip and xfail.
+//!
+//! The search uses the syntax tree, so strings that contain tests (pytest's own tests are full of them) do not count.
+//! `skipif`, `importorskip` and a skip after an `if` are left out: they depend on the machine. A skipped test does not
+//! fail, which shows when it runs.
 
 use tree_sitter::Node;
 
 use crate::python::Module;
 use crate::tools::submission::{Change, ContributedTest};
 
-/// What to say of each mark that a change brought into a test file.
-pub fn in_file(
+/// Returns a message for each mark that a change introduces into a test file.
+pub(super) fn in_file(
     path: &str,
     base: Option<&Module>,
     now: &Module,
@@ -49,7 +51,7 @@ pub fn in_file(
     found
 }
 
-/// Marks on a test, in its body and on the classes around it.
+/// Returns marks on a test, in its body and on its enclosing classes.
 fn marks_of(module: &Module, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     for definition in module.find(name) {
@@ -91,7 +93,7 @@ fn module_marks(module: &Module) -> Vec<String> {
     found
 }
 
-/// Dotted names of marks and calls inside what `within` accepts.
+/// Collects dotted names of marks and calls inside nodes that `within` accepts.
 fn collect(
     module: &Module,
     node: Node<'_>,
@@ -111,7 +113,9 @@ fn collect(
     }
 }
 
-/// A decorator, a call, or a value (in a list of marks): not the name of a parameter or a plain variable.
+/// Returns whether a node is a decorator, a call, or a value (in a list of marks), as opposed to a parameter or
+/// variable
+/// name.
 fn is_used(node: Node<'_>) -> bool {
     node.kind() == "attribute"
         || node
@@ -119,7 +123,7 @@ fn is_used(node: Node<'_>) -> bool {
             .is_some_and(|parent| matches!(parent.kind(), "decorator" | "call"))
 }
 
-/// `if not has_dask: pytest.skip("needs dask")`.
+/// Returns whether a skip is conditional, as in `if not has_dask: pytest.skip("needs dask")`.
 fn is_conditional_skip(name: &str, node: Node<'_>) -> bool {
     let around = std::iter::successors(node.parent(), Node::parent);
     matches!(name, "pytest.skip" | "self.skipTest")
@@ -187,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_strings_and_conditions_are_left_alone() {
+    fn existing_and_conditional_marks_are_allowed() {
         let before = "@pytest.mark.xfail\ndef test_a(): assert 1\n";
         assert!(found(Some(before), &before.replace("assert 1", "assert 2")).is_empty());
         for code in [

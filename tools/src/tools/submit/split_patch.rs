@@ -1,4 +1,4 @@
-//! What of the changes is a test patch, and what is put back.
+//! Splits the changes into a test patch and changes that are reverted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,25 +11,29 @@ use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 use super::shadows::shadows;
 use super::used_by_code::used_by_code;
 
-/// Most bytes of a file that a test patch adds or changes.
+/// Maximum bytes of a file that a test patch adds or changes.
 const MAX_FILE_LEN: usize = 2 << 20;
-/// Most bytes of all of them.
+/// Maximum bytes of all these files together.
 const MAX_PATCH_LEN: usize = 4 << 20;
 
 /// The changes, sorted.
-pub struct Parts {
-    /// Part of the patch.
+pub(crate) struct Parts {
+    /// Changes that are part of the patch.
     pub kept: Vec<FileChange>,
-    /// All of them.
+    /// All changed files.
     pub files: Vec<ChangedFile>,
     pub problems: Vec<Problem>,
 }
 
-/// Why a change is not kept, and what is wrong with it, if it is more than a leftover.
+/// The reason why a change is not kept, and the kind of problem if it is more than a leftover.
 type DropReason = (String, Option<ProblemKind>);
 
-/// Sorts the changes, and puts back those that are not kept.
-pub fn split_patch(workspace: &mut Workspace) -> Result<Parts, ToolError> {
+/// Sorts the changes, and reverts those that are not kept.
+///
+/// # Errors
+///
+/// Fails if the workspace cannot be read or changed.
+pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<Parts, ToolError> {
     let changes = workspace.changes()?;
     let mut parts = Parts {
         kept: Vec::new(),
@@ -60,7 +64,7 @@ pub fn split_patch(workspace: &mut Workspace) -> Result<Parts, ToolError> {
     }
     for change in put_back {
         match workspace.restore(super::path(change)) {
-            // A generated file that the environment came with: it stays as it is, and out of the patch.
+            // A generated file of the environment stays unchanged, and is not part of the patch.
             Err(ToolError::Refused(_)) | Ok(()) => {}
             Err(broken) => return Err(broken),
         }
@@ -122,7 +126,9 @@ fn in_place_of(change: &FileChange, shadows: &BTreeMap<String, String>) -> Optio
     Some((why, Some(ProblemKind::Shadows)))
 }
 
-/// A patch travels whole, and stays in every record of the run. `bytes` are those of the files before this one.
+/// Refuses large files: a patch is sent as a whole, and stays in every record of the run. `bytes` is the size of the
+/// files
+/// before this one.
 fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
     let length = |content: &Option<Vec<u8>>| content.as_ref().map_or(0, Vec::len);
     let own = match change.oversized {
@@ -137,7 +143,7 @@ fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
             MAX_FILE_LEN >> 10
         ));
     }
-    // Not looked at, although it is small: too much else differs.
+    // A small file that was not read because other changes are too large.
     if change.oversized.is_some() || *bytes + own > MAX_PATCH_LEN {
         return dropped(format!(
             "with its {} KiB the files of the test patch have more than {} KiB together",
@@ -149,8 +155,9 @@ fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
     None
 }
 
-/// Settings of test runners, and modules that Python imports by itself, above tests or beside them: elsewhere they are
-/// data like any other.
+/// Returns whether a path holds settings of test runners, or a module that Python imports automatically, above or
+/// beside
+/// tests. Elsewhere such files are ordinary data.
 fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
     const NAMES: &[&str] = &[
         "pytest.ini",
@@ -172,7 +179,7 @@ fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
             .any(|file| layout.is_test_file(file) && Path::new(file).starts_with(folder))
 }
 
-/// A new conftest.py in a folder in which no test file was at the base commit.
+/// Returns whether a change is a new conftest.py in a folder without test files at the base commit.
 fn reaches_new_tests_alone(change: &FileChange, all: &[FileChange], workspace: &Workspace) -> bool {
     if change.change != Change::Added {
         return false;

@@ -1,9 +1,11 @@
-//! Which changed files in folders of tests the code under test uses, so that a change to them changes what is tested:
+//! Finds changed files in test folders that the code under test uses, so that their change affects the tested code:
 //! `numpy/testing`, `django/test`, but not `astropy/table/tests`.
 //!
-//! A folder named for tests belongs to the code under test when a module outside of such folders, or one in a folder that
-//! belongs to it already, imports from it, or names it as imports by name do (`"pkg.testing"`, and `"testing"` in the package
-//! that it is in). A test file belongs to it when it is imported itself. Names that are put together at run time are missed.
+//! A folder named for tests belongs to the code under test if a module outside of such folders imports from it, or
+//! names it as
+//! in imports by name (`"pkg.testing"`, or `"testing"` in the same package). Modules in folders that already belong to
+//! the code
+//! count too. A test file belongs to the code if it is itself imported. Names that are built at run time are missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +15,7 @@ use crate::tools::contribution::lossy;
 use crate::workspace::Change;
 use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
-/// Folders of the root whose modules are not part of what is installed.
+/// Top-level folders whose modules are not installed.
 const ASIDE: &[&str] = &[
     "bench",
     "benchmarks",
@@ -27,17 +29,17 @@ const ASIDE: &[&str] = &[
     "tools",
 ];
 
-/// What may be imported: a folder, or a test file.
+/// A folder or test file that may be imported.
 struct Target {
-    /// Without `.py`.
+    /// Path without `.py`.
     path: String,
     is_folder: bool,
-    /// Fewest of the last parts of `path` that make a name to import it by.
+    /// Minimum number of last parts of `path` that form an importable name.
     least: usize,
 }
 
-/// The paths of those changes.
-pub fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTreeSet<String> {
+/// Returns the paths of such changes.
+pub(super) fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTreeSet<String> {
     let layout = workspace.layout();
     let is_changed_test =
         |c: &&FileChange| c.change == Change::Modified && layout.is_test_file(&c.path);
@@ -80,25 +82,24 @@ pub fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTreeSet<S
         .collect()
 }
 
-/// The outermost folder above the file that is named for tests.
+/// Returns the outermost parent folder of the file that is named for tests.
 fn folder_of_tests<'a>(path: &'a str, layout: &Layout) -> Option<&'a str> {
     let ends = path.match_indices('/').map(|(at, _)| at);
     ends.map(|end| &path[..end])
         .find(|folder| layout.in_test_folder(&format!("{folder}/x")))
 }
 
-/// A module that refers to a target, perhaps.
+/// A module that may refer to a target.
 struct Text {
     path: String,
     text: String,
-    /// What it imports, as paths from an unknown root.
+    /// Imported modules, as paths from an unknown root.
     absolute: Vec<String>,
-    /// What it imports, as paths from the root of the repository.
+    /// Imported modules, as paths from the root of the repository.
     relative: Vec<String>,
 }
 
-/// The Python modules that serve no tests alone or are in a folder of tests without holding any, as far as they speak of
-/// one of the targets.
+/// Reads the Python modules that are code, or are support modules in test folders, if they mention one of the targets.
 fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Text> {
     let layout = workspace.layout();
     let names: BTreeSet<&str> = targets.iter().map(Target::name).collect();
@@ -108,7 +109,7 @@ fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Tex
         if serves_tests || is_aside(path) {
             continue;
         }
-        // What cannot be read cannot be imported either.
+        // An unreadable file cannot be imported either.
         let Ok(bytes) = workspace.read(Path::new(path)) else {
             continue;
         };
@@ -121,8 +122,8 @@ fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Tex
     found
 }
 
-/// A script beside the code: nothing that is imported.
-pub fn is_aside(path: &str) -> bool {
+/// Returns whether a file is a script beside the code, which is never imported.
+pub(super) fn is_aside(path: &str) -> bool {
     match path.split_once('/') {
         Some((folder, _)) => ASIDE.contains(&folder) || folder.starts_with('.'),
         None => path == "setup.py" || path == "noxfile.py" || path.contains("test"),
@@ -130,7 +131,7 @@ pub fn is_aside(path: &str) -> bool {
 }
 
 fn reached<'a>(targets: &'a [Target], texts: &[Text], layout: &Layout) -> BTreeSet<&'a str> {
-    // Those in folders of tests wait until their folder is reached.
+    // Modules in test folders wait until their folder is reached.
     let mut waiting: BTreeMap<&str, Vec<&Text>> = BTreeMap::new();
     let mut active = Vec::new();
     for text in texts {
@@ -153,7 +154,7 @@ fn reached<'a>(targets: &'a [Target], texts: &[Text], layout: &Layout) -> BTreeS
 
 impl Target {
     fn new(path: &str, is_folder: bool, workspace: &Workspace) -> Target {
-        // The nearest folder above that is not a package is one that imports may begin in.
+        // Imports may begin in the nearest parent folder that is not a package.
         let parts: Vec<&str> = path.split('/').collect();
         let is_package = |parts: &[&str]| {
             let init = workspace.root().join(parts.join("/")).join("__init__.py");
@@ -178,7 +179,7 @@ impl Target {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// The ends of the path by which it may be imported.
+    /// Returns the ends of the path by which it may be imported.
     fn ends(&self) -> impl Iterator<Item = &str> {
         let starts = self.path.match_indices('/').map(|(at, _)| at + 1);
         std::iter::once(0)
@@ -206,7 +207,7 @@ impl Text {
             match level {
                 0 => {
                     absolute.push(from(folder.len()));
-                    // As Python 2 looks first.
+                    // Python 2 looks there first.
                     relative.push(from(0));
                 }
                 level => relative.push(from(level - 1)),
@@ -230,7 +231,7 @@ impl Text {
         imports || (target.is_folder && self.names(target))
     }
 
-    /// In a string, as far as can be told without reading it as Python does.
+    /// Returns whether a string seems to name the target; strings are not parsed.
     fn names(&self, target: &Target) -> bool {
         let dotted = |end: &str| end.contains('/') && self.text.contains(&end.replace('/', "."));
         let folder = target.folder();
@@ -253,7 +254,7 @@ mod tests {
     use super::*;
     use crate::testing::Fixture;
 
-    /// Those of the files of tests that count as used by the code, when all of them are changed.
+    /// Returns the test-folder files that count as used by the code, if all of them are changed.
     fn used(files: &[(&str, &str)]) -> Vec<String> {
         let bytes: Vec<(&str, &[u8])> = files.iter().map(|(p, t)| (*p, t.as_bytes())).collect();
         let mut f = Fixture::new(&bytes);
@@ -273,7 +274,7 @@ mod tests {
     const INIT: &str = "";
 
     #[test]
-    fn folders_that_the_code_imports() {
+    fn imported_folders_are_used() {
         let files = |code: &'static str| {
             [
                 ("src/slugs/__init__.py", INIT),
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_only_tests_use_and_scripts_beside_the_code() {
+    fn folders_used_by_tests_only_are_unused() {
         let files = [
             (
                 "astropy/__init__.py",
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn test_files_that_the_code_imports() {
+    fn imported_test_files_are_used() {
         let files = [
             ("pkg/__init__.py", "from .test_support import check\n"),
             ("pkg/test_support.py", INIT),

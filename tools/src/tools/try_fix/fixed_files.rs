@@ -1,4 +1,4 @@
-//! The files of a fix: each edit is looked up in the file as the model sees it, and not in what earlier edits made of it.
+//! The files of a fix. Each edit is located in the file as the model sees it, not in the result of earlier edits.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,16 +11,16 @@ use crate::tools::replacement::find_text;
 use crate::workspace::{Workspace, forward};
 
 #[derive(Default)]
-pub struct FixedFiles {
+pub(super) struct FixedFiles {
     files: BTreeMap<PathBuf, FixedFile>,
 }
 
-/// A file and what is replaced in it.
+/// A file and the replacements in it.
 struct FixedFile {
-    /// What the edits speak of.
+    /// The text that the edits refer to.
     text: String,
     is_new: bool,
-    /// By the byte at which each begins: where it ends, and what replaces it.
+    /// Replacements by start offset: the end offset and the new text.
     replaced: BTreeMap<usize, (usize, String)>,
 }
 
@@ -44,8 +44,10 @@ impl FixedFile {
 }
 
 impl FixedFiles {
-    /// The innermost functions and classes that the edits touch, by their own names; a class for its special methods.
-    pub fn edited_names(&self) -> Vec<String> {
+    /// Returns the names of the innermost functions and classes that the edits touch. For a special method, the name of
+    /// its
+    /// class.
+    pub(super) fn edited_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for file in self.files.values() {
             let outline = Module::parse(file.text.clone()).outline();
@@ -71,7 +73,7 @@ impl FixedFiles {
         names
     }
 
-    pub fn add(&mut self, workspace: &Workspace, edit: &Edit) -> Result<(), ToolError> {
+    pub(super) fn add(&mut self, workspace: &Workspace, edit: &Edit) -> Result<(), ToolError> {
         let path = workspace.resolve(&edit.path)?;
         let shown = forward(&path);
         if workspace.layout().is_test_path(&shown) && !shown.contains("/testing/") {
@@ -104,7 +106,7 @@ impl FixedFiles {
                 file.replaced.insert(start, (end, new));
             }
             first => {
-                // Of what an earlier edit put there.
+                // The edit targets text that an earlier edit inserted.
                 let fixed = file.fixed();
                 let found = place(&shown, &fixed, edit);
                 let (start, end, new) = match (first, found) {
@@ -119,8 +121,12 @@ impl FixedFiles {
         Ok(())
     }
 
-    /// Each file and its fixed text; refused where one that parsed would not any more.
-    pub fn texts(&self) -> Result<Vec<(&PathBuf, String)>, ToolError> {
+    /// Returns each file with its fixed text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file that parsed before no longer does.
+    pub(super) fn texts(&self) -> Result<Vec<(&PathBuf, String)>, ToolError> {
         let mut found = Vec::new();
         for (path, file) in &self.files {
             let fixed = file.fixed();
@@ -135,7 +141,7 @@ impl FixedFiles {
     }
 }
 
-/// What an edit replaces, in bytes, and by what.
+/// Returns the byte range that an edit replaces, and the new text.
 fn place(path: &str, text: &str, edit: &Edit) -> Result<(usize, usize, String), ToolError> {
     match (&edit.old, &edit.function) {
         (Some(old), None) if !old.is_empty() => {
@@ -152,7 +158,7 @@ fn place(path: &str, text: &str, edit: &Edit) -> Result<(usize, usize, String), 
     }
 }
 
-/// A definition by its name. Its decorators stay unless the new code brings its own.
+/// Finds a definition by its name. Its decorators stay unless the new code has its own.
 fn definition(
     path: &str,
     now: &str,
@@ -199,7 +205,7 @@ fn definition(
     Ok((start, end, indented(new, definition.indent)))
 }
 
-/// Code with its common indentation replaced by `indent` spaces.
+/// Replaces the common indentation of code with `indent` spaces.
 fn indented(code: &str, indent: usize) -> String {
     let code = code.trim_matches('\n').trim_end();
     let margin = code
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_replaced_whole_and_keeps_its_decorators() {
+    fn function_replacement_keeps_decorators() {
         let of = |function: &str, new: &str| fixed(&[json!({"function": function, "new": new})]);
         assert_eq!(
             of("A.f", "def f(self):\n    # new\n    return 2\n").unwrap(),
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_that_the_model_sees() {
+    fn edits_use_original_line_numbers() {
         let added = json!({"old": "class A:\n", "new": "import x\n\nclass A:\n"});
         let twice = json!({"old": "return 1", "new": "return 2"});
         let refused = fixed(&[added.clone(), twice]).unwrap_err();
@@ -289,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_may_be_of_what_an_earlier_one_made() {
+    fn edits_can_target_earlier_edits() {
         let edits = [
             json!({"old": "def g(self):", "new": "def h(self, x):"}),
             json!({"old": "h(self, x)", "new": "h(self, y)"}),
@@ -303,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fix_that_does_not_parse_is_refused() {
+    fn unparsable_fix_is_refused() {
         let broken = fixed(&[json!({"old": "def g(self):", "new": "def g(:"})]).unwrap_err();
         assert!(broken.contains("does not parse"), "{broken}");
     }

@@ -1,5 +1,5 @@
-//! Which tests a fix is tried on: those asked for, and after them their siblings in the same files, so that a
-//! fix that breaks something is seen.
+//! Selects the tests for a fix: first the requested ones, then their siblings in the same files, so that
+//! a fix that breaks something is noticed.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -14,28 +14,28 @@ use crate::tool::{Context, ToolError};
 use crate::tools::line_numbers::count;
 use crate::tools::run_pytest::failing;
 
-/// Seconds that the siblings get where nobody asked for them.
+/// Maximum seconds for siblings that were not requested.
 const SECONDS: u64 = 30;
-/// Failing siblings that are run without the fix.
+/// Maximum number of failing siblings that run without the fix.
 const COMPARED: usize = 25;
-/// Siblings told at length, and named.
+/// Maximum number of siblings described in detail, and named.
 const DETAILED: usize = 3;
 const NAMED: usize = 12;
-/// Files of siblings that are named.
+/// Maximum number of sibling files that are named.
 const FILES: usize = 3;
 
 /// The tests of one trial.
-pub struct Scope {
+pub(super) struct Scope {
     pub own: Vec<String>,
     /// Files and folders to run.
     pub run: Vec<String>,
-    /// What the tests that were asked for are called: of one, and of several.
+    /// Singular and plural name of the requested tests.
     called: (&'static str, &'static str),
 }
 
 impl Scope {
-    /// `asked` are node ids, files or folders; `by_name` says whether the caller named them.
-    pub fn new(asked: &[String], by_name: bool) -> Self {
+    /// Creates a scope. `asked` are node ids, files or folders; `by_name` says whether the caller named them.
+    pub(super) fn new(asked: &[String], by_name: bool) -> Self {
         let mut run: Vec<String> = Vec::new();
         for file in asked.iter().map(|id| file_of(id)) {
             if !run.iter().any(|f| f == file) {
@@ -56,8 +56,8 @@ impl Scope {
         }
     }
 
-    /// For a fix of the functions and classes of these names.
-    pub fn options(&self, edited: &[String], deadline: Instant) -> Options {
+    /// Returns the run options for a fix of functions and classes with these names.
+    pub(super) fn options(&self, edited: &[String], deadline: Instant) -> Options {
         let mut options = Options::until(deadline);
         options.near = edited.to_vec();
         options.first.clone_from(&self.own);
@@ -66,12 +66,12 @@ impl Scope {
         options
     }
 
-    /// The report on the tests asked for, and the siblings.
-    pub fn split(&self, mut report: Report) -> (Report, SiblingTests) {
+    /// Splits a report into the requested tests and the siblings.
+    pub(super) fn split(&self, mut report: Report) -> (Report, SiblingTests) {
         let is_own = |test: &TestResult| self.own.iter().any(|id| covers(id, &test.id));
         let (own, others): (Vec<_>, Vec<_>) = report.tests.drain(..).partition(is_own);
         report.tests = own;
-        // Where a whole file is not there, its tests were asked for and not the file.
+        // If a whole file is missing, its tests were requested and not the file itself.
         let (mut missing, files): (Vec<_>, Vec<_>) =
             (report.not_found.drain(..)).partition(|id| self.own.contains(id));
         for id in &self.own {
@@ -84,8 +84,8 @@ impl Scope {
         (report, siblings)
     }
 
-    /// How the tests asked for did.
-    pub fn verdict(&self, report: &Report) -> String {
+    /// Summarizes the outcomes of the requested tests.
+    pub(super) fn verdict(&self, report: &Report) -> String {
         let (one, many) = self.called;
         let passed = (report.tests.iter())
             .filter(|t| t.outcome == Outcome::Passed)
@@ -114,20 +114,20 @@ impl Scope {
     }
 }
 
-/// The tests beside those asked for.
+/// The tests beside the requested ones.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct SiblingTests {
-    /// How many did not fail.
+pub(super) struct SiblingTests {
+    /// Number of siblings that did not fail.
     good: usize,
-    /// Why some did not run.
+    /// The reason why some did not run.
     #[serde(skip)]
     stopped: Option<Stop>,
-    /// How many did not begin.
+    /// Number of siblings that did not start.
     not_run: usize,
-    /// Those that began and were not finished in time.
+    /// Siblings that started but did not finish in time.
     unfinished: Vec<String>,
     failing: Vec<SiblingTest>,
-    /// That those which ran are in.
+    /// The files of the siblings that ran.
     #[serde(skip)]
     files: Vec<String>,
 }
@@ -144,9 +144,9 @@ enum Stop {
 #[derive(Debug, Serialize, JsonSchema)]
 struct SiblingTest {
     with_fix: TestResult,
-    /// How it ended among the failing ones alone, with the fix; `None` where that was not found out.
+    /// Outcome of a run with only the failing siblings, with the fix; `None` if unknown.
     alone: Option<Outcome>,
-    /// How it ended among the same tests without the fix.
+    /// Outcome in the same run without the fix.
     without_fix: Option<Outcome>,
 }
 
@@ -184,9 +184,14 @@ impl SiblingTests {
         all
     }
 
-    /// Runs those that fail once more, with the fix. Only like runs can be compared: among the others a test may fail for what
-    /// they left behind.
-    pub fn run_alone(&mut self, context: &Context<'_>) -> Result<(), ToolError> {
+    /// Runs the failing siblings again, with the fix. Only equal runs are comparable: among others, a test may fail
+    /// because of
+    /// their leftovers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the run cannot be made.
+    pub(super) fn run_alone(&mut self, context: &Context<'_>) -> Result<(), ToolError> {
         let failing = self.failing.iter().take(COMPARED);
         let ids: Vec<String> = failing.map(|n| n.with_fix.id.clone()).collect();
         let Some(alone) = some_tests(context, &ids, &[], 3)? else {
@@ -198,14 +203,14 @@ impl SiblingTests {
         Ok(())
     }
 
-    /// Those that fail with the fix whether the others run or not.
-    pub fn failing_alone(&self) -> impl Iterator<Item = String> {
+    /// Returns the siblings that fail with the fix, both with and without the other tests.
+    pub(super) fn failing_alone(&self) -> impl Iterator<Item = String> {
         let failing = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
         failing.map(|n| n.with_fix.id.clone())
     }
 
-    /// With how they do without the fix.
-    pub fn compare(&mut self, without: &[TestResult]) {
+    /// Adds the outcomes without the fix.
+    pub(super) fn compare(&mut self, without: &[TestResult]) {
         for sibling in &mut self.failing {
             if sibling.alone.is_some_and(is_bad) {
                 sibling.without_fix = outcome(without, &sibling.with_fix.id);
@@ -213,7 +218,7 @@ impl SiblingTests {
         }
     }
 
-    /// Those that fail with the fix whether the others run or not, and of which it is known how they do without it.
+    /// Returns siblings that fail with the fix in both runs, and whose outcome without it is known and wanted.
     fn compared(&self, wanted: fn(Outcome) -> bool) -> Vec<&SiblingTest> {
         let compared = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
         compared
@@ -246,8 +251,8 @@ impl SiblingTests {
             .collect()
     }
 
-    /// A few sentences, each on a line of its own; empty where there are no siblings.
-    pub fn summary(&self) -> String {
+    /// Summarizes the siblings in a few sentences, one per line; empty if there are no siblings.
+    pub(super) fn summary(&self) -> String {
         let ran = self.good + self.failing.len();
         let all = ran + self.not_run + self.unfinished.len();
         let mut out = String::new();
@@ -323,7 +328,7 @@ impl SiblingTests {
         out
     }
 
-    /// ` in FILE, FILE`.
+    /// Formats the files as ` in FILE, FILE`.
     fn within(&self) -> String {
         let named = self.files.get(..FILES).unwrap_or(&self.files);
         match self.files.len() {
@@ -337,8 +342,8 @@ impl SiblingTests {
         }
     }
 
-    /// The failures of siblings: those that the fix brought first, and at some length.
-    pub fn details(&self) -> String {
+    /// Describes the failures of siblings, starting with those that the fix caused, in more detail.
+    pub(super) fn details(&self) -> String {
         let mut out = String::new();
         let mut listed = |title: &str, siblings: Vec<&SiblingTest>, detailed: usize| {
             if siblings.is_empty() {
@@ -392,7 +397,8 @@ impl SiblingTests {
     }
 }
 
-/// The same test function with other parameters, which fails with the same words, numbers apart.
+/// Returns whether both are the same test function with different parameters, and fail with the same text except
+/// numbers.
 fn is_other_parameter_set(a: &SiblingTest, b: &SiblingTest) -> bool {
     let function = |sibling: &SiblingTest| {
         let id = sibling.with_fix.id.split_once('[');
@@ -401,7 +407,7 @@ fn is_other_parameter_set(a: &SiblingTest, b: &SiblingTest) -> bool {
     function(a).is_some() && function(a) == function(b) && alike(&[a, b]).len() == 1
 }
 
-/// Ids by how their tests fail, numbers apart: `: EXCEPTION: MESSAGE` of the first of each group.
+/// Groups ids by failure text except numbers, with `: EXCEPTION: MESSAGE` of the first test in each group.
 fn alike<'a>(siblings: &[&'a SiblingTest]) -> Vec<(String, Vec<&'a str>)> {
     let plain = |why: &str| why.replace(|c: char| c.is_ascii_digit(), "");
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
@@ -426,7 +432,7 @@ fn is_bad(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::Error | Outcome::Absent)
 }
 
-/// It began, and the time was over before its end.
+/// Returns whether a test started, but the time was over before its end.
 fn is_unfinished(test: &TestResult, report: &Report) -> bool {
     test.outcome == Outcome::Absent
         && if report.timed_out {
@@ -436,9 +442,14 @@ fn is_unfinished(test: &TestResult, report: &Report) -> bool {
         }
 }
 
-/// How tests end, of which that shows, in a part of the time that is left; `None` where there are no tests, or too
+/// Runs these tests in a part of the time left, and returns those with a known outcome; `None` if there are no tests,
+/// or too
 /// little time.
-pub fn some_tests(
+///
+/// # Errors
+///
+/// Fails if the run cannot be made.
+pub(super) fn some_tests(
     context: &Context<'_>,
     ids: &[String],
     whole_values: &[String],
@@ -459,7 +470,7 @@ fn outcome(tests: &[TestResult], id: &str) -> Option<Outcome> {
     test.map(|test| test.outcome)
 }
 
-/// One at which pytest died is known; one that did not begin, or that took too long, is not.
+/// Keeps the known outcomes: a test at which pytest died counts, one that did not start or took too long does not.
 fn known(mut report: Report) -> Vec<TestResult> {
     let timed_out = report.timed_out;
     report

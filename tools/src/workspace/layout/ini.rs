@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-pub type Options = BTreeMap<String, String>;
+pub(super) type Options = BTreeMap<String, String>;
 
 /// Returns the options. `read` returns the text of a file in the repository's root.
-pub fn options(read: &dyn Fn(&str) -> Option<String>) -> Options {
+pub(super) fn options(read: &dyn Fn(&str) -> Option<String>) -> Options {
     for name in ["pytest.ini", ".pytest.ini"] {
         if let Some(text) = read(name) {
             return section(&text, "pytest").unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::project::Project;
 const TOOLBOX: &str = env!("CARGO_BIN_EXE_toolbox");
 
 /// A client that writes and reads JSON lines.
-pub struct Client {
+pub(crate) struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -24,7 +24,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn start(project: &Project) -> Self {
+    pub(crate) fn start(project: &Project) -> Self {
         let mut child = Command::new(TOOLBOX)
             .args([
                 "serve",
@@ -57,20 +57,20 @@ impl Client {
         writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    pub fn send(&mut self, method: &str, params: &Value) -> u64 {
+    pub(crate) fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         let id = self.next;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         id
     }
 
-    pub fn receive(&mut self) -> Value {
+    pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
     }
 
-    pub fn request(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         let answer = self.receive();
         assert_eq!(answer["id"], id, "{answer}");
@@ -85,13 +85,13 @@ impl Client {
     }
 
     /// Text and data of a call that is not refused.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> (String, Value) {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> (String, Value) {
         let answer = self.raw(tool, arguments);
         assert_ne!(answer["result"]["isError"], true, "{answer:#}");
         (text(&answer), answer["result"]["structuredContent"].clone())
     }
 
-    pub fn refused(&mut self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn refused(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.raw(tool, arguments);
         assert_eq!(answer["result"]["isError"], true, "{answer:#}");
         text(&answer)

@@ -19,14 +19,14 @@ use crate::process::interrupt;
 /// Maximum bytes of an answer.
 const ANSWER: usize = 4096;
 
-pub struct Control {
+pub(crate) struct Control {
     socket: OwnedFd,
     unanswered: usize,
 }
 
 impl Control {
     /// Creates a socket pair: one end, and the other for a new process.
-    pub fn pair() -> Result<(Control, OwnedFd), ToolError> {
+    pub(crate) fn pair() -> Result<(Control, OwnedFd), ToolError> {
         let (socket, other) = socketpair(
             AddressFamily::Unix,
             SockType::SeqPacket,
@@ -42,12 +42,12 @@ impl Control {
     }
 
     /// Returns how many requests have no received answer yet.
-    pub fn unanswered(&self) -> usize {
+    pub(crate) fn unanswered(&self) -> usize {
         self.unanswered
     }
 
     /// Sends a request without blocking; fails if it does not fit into the socket's buffer.
-    pub fn send(&mut self, request: &Value, fds: &[OwnedFd]) -> Result<(), ToolError> {
+    pub(crate) fn send(&mut self, request: &Value, fds: &[OwnedFd]) -> Result<(), ToolError> {
         let bytes = request.to_string();
         let fds: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
         let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
@@ -60,7 +60,7 @@ impl Control {
     }
 
     /// Receives the next answer; `None` after the deadline, an interruption or the end of the connection.
-    pub fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Option<T> {
+    pub(crate) fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Option<T> {
         let mut buffer = [0; ANSWER];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -86,7 +86,7 @@ impl Control {
 }
 
 /// Creates a file without a name.
-pub fn anonymous_file() -> Result<File, ToolError> {
+pub(crate) fn anonymous_file() -> Result<File, ToolError> {
     let mut file = tempfile::tempfile()?;
     file.seek(SeekFrom::End(0))?;
     Ok(file)

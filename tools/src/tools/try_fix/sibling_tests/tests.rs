@@ -1,4 +1,4 @@
-//! How results of sibling tests are reported.
+//! Tests of the reports about siblings.
 
 use super::*;
 use crate::outcomes::report::{Failure, FailureClass, Phase};
@@ -19,7 +19,7 @@ fn died() -> Failure {
 }
 
 #[test]
-fn whole_files_are_run_and_all_that_was_asked_for_comes_first() {
+fn whole_files_run_requested_tests_first() {
     let asked = ids(&["t/test_a.py::test_new", "t/test_a.py::A::test_new", "t/b"]);
     let scope = Scope::new(&asked, true);
     assert_eq!(scope.run, ids(&["t/test_a.py", "t/b"]));
@@ -41,7 +41,7 @@ fn whole_files_are_run_and_all_that_was_asked_for_comes_first() {
 }
 
 #[test]
-fn the_verdict_says_how_many_of_which_tests() {
+fn verdict_counts_requested_tests() {
     let of = |by_name: bool, outcomes: &[Outcome]| {
         let report = Report {
             tests: outcomes.iter().map(|o| TestResult::new("a", *o)).collect(),
@@ -66,7 +66,7 @@ fn the_verdict_says_how_many_of_which_tests() {
 }
 
 #[test]
-fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
+fn siblings_are_compared_without_the_fix() {
     let report = Report::default();
     let mut all = SiblingTests::new(
         vec![
@@ -123,7 +123,7 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
 }
 
 #[test]
-fn siblings_that_fail_alike_are_told_by_one_of_them() {
+fn siblings_failing_alike_are_merged() {
     let test = |name: &str, message: &str| TestResult {
         failure: Some(Failure {
             message: message.to_owned(),
@@ -149,7 +149,7 @@ fn siblings_that_fail_alike_are_told_by_one_of_them() {
 }
 
 #[test]
-fn what_was_not_finished_in_time_does_not_count_as_failing() {
+fn unfinished_siblings_are_not_failures() {
     let text = |good: usize, report: &Report| {
         let mut tests = vec![TestResult::new("g", Outcome::Passed); good];
         let mut long = TestResult::new("long", Outcome::Absent);
