@@ -1,4 +1,4 @@
-//! Makes a folder of made-up results and its reports, to look at.
+//! Creates a folder of sample results and their reports.
 //!
 //! `cargo run -p testwright-evals --example sample-report -- FOLDER [INSTANCES]`
 
@@ -21,7 +21,7 @@ const SETS: [&str; 3] = [
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    let folder = PathBuf::from(given.first().ok_or("name a folder")?);
+    let folder = PathBuf::from(given.first().ok_or("missing argument: FOLDER")?);
     let instances = given.get(1).map_or(Ok(449), |n| n.parse())?;
     std::fs::create_dir_all(&folder)?;
     let mut file = std::fs::File::create(folder.join(results_file::FILE))?;
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             instance_id: "pallets__flask-1".to_owned(),
             kind: WarningKind::Unknown,
         }],
-        remarks: vec!["one worker less than asked for: memory is short".to_owned()],
+        remarks: vec!["using one worker fewer than requested: memory is low".to_owned()],
     };
     metadata.write(&folder)?;
     let start = Instant::now();

@@ -1,7 +1,8 @@
-//! Fresh instances from a repository's own history: fixes that name their issue and bring tests.
+//! Mines fresh instances from a repository's history: fixes that name their issue and include tests.
 //!
-//! History in, candidates out ([`candidates`]); what their golden tests came out as, in, rows and a table out
-//! ([`finish`]). The texts of issues are given: nothing here asks a server. Nothing is run here either: the harness does.
+//! [`candidates`] converts a history to candidates, and [`finish`] converts the grading results of their golden tests
+//! to rows and a table. Issue texts are passed in, because this module contacts no servers. It runs no tests either;
+//! the harness does.
 
 mod candidate;
 mod difficulty;
@@ -27,30 +28,30 @@ use crate::result::InstanceResult;
 pub use candidate::{Candidate, IssueText};
 pub use table::{Counts, Dropped, Stage, Table};
 
-/// Which fixes are wanted.
+/// Criteria for fixes.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// `owner/name`.
+    /// Repository as `owner/name`.
     pub repo: String,
-    /// The commit whose history it is.
+    /// Commit whose history is read.
     pub head: String,
-    /// Seconds since 1970: committed then or later, and before `until`.
+    /// Earliest commit time in seconds since 1970. Commits at or after `until` are excluded.
     pub since: i64,
     pub until: Option<i64>,
-    /// Most lines of Python code that a fix adds and removes, tests not counted.
+    /// Maximum lines of Python code that a fix adds and removes, without tests.
     pub max_changed_lines: Option<usize>,
 }
 
-/// What a history holds.
+/// Fixes found in a history.
 #[derive(Debug, Clone, Default)]
 pub struct Mined {
-    /// Oldest first.
+    /// Candidates, oldest first.
     pub candidates: Vec<Candidate>,
     pub counts: Counts,
     pub dropped: Vec<Dropped>,
 }
 
-/// Reads the history. Blocks, for seconds.
+/// Reads the history. Blocks for seconds.
 pub fn candidates(repository: &Repository, selection: &Selection) -> Result<Mined, SandboxError> {
     let changes = history::changes(repository, selection)?;
     let mut mined = Mined::default();
@@ -82,14 +83,14 @@ pub fn candidates(repository: &Repository, selection: &Selection) -> Result<Mine
     Ok(mined)
 }
 
-/// Texts of the issues of a candidate: those that could be had, and why not the others.
+/// Texts of a candidate's issues, and the issues whose text is not available.
 #[derive(Debug, Clone, Default)]
 pub struct IssueTexts {
     pub found: Vec<IssueText>,
     pub missing: Vec<MissingText>,
 }
 
-/// An issue without a text, and why.
+/// An issue without a text, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingText {
     pub number: u64,
@@ -97,7 +98,7 @@ pub struct MissingText {
 }
 
 impl Mined {
-    /// Candidates with a text become instances; the others fall out.
+    /// Turns candidates with a text into instances, and rejects the others.
     pub fn with_texts(&mut self, texts: &BTreeMap<String, IssueTexts>) -> Vec<Instance> {
         let mut instances = Vec::new();
         let none = IssueTexts::default();
@@ -109,8 +110,8 @@ impl Mined {
                     commit: candidate.fix_commit.clone(),
                     stage: Stage::Fits,
                     reason: match given.missing.first() {
-                        Some(first) => format!("no text of its issue: {}", first.cause),
-                        None => "no text of its issue".to_owned(),
+                        Some(first) => format!("the issue text is not available: {}", first.cause),
+                        None => "the issue text is not available".to_owned(),
                     },
                     detail: given
                         .missing
@@ -128,8 +129,8 @@ impl Mined {
     }
 }
 
-/// The rows whose golden tests turn, with the lists of tests that do, and the table of all that fell out. `results` are those
-/// of the golden tests, in the folder `out`.
+/// Returns the rows whose golden tests go from fail to pass, with their lists of tests, and the table of rejected
+/// changes. `results` are the results of the golden tests, in the folder `out`.
 pub fn finish(
     mut mined: Mined,
     instances: Vec<Instance>,
@@ -180,12 +181,12 @@ pub fn finish(
     (rows, table)
 }
 
-/// Writes instances as JSON lines: aside, and renamed.
+/// Writes instances as JSON lines, atomically.
 pub fn write(path: &Path, instances: &[Instance]) -> io::Result<()> {
     write_bytes(path, &folder::json_lines(instances)?)
 }
 
-/// Writes a text aside, and renames it.
+/// Writes a text atomically.
 pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
     write_bytes(path, text.as_bytes())
 }

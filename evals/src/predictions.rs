@@ -1,7 +1,8 @@
-//! Predictions in the shape that SWE-bench, SWT-bench and TDD-Bench share: `instance_id`, `model_name_or_path`,
-//! `model_patch`; as JSON lines, a JSON array, Parquet, or a JSON object by instance.
+//! Predictions in the format shared by SWE-bench, SWT-bench and TDD-Bench: `instance_id`, `model_name_or_path`,
+//! `model_patch`. A file is JSON lines, a JSON array, Parquet, or a JSON object by instance.
 //!
-//! Nothing is dropped in silence: what cannot be graded is a [`Warning`], and stands in the report.
+//! Nothing is dropped silently: every prediction that cannot be graded causes a [`Warning`], which appears in the
+//! report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,23 +15,23 @@ use crate::dataset::Dataset;
 use crate::foreign_text::{self, NameError};
 use crate::records::{Content, File, Problem, RecordsError};
 
-/// What one model said about one instance.
+/// A model's prediction for one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     pub instance_id: String,
     pub model_name_or_path: String,
-    /// A test patch; `None` where the model gave none (null, absent or nothing but white space).
+    /// The test patch; `None` if the model gave none (null, absent or blank).
     pub model_patch: Option<String>,
 }
 
-/// The predictions of one model: one for each instance at most.
+/// Predictions of one model, at most one per instance.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Predictions {
     pub model: String,
     pub by_instance: BTreeMap<String, Prediction>,
 }
 
-/// What the user should know of the predictions.
+/// An anomaly in the predictions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     pub model_name_or_path: String,
@@ -41,15 +42,15 @@ pub struct Warning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
-    /// `model_patch` is null or absent: graded as no prediction.
+    /// `model_patch` is null or absent; graded as a missing prediction.
     Null,
-    /// `model_patch` is white space: graded as no prediction.
+    /// `model_patch` is blank; graded as a missing prediction.
     Empty,
-    /// There are several for the instance; the last is graded, as the public harnesses do.
+    /// The instance has several predictions; the last one is graded, as in the public harnesses.
     Duplicate,
-    /// The dataset has no such instance: not graded.
+    /// The dataset has no such instance; not graded.
     Unknown,
-    /// The instance has no prediction of this model: graded as none.
+    /// The model has no prediction for the instance; graded as a missing prediction.
     Missing,
 }
 
@@ -58,21 +59,21 @@ impl WarningKind {
         match self {
             WarningKind::Null => "the patch is null",
             WarningKind::Empty => "the patch is empty",
-            WarningKind::Duplicate => "there are several; the last is taken",
+            WarningKind::Duplicate => "there are several predictions; the last one is used",
             WarningKind::Unknown => "the dataset has no such instance",
-            WarningKind::Missing => "there is no prediction",
+            WarningKind::Missing => "the prediction is missing",
         }
     }
 }
 
-/// Each model is graded on every instance, and compared with every other.
+/// Maximum number of models. Each is graded on every instance, and compared with every other.
 const MODELS: usize = 500;
-/// In one file.
+/// Maximum predictions in a file.
 const PREDICTIONS: usize = 1_000_000;
 
-/// Reads predictions of one or several models, in the order in which the models first occur. Those for instances that the
-/// dataset has and that are not among the `chosen` ones are left out: they were not asked for. No file may replace what
-/// another one predicts.
+/// Reads predictions of one or several models, in order of each model's first occurrence. Predictions for instances
+/// that are in the dataset but not among the `chosen` ones are skipped silently. A file must not replace predictions of
+/// another file.
 pub fn read(
     files: &[&Path],
     dataset: &Dataset,
@@ -93,13 +94,13 @@ pub fn read(
             let first = known.get(&name).copied().filter(|first| first != path);
             let message = match first {
                 Some(first) => format!(
-                    "`{}` predicts `{}` in {} already: no file may replace what another one predicts",
+                    "duplicate prediction of `{}` for `{}`, first in {}: a file must not replace predictions of another file",
                     name.0,
                     name.1,
                     first.display()
                 ),
                 None if models.len() > MODELS => {
-                    format!("there are more than {MODELS} models: grade them one after the other")
+                    format!("there are more than {MODELS} models: grade them in several runs")
                 }
                 None => {
                     known.insert(name, path);
@@ -123,7 +124,7 @@ fn stem(path: &Path) -> String {
     )
 }
 
-/// `name` is the model's where the records name none.
+/// Parses predictions. `name` is the model of records that do not name one.
 fn parse(
     content: impl Into<Content>,
     name: &str,
@@ -131,7 +132,7 @@ fn parse(
     let mut problems = Vec::new();
     let content = content.into();
     let mut found = Vec::new();
-    // Nothing but the prediction is kept of a record, which may hold much more.
+    // Only the prediction is kept, since a record may contain much more.
     let mut take = |value: &Value| {
         if found.len() >= PREDICTIONS {
             return Err(PredictionError::TooMany.into());
@@ -152,7 +153,7 @@ fn parse(
     }
 }
 
-/// An entry of an object by instance as a record: the value is a record without its id, or the patch alone.
+/// Converts an entry of an object by instance to a record. The value is a record without an id, or just the patch.
 fn keyed(id: String, value: Value) -> Value {
     let mut record = match value {
         Value::Object(record) => record,
@@ -167,11 +168,11 @@ fn keyed(id: String, value: Value) -> Value {
 enum PredictionError {
     #[error("there are more than {PREDICTIONS} predictions")]
     TooMany,
-    #[error("it is not an object")]
+    #[error("the record is not a JSON object")]
     NotAnObject,
-    #[error("`{0}` is not a text")]
+    #[error("`{0}` is not a string")]
     NotAText(&'static str),
-    #[error("it lacks instance_id")]
+    #[error("instance_id is missing")]
     NoId,
     #[error("`{field}` {source}")]
     Name {
@@ -218,7 +219,7 @@ fn prediction(
     Ok((prediction, warning))
 }
 
-/// By model, with warnings of anomalies, in the order of the files; instances without a prediction last.
+/// Groups predictions by model, and adds warnings in the order of the files, with missing predictions last.
 fn sort(
     all: Vec<(Prediction, Option<WarningKind>)>,
     dataset: &Dataset,

@@ -1,7 +1,7 @@
-//! Files of records as the field has them: JSON lines, one JSON array, or Parquet. Datasets and predictions are both such
-//! files. What a file is, it says by how it begins, whatever its name.
+//! Reads files of records: JSON lines, a JSON array, or Parquet. Datasets and predictions are both such files. The
+//! format is detected from the first bytes, not from the name.
 //!
-//! Everything that is wrong in a file is reported at once, with lines. What a record means is left to its reader.
+//! All problems of a file are reported together, with line numbers. Callers interpret the records.
 
 mod bounded;
 mod json;
@@ -29,23 +29,23 @@ pub enum RecordsError {
     Content {
         path: PathBuf,
         problems: Vec<Problem>,
-        /// What problems are counted by: `line` or `row`.
+        /// Unit for numbering records: `line` or `row`.
         place: &'static str,
     },
-    /// What is wrong with predictions as a whole.
+    /// A problem with the predictions as a whole.
     #[error("read {path}: {message}")]
     Predictions { path: PathBuf, message: String },
-    #[error("read {path}: it begins as a Parquet file does, and {}", excerpt(&.source.to_string(), LENGTH))]
+    #[error("read {path}: it starts like a Parquet file, but {}", excerpt(&.source.to_string(), LENGTH))]
     Parquet {
         path: PathBuf,
         source: parquet::ParquetFileError,
     },
 }
 
-/// Something wrong in a file.
+/// A problem in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1; of a Parquet file the row.
+    /// Line number, or row number in a Parquet file, starting at 1.
     pub line: usize,
     pub message: String,
 }
@@ -65,19 +65,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Problems that an error's text names; the rest is counted.
+/// Maximum problems listed in an error message; the rest are counted.
 const SHOWN: usize = 10;
-/// Characters of a problem that are shown: it may quote what is in the file.
+/// Maximum characters of a problem in a message, which may quote the file.
 const LENGTH: usize = 300;
-/// With so many problems, nothing more is read.
+/// Number of problems after which reading stops.
 const PROBLEMS: usize = 1_000;
-/// Bytes of a file.
+/// Maximum bytes of a file.
 const FILE: u64 = 2 << 30;
-/// Bytes of a record: more than any patch or issue takes, and little enough to be read many times over.
+/// Maximum bytes of a record. It exceeds any patch or issue, and is small enough to be read many times.
 const RECORD: usize = 64 << 20;
-/// JSON values of a file: each takes more room in memory than in the file.
+/// Maximum JSON values in a file; each takes more space in memory than in the file.
 const VALUES: usize = 50_000_000;
-/// JSON values of a record: the longest lists of tests have some ten thousand.
+/// Maximum JSON values in a record; the longest lists of tests have about ten thousand.
 const RECORD_VALUES: usize = 1_000_000;
 
 fn listed(problems: &[Problem], place: &str) -> String {
@@ -98,17 +98,17 @@ fn listed(problems: &[Problem], place: &str) -> String {
     format!("{}{more}", shown.join("; "))
 }
 
-/// Who to blame for what is wrong in a file.
+/// A file, as named in its problems.
 pub(crate) struct File<'a> {
     path: &'a Path,
-    /// Unit in which its records are numbered: line, row or instance.
+    /// Unit for numbering records: line, row or instance.
     pub(crate) place: &'static str,
 }
 
 pub(crate) enum Content {
     /// JSON in one of its forms.
     Text(String),
-    /// Records with their numbers, from 1.
+    /// Records with their numbers, starting at 1.
     Records(Vec<(usize, Value)>),
 }
 
@@ -136,7 +136,7 @@ impl<'a> File<'a> {
             path: path.to_owned(),
             source: std::io::Error::new(
                 std::io::ErrorKind::InvalidData,
-                format!("it is not UTF-8: {}", e.utf8_error()),
+                format!("invalid UTF-8: {}", e.utf8_error()),
             ),
         })?;
         Ok((
@@ -160,11 +160,11 @@ impl<'a> File<'a> {
 /// An error in a record.
 pub(crate) type RecordError = Box<dyn std::error::Error>;
 
-/// What is done with a record of this line, or what is wrong with it.
+/// Callback that receives each record and its line, and returns what is wrong with it.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, Value) -> Result<(), RecordError>;
 
 impl Content {
-    /// The records with the line, or row, on which each begins.
+    /// Returns the records, each with the line or row where it begins.
     pub(crate) fn records(self, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
         if let Content::Records(records) = self {
             return records;
@@ -177,7 +177,8 @@ impl Content {
         records
     }
 
-    /// The same one by one, for those who keep less of a record than there is; what they say of one is a problem.
+    /// Passes the records to `take` one by one, for callers that keep only part of each. An error from `take` is a
+    /// problem.
     pub(crate) fn each(self, problems: &mut Vec<Problem>, take: Take<'_>) {
         match self {
             Content::Text(text) => json::records(&text, problems, take),
@@ -194,8 +195,8 @@ impl Content {
         }
     }
 
-    /// The entries of the whole text as one object, each with its line and key; `None` where it is something else, or a
-    /// record, which has the key `of_a_record`.
+    /// Passes the entries of a text that is a single object to `take`, each with its line and key. Returns `None` if
+    /// the text is anything else, or a record, which is recognized by the key `of_a_record`.
     pub(crate) fn entries(
         &self,
         of_a_record: &str,

@@ -1,7 +1,7 @@
-//! Reports on graded predictions: `report.json`, `report.md` and `report.html` in the folder of results, made from
-//! `results.jsonl` (and `run.json`, if there is one). The same results give the same reports, byte for byte.
+//! Reports on graded predictions: `report.json`, `report.md` and `report.html` in the results folder. They are made
+//! from `results.jsonl` and, if it exists, `run.json`. The same results give the same reports, byte for byte.
 //!
-//! Nothing is run or graded here, and a verdict is taken as it stands.
+//! This module runs and grades nothing, and does not question verdicts.
 
 mod compare;
 mod details;
@@ -60,34 +60,34 @@ pub enum ReportError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("make a report: {0}")]
+    #[error("render the report: {0}")]
     Render(#[from] RenderError),
-    #[error("make a report: {0}")]
+    #[error("serialize the report: {0}")]
     Serialize(#[source] serde_json::Error),
 }
 
-/// `report.json`.
+/// Content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     pub run: RunMetadata,
     /// Anomalies in results and predictions.
     pub remarks: Vec<String>,
-    /// By prediction set.
+    /// Headline figures by prediction set.
     pub summary: BTreeMap<String, Summary>,
-    /// By prediction set.
+    /// Detailed figures by prediction set.
     pub details: BTreeMap<String, Details>,
-    /// Of two or more prediction sets.
+    /// Comparison of two or more prediction sets.
     pub comparison: Option<Comparison>,
 }
 
-/// Makes the three reports of a folder of results.
+/// Writes the three reports of a results folder.
 pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
     let (results, remarks) = results(folder)?;
     let sets = prediction_sets::group(results, run);
     put_all(folder, "report", sets, remarks, run)
 }
 
-/// The results of a folder, and what was odd in them.
+/// Reads the results of a folder, and returns them with remarks on anomalies.
 fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportError> {
     let path = folder.join(results_file::FILE);
     let lines = Lines::open(&path, MAX_RECORDS);
@@ -98,8 +98,8 @@ fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportEr
     Ok((results, remarks))
 }
 
-/// Compares the prediction sets of several folders: `comparison.json`, `.md` and `.html` in the folder `into`. Sets of the
-/// same name are told apart by their folders.
+/// Compares the prediction sets of several folders and writes `comparison.json`, `.md` and `.html` to the folder
+/// `into`. Sets with the same name are distinguished by their folders.
 pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, ReportError> {
     let mut all: Vec<(&Path, PredictionSet)> = Vec::new();
     let mut remarks = Vec::new();
@@ -134,7 +134,7 @@ fn put_all(
     remarks: Vec<String>,
     run: &RunMetadata,
 ) -> Result<Report, ReportError> {
-    // As in the report, which is by name: sets are called by the letters of their places.
+    // Sort by name as in the report, because the position determines a set's letter.
     sets.sort_by(|a, b| a.prediction.cmp(&b.prediction));
     let report = Report::of(&sets, remarks, run);
     let html = page::page(&report, &sets)?;
@@ -165,10 +165,10 @@ impl Report {
     }
 }
 
-/// Instances that a warning names; the rest is counted, and stands in `run` of `report.json`.
+/// Maximum instances that a line of warnings names. The rest are counted, and listed in `run` of `report.json`.
 const NAMED: usize = 5;
 
-/// One line for each model and kind of warning.
+/// Returns one line per model and kind of warning.
 fn in_groups(warnings: &[Warning]) -> Vec<String> {
     let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for warning in warnings {

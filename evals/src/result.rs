@@ -1,4 +1,4 @@
-//! What grading one prediction for one instance gave: a line of `results.jsonl`.
+//! The result of grading one prediction for one instance: a line of `results.jsonl`.
 
 pub mod results_file;
 
@@ -17,29 +17,29 @@ use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
 /// A line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceResult {
-    /// As in the dataset.
+    /// Id of the instance in the dataset.
     pub instance_id: String,
-    /// `model_name_or_path`.
+    /// Name of the prediction set (`model_name_or_path`).
     pub prediction: String,
-    /// Identifies what was graded, and how: of the same content, nothing is graded twice.
+    /// Identifies what was graded and how; a result with the same key is reused.
     pub key: String,
-    /// `owner/name`.
+    /// Repository as `owner/name`.
     pub repo: String,
-    /// Words and signs of the issue, a guess at its length in tokens (characters / 4).
+    /// Estimated length of the issue in tokens (characters / 4).
     pub issue_tokens: u64,
-    /// There was a patch (`false`: null, empty or missing).
+    /// Whether there was a patch (`false`: null, empty or missing).
     pub given: bool,
-    /// The patch applies to the base commit.
+    /// Whether the patch applies to the base commit.
     pub applied: bool,
-    /// How it had to be applied, or why it could not be, e.g. `with fuzz`; what of it was noticed, e.g.
-    /// `edits code under test: src/a.py`.
+    /// Notes on how the patch was applied or why it could not be (e.g. `with fuzz`), and on its content (e.g. `edits
+    /// code under test: src/a.py`).
     #[serde(default)]
     pub notes: Vec<String>,
     /// Contributed tests, without parameters.
     pub contributed: Vec<String>,
-    /// Contributed tests as they ran, parameters included: outcomes on the old and on the new code.
+    /// Contributed tests as they ran, including parameters, with their outcomes on the old and the new code.
     pub tests: Vec<TestPair>,
-    /// How the contributed tests ended on the old code.
+    /// Combined outcome of the contributed tests on the old code.
     pub old_class: OldClass,
     /// Verdict of testwright.
     pub strict: Strict,
@@ -47,35 +47,35 @@ pub struct InstanceResult {
     pub swt: Swt,
     /// TDD-Bench-Verified's verdict and score.
     pub tdd: Tdd,
-    /// Change coverage ΔC (SWT-bench §3.3), 0..1; `None` where there is no line to cover, or it could not be measured.
+    /// Change coverage ΔC (SWT-bench §3.3), 0 to 1; `None` if there is no line to cover, or it could not be measured.
     pub coverage_delta: Option<f64>,
-    /// Changed lines that the base suite or the golden tests run, on their side: those of which ΔC is a share. `None` where
-    /// that could not be measured.
+    /// Number of changed lines that the base suite or the golden tests run on their side: the denominator of ΔC. `None`
+    /// if it could not be measured.
     #[serde(default)]
     pub coverage_lines: Option<u64>,
-    /// Changed lines that are statements, on both sides: those of which adequacy is a share.
+    /// Number of changed lines that are statements, on both sides: the denominator of adequacy.
     #[serde(default)]
     pub adequacy_lines: Option<u64>,
     /// Why a coverage figure is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage_problem: Option<String>,
-    /// Why the strict verdict is not that of the public harnesses.
+    /// Why the strict verdict differs from those of the public harnesses.
     pub differs: Vec<String>,
-    /// What failed that is no fault of the prediction; there is no verdict then.
+    /// Failure that is not the prediction's fault; if set, there is no verdict.
     pub infrastructure: Option<Infrastructure>,
-    /// Wall time by part.
+    /// Wall time by activity.
     pub seconds: Seconds,
-    /// Which parts came from a cache: `build`, `old`, `new`, `base`.
+    /// Parts that came from a cache: `build`, `old`, `new`, `base`.
     pub cached: Vec<String>,
-    /// Logs by name (`build`, `old`, `new`, …), relative to the folder of the results.
+    /// Logs by name (`build`, `old`, `new`, …), relative to the results folder.
     #[serde(default)]
     pub logs: BTreeMap<String, String>,
-    /// That the sandbox of the old code did not hold the new one.
+    /// Result of searching the sandbox of the old code for the new code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peeking: Option<Leakage>,
 }
 
-/// Why grading cannot have written a line.
+/// Reason why a line cannot have been written by grading.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResultError {
     #[error(transparent)]
@@ -85,18 +85,18 @@ pub(crate) enum ResultError {
         field: &'static str,
         source: NameError,
     },
-    #[error("`{0}` is not a share")]
+    #[error("`{0}` is not between 0 and 1")]
     Share(&'static str),
-    #[error("`seconds` has what is not a time")]
+    #[error("`seconds` contains an invalid time")]
     Seconds,
     #[error("the name of a log {0}")]
     LogName(#[source] NameError),
-    #[error("a log is not below the folder of results")]
+    #[error("the path of a log leads outside of the results folder")]
     LogPath,
 }
 
 impl InstanceResult {
-    /// Checks that grading could have written it: reports take its names, figures and paths as they stand.
+    /// Checks that grading could have written the result, because reports use its names, figures and paths unchanged.
     pub(crate) fn check(&self) -> Result<(), ResultError> {
         let names = [
             ("instance_id", &self.instance_id),
@@ -138,17 +138,17 @@ impl InstanceResult {
         Ok(())
     }
 
-    /// Nothing is said of the prediction then.
+    /// Marks the result as ungraded.
     pub fn could_not(&mut self, infrastructure: Infrastructure) {
         self.strict = Strict {
             fail_to_pass: false,
-            reason: "it could not be graded".to_owned(),
+            reason: "the prediction could not be graded".to_owned(),
         };
         self.infrastructure = Some(infrastructure);
     }
 }
 
-/// Seconds, of no more than a hundred years.
+/// Returns whether a number of seconds is plausible: at least 0 and at most about a hundred years.
 pub(crate) fn is_time(seconds: f64) -> bool {
     (0.0..=4e9).contains(&seconds)
 }
@@ -160,16 +160,16 @@ pub struct TestPair {
     pub pair: Pair,
 }
 
-/// Something of ours or of the machine's failed: never counted against a prediction.
+/// Failure of the machine or of testwright, which never counts against a prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Infrastructure {
-    /// `source`, `build`, `old`, `new` or `base`.
+    /// Failed stage: `source`, `build`, `old`, `new` or `base`.
     pub stage: String,
-    /// The error, in one line.
+    /// The error, on one line.
     pub cause: String,
-    /// Where more can be read, relative to the folder of the results, or on the host.
+    /// Path of the log, relative to the results folder, or on the host.
     pub log: Option<String>,
-    /// What the machine ran out of, if that is the cause.
+    /// Resource that the machine ran out of, if that is the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortage: Option<Shortage>,
 }
@@ -191,27 +191,27 @@ impl fmt::Display for Infrastructure {
     }
 }
 
-/// Wall time. The parts add up to the total: where several things were done at a time, each has an equal part of it. 0 for
-/// what came from a cache.
+/// Wall time in seconds. The parts add up to the total: concurrent activities get equal parts of it. Cached parts take
+/// 0 seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Seconds {
     /// Fetching the code and building the environment.
     pub build: f64,
-    /// The golden tests alone, to see which lines they run.
+    /// Running only the golden tests, to measure which lines they run.
     pub golden: f64,
-    /// With the prediction, on the old code.
+    /// Running with the prediction on the old code.
     pub old: f64,
-    /// With the prediction, on the new code.
+    /// Running with the prediction on the new code.
     pub new: f64,
-    /// The suite without the prediction, on both sides.
+    /// Running the suite without the prediction, on both sides.
     pub base: f64,
-    /// For runs of other instances to end.
+    /// Waiting for runs of other instances to end.
     pub waiting: f64,
     /// Everything else.
     pub other: f64,
-    /// From the start of this prediction's grading to its end, what it shares with others of the instance included where
-    /// it was the first.
+    /// Total time of grading the prediction. It includes work shared with other predictions of the instance if this one
+    /// was graded first.
     pub total: f64,
 }
 
@@ -227,7 +227,7 @@ impl Seconds {
         "Other",
     ];
 
-    /// All but the total.
+    /// Returns all values except the total.
     pub fn parts(self) -> [f64; 7] {
         let Seconds {
             build,
@@ -243,11 +243,11 @@ impl Seconds {
     }
 }
 
-/// What was looked for in a sandbox of the old code.
+/// Result of searching a sandbox of the old code for the new code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Leakage {
-    /// Files that were looked at.
+    /// Number of files searched.
     pub searched: u64,
-    /// Where the new code was found; empty is good.
+    /// Places where the new code was found; none is the expected result.
     pub found: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Code patches sorted by generated tests: what came of each, and how well it was sorted.
+//! Ranking of code patches by generated tests: the result for each patch, and the quality of the ranking.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,34 +10,34 @@ use testwright_tools::outcomes::report::Outcome;
 use crate::predictions::Prediction;
 use crate::statistics::Rate;
 
-/// A set of tests on a patch: a line of `selection.jsonl`.
+/// Result of a set of tests on a patch: a line of `selection.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionResult {
     pub instance_id: String,
-    /// `model_name_or_path` of the tests.
+    /// Name of the tests (`model_name_or_path`).
     pub tests: String,
-    /// `model_name_or_path` of the patch.
+    /// Name of the patch (`model_name_or_path`).
     pub patch: String,
-    /// Of the tests that fail on the old code, those that pass with the patch.
+    /// Tests that fail on the old code and pass with the patch.
     pub passed: Vec<String>,
-    /// The others of them.
+    /// Tests that fail on the old code and do not pass with the patch.
     pub failed: Vec<String>,
     /// Outcomes of the tests on the old code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub old: BTreeMap<String, Outcome>,
-    /// Outcomes of the tests with the patch; none where no test fails on the old code.
+    /// Outcomes of the tests with the patch; empty if no test fails on the old code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub new: BTreeMap<String, Outcome>,
-    /// Every test of the golden tests' files that passes with the golden patch passes with this one; `None` without golden
-    /// tests.
+    /// Whether every test of the golden tests' files that passes with the golden patch also passes with this one;
+    /// `None` without golden tests.
     pub resolves: Option<bool>,
     /// Why the patch could not be tried with the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_tried: Option<String>,
-    /// What failed that is nobody's fault.
+    /// Failure that neither the tests nor the patch caused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure: Option<String>,
-    /// What the machine ran out of, if that is the cause.
+    /// Resource that the machine ran out of, if that is the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortage: Option<Shortage>,
 }
@@ -52,51 +52,51 @@ impl SelectionResult {
         }
     }
 
-    /// At least one of the tests that fail on the old code passes with the patch.
+    /// Returns whether the patch passes at least one of the tests that fail on the old code.
     pub fn is_kept(&self) -> bool {
         !self.passed.is_empty()
     }
 
-    /// There was a test that fails on the old code, and a patch to try it on.
+    /// Returns whether at least one test that fails on the old code was tried on the patch.
     pub fn is_sorted(&self) -> bool {
         !self.passed.is_empty() || !self.failed.is_empty()
     }
 }
 
-/// How well a set of tests sorts patches.
+/// Quality of a set of tests for ranking patches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionSummary {
-    /// Of the tests.
+    /// Name of the tests.
     pub tests: String,
-    /// Patches that something could be said of.
+    /// Patches without infrastructure failures.
     pub patches: u64,
     pub kept: u64,
-    /// Tests failed, and none passed.
+    /// Patches that pass no test and fail at least one.
     pub dropped: u64,
-    /// There was no test that fails on the old code.
+    /// Patches for which no test fails on the old code.
     pub undecided: u64,
     pub infrastructure: u64,
-    /// Kept and truly resolving, of the kept.
+    /// Share of the kept patches that resolve the issue.
     pub precision: Rate,
-    /// Kept and truly resolving, of the truly resolving.
+    /// Share of the resolving patches that are kept.
     pub recall: Rate,
-    /// Instances of which CodeT's choice among several patches truly resolves, of those with a choice.
+    /// Share of instances in which CodeT's choice among several patches resolves the issue.
     pub codet: Rate,
 }
 
-/// The patch that CodeT's rule takes among several of an instance, by the tests of one set.
+/// The patch that CodeT's rule chooses for an instance, based on one set of tests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     pub instance_id: String,
-    /// `model_name_or_path` of the tests.
+    /// Name of the tests (`model_name_or_path`).
     pub tests: String,
-    /// `model_name_or_path` of the patch.
+    /// Name of the chosen patch (`model_name_or_path`).
     pub patch: String,
-    /// `None` without golden tests.
+    /// Whether the patch resolves the issue; `None` without golden tests.
     pub resolves: Option<bool>,
 }
 
-/// By instance, then by set of tests; nothing where no patch passes a test, or there is one patch only.
+/// Returns the choices by instance and set of tests. A single patch, or patches that pass no test, give no choice.
 pub fn choices(results: &[SelectionResult]) -> Vec<Choice> {
     let mut groups: BTreeMap<(&str, &str), Vec<&SelectionResult>> = BTreeMap::new();
     for result in results.iter().filter(|r| r.infrastructure.is_none()) {
@@ -115,7 +115,7 @@ pub fn choices(results: &[SelectionResult]) -> Vec<Choice> {
         .collect()
 }
 
-/// By set of tests, in their order.
+/// Returns the summaries by set of tests, in order.
 pub fn summaries(results: &[SelectionResult]) -> Vec<SelectionSummary> {
     let mut by_tests: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
     for result in results {
@@ -132,7 +132,7 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
     let known: Vec<&&SelectionResult> = all.iter().filter(|r| r.infrastructure.is_none()).collect();
     let kept: Vec<&&&SelectionResult> = known.iter().filter(|r| r.is_kept()).collect();
     let good = kept.iter().filter(|r| r.resolves == Some(true)).count();
-    // Without golden tests nothing is known of a patch.
+    // Without golden tests it is unknown whether a patch resolves the issue.
     let judged = kept.iter().filter(|r| r.resolves.is_some()).count();
     let resolving = known.iter().filter(|r| r.resolves == Some(true)).count();
     let choices: Vec<bool> = (choices.iter())
@@ -158,13 +158,13 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
 /// Patches that pass the same tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchGroup<'r> {
-    /// Its patches times the tests that they pass.
+    /// Number of patches times the number of tests they pass.
     pub score: usize,
     pub patches: Vec<&'r SelectionResult>,
 }
 
-/// CodeT (arXiv 2207.10397): patches that pass the same tests are a group, which scores as many as its patches times the
-/// tests that they pass. The best group first; patches that pass no test are in none.
+/// Groups patches that pass the same tests, as CodeT does (arXiv 2207.10397). The score of a group is its number of
+/// patches times the number of tests they pass. The best group comes first; patches that pass no test are in no group.
 pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'r>> {
     let mut groups: Vec<(BTreeSet<&String>, Vec<&'r SelectionResult>)> = Vec::new();
     for result in of_instance.iter().filter(|r| r.is_kept()) {
@@ -183,7 +183,7 @@ pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'
     scored
 }
 
-/// The first of the best of CodeT's groups. `None` where no patch passes any test.
+/// Returns the first patch of CodeT's best group, or `None` if no patch passes a test.
 pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r SelectionResult> {
     let best = codet_groups(of_instance).into_iter().next()?;
     best.patches.first().copied()
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn codet_takes_the_first_of_the_group_with_most_patches_times_tests() {
+    fn codet_maximizes_patches_times_tests() {
         let all = [
             result("i", "p1", &["a"], &["b"], false),
             result("i", "p2", &["a", "b"], &[], true),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_made_among_several_patches_of_an_instance() {
+    fn choices_need_several_patches() {
         let all = [
             result("i", "p1", &["a"], &["b"], false),
             result("i", "p2", &["a", "b"], &[], true),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn precision_and_recall_as_the_papers_have_them() {
+    fn precision_and_recall_match_the_papers() {
         let mut all = vec![
             result("i", "p", &["a"], &[], true),
             result("j", "p", &["a"], &["b"], false),

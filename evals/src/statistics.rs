@@ -1,4 +1,4 @@
-//! Statistics of rates and means: intervals that are fit for a few hundred instances.
+//! Statistics of rates and means, with intervals suitable for a few hundred instances.
 
 mod paired;
 
@@ -15,7 +15,7 @@ const Z: f64 = 1.959_963_984_540_054;
 pub struct Rate {
     pub numerator: u64,
     pub denominator: u64,
-    /// `None` where there is no denominator.
+    /// The rate; `None` if the denominator is 0.
     pub rate: Option<f64>,
     /// Wilson's score interval (Wilson 1927), 95 %.
     pub interval: Option<[f64; 2]>,
@@ -32,7 +32,7 @@ impl Rate {
     }
 }
 
-/// Wilson's score interval of a share, 95 %.
+/// Returns Wilson's score interval of a share, 95 %.
 pub fn wilson(numerator: usize, denominator: usize) -> Option<[f64; 2]> {
     if denominator == 0 {
         return None;
@@ -52,12 +52,12 @@ pub struct Mean {
     pub numerator: f64,
     pub denominator: u64,
     pub mean: Option<f64>,
-    /// Percentile bootstrap, 95 %, seeded: the same values give the same interval. `None` where all values are equal: resampling
-    /// them says nothing of others.
+    /// Percentile bootstrap interval, 95 %. It is seeded: the same values give the same interval. `None` if all values
+    /// are equal, because resampling then shows no variation.
     pub interval: Option<[f64; 2]>,
 }
 
-/// Resamples of a bootstrap.
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 2_000;
 
 impl Mean {
@@ -79,8 +79,8 @@ fn bootstrap(values: &[f64]) -> Option<[f64; 2]> {
     })
 }
 
-/// Percentile bootstrap, 95 %, of a statistic of so many cases: it is given which of them are drawn. Seeded.
-/// `None` where all draws give the same: that says nothing of other cases.
+/// Returns the percentile bootstrap interval, 95 %, of a statistic over `cases` cases. The statistic receives the
+/// indices of the drawn cases. The draws are seeded. Returns `None` if all draws give the same value.
 pub fn bootstrap_of(cases: usize, statistic: impl Fn(&[usize]) -> f64) -> Option<[f64; 2]> {
     if cases == 0 {
         return None;
@@ -98,7 +98,7 @@ pub fn bootstrap_of(cases: usize, statistic: impl Fn(&[usize]) -> f64) -> Option
     (values.first() != values.last()).then(|| [at(0.025), at(0.975)])
 }
 
-/// Steele, Lea and Flood 2014: small, seeded, and the same on every machine.
+/// SplitMix generator (Steele, Lea and Flood 2014): small, seeded, and the same on every machine.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn wilson_as_in_the_books() {
+    fn wilson_matches_published_values() {
         // Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
         for (k, n, low, high) in [
             (81, 263, 0.2553, 0.3662),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn bootstrap_holds_the_mean_and_repeats_itself() {
+    fn bootstrap_contains_mean_and_is_deterministic() {
         let values: Vec<f64> = (0..100).map(|i| f64::from(i) / 100.0).collect();
         let mean = Mean::of(&values);
         let [low, high] = mean.interval.unwrap();

@@ -1,7 +1,7 @@
-//! What the outcomes of a prediction's tests mean: the strict verdict, and beside it those of SWT-bench (unit-test mode)
-//! and of TDD-Bench-Verified, with the reasons where they differ.
+//! Interprets the outcomes of a prediction's tests: the strict verdict, and those of SWT-bench (unit-test mode) and
+//! TDD-Bench-Verified, with the reasons for differences.
 //!
-//! Pure: outcomes in, verdicts out. Nothing is run here.
+//! These functions are pure: they convert outcomes to verdicts and run nothing.
 
 mod official;
 mod strict;
@@ -17,7 +17,7 @@ use testwright_tools::outcomes::report::{FailureClass, Outcome, is_of};
 pub use official::{Adequacy, Swt, Tdd};
 pub use strict::Strict;
 
-/// A test on the old and on the new code.
+/// Outcomes of a test on the old and the new code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     pub old: Outcome,
@@ -27,32 +27,32 @@ pub struct Pair {
 /// Outcomes by node id.
 pub type Pairs = BTreeMap<String, Pair>;
 
-/// What was seen of one prediction.
+/// Observations of one prediction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observations {
     /// Contributed tests, without parameters: `path::Class::function`.
     pub contributed: Vec<String>,
-    /// Tests of the files that the prediction touches, with the prediction applied.
+    /// Tests in the files that the prediction touches, with the prediction applied.
     pub with: Pairs,
-    /// Tests of the same files without it.
+    /// Tests in the same files without the prediction.
     pub base: Pairs,
-    /// The contributed tests run on their own, as TDD-Bench does; `None` where the files hold nothing else, and `with`
-    /// says the same.
+    /// Outcomes of running only the contributed tests, as TDD-Bench does. `None` if the files contain no other tests,
+    /// in which case `with` has the same outcomes.
     pub alone: Option<Pairs>,
-    /// How contributed tests failed on the old code.
+    /// Failure classes of contributed tests on the old code.
     pub failures: BTreeMap<String, FailureClass>,
-    /// Contributed tests that do not run on the old code because a name is missing there that the issue asks for.
+    /// Contributed tests that do not run on the old code because a name is missing that the issue asks for.
     pub asked_for: Vec<String>,
-    /// Ids that one side does not have and never will: it ran the same test with other parameters. They are absent there,
-    /// and did not fail.
+    /// Ids that one side cannot have, because it ran the same test with other parameters. They are absent there, but
+    /// did not fail.
     pub elsewhere: BTreeSet<String>,
-    /// Files that both the prediction and the golden code patch change: there the prediction decides itself what is old
-    /// and new.
+    /// Files that both the prediction and the golden code patch change, so that the prediction itself determines what
+    /// is old and new there.
     pub edits: Vec<String>,
-    /// Files of the prediction that Python runs before any test, in the place of what runs and records the tests.
+    /// Files of the prediction that Python runs before any test, in place of modules that run and record tests.
     #[serde(default)]
     pub startup: Vec<String>,
-    /// What in the outcomes contradicts itself, in words: tests have written them.
+    /// Contradictions in the outcomes, which tests must have forged.
     #[serde(default)]
     pub forged: Vec<String>,
 }
@@ -69,7 +69,7 @@ impl Observations {
             .map(|(id, pair)| (id, *pair))
     }
 
-    /// A test that did not come to its end counts as failed.
+    /// Returns whether a test failed. A test that did not finish counts as failed.
     fn fails(&self, id: &str, outcome: Outcome) -> bool {
         fails(outcome) && !(outcome == Outcome::Absent && self.elsewhere.contains(id))
     }
@@ -81,7 +81,7 @@ impl Observations {
             .map(|(id, pair)| (id, *pair))
     }
 
-    /// How the contributed tests ended on the old code, taken together (Otter §5.3).
+    /// Returns the combined outcome of the contributed tests on the old code (Otter §5.3).
     pub fn old_class(&self) -> OldClass {
         let mut worst = OldClass::None;
         for (id, pair) in self.contributed() {
@@ -113,8 +113,8 @@ impl Observations {
     }
 }
 
-/// The classes of the paper's table, in the order in which they outweigh each other: one assertion that fails says
-/// more of a prediction than another test's pass, an error less.
+/// Classes of the paper's table, from weakest to strongest. If tests have different classes, the strongest one counts:
+/// a failing assertion is more informative than a pass, and an error less than a failure.
 #[derive(
     Debug,
     Clone,
@@ -157,7 +157,7 @@ pub struct Verdict {
     pub strict: Strict,
     pub swt: Swt,
     pub tdd: Tdd,
-    /// Why the strict verdict is not that of the public harnesses; empty where all three agree.
+    /// Why the strict verdict differs from those of the public harnesses; empty if all three agree.
     pub differs: Vec<String>,
 }
 

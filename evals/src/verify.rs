@@ -1,5 +1,5 @@
-//! Is a set-up fit to judge with? What its golden tests came out as, and how that agrees with the lists that the dataset
-//! brings (FAIL_TO_PASS, PASS_TO_PASS).
+//! Checks a setup against a dataset: grades its golden tests, and compares the outcomes with the dataset's lists
+//! (FAIL_TO_PASS, PASS_TO_PASS).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,33 +20,33 @@ pub struct Verification {
     pub instances: Vec<InstanceCheck>,
 }
 
-/// The golden tests of one instance.
+/// Result of the golden tests of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InstanceCheck {
     pub instance_id: String,
-    /// By the strict verdict.
+    /// Whether the strict verdict is fail-to-pass.
     pub fail_to_pass: bool,
     pub reason: String,
-    /// What kept it from being graded.
+    /// Infrastructure failure that prevented grading.
     pub infrastructure: Option<String>,
-    /// Tests of the dataset's lists; `None` where it has none.
+    /// Agreement with the lists of the dataset; `None` without a list.
     pub fail_to_pass_list: Option<ListAgreement>,
     pub pass_to_pass_list: Option<ListAgreement>,
 }
 
-/// How a list of tests agrees with what was seen.
+/// Agreement of a list of tests with the observed outcomes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ListAgreement {
     pub listed: usize,
     pub agree: usize,
-    /// Tests that came out otherwise, and how.
+    /// Tests with another outcome, and that outcome.
     pub otherwise: Vec<String>,
 }
 
-/// Characters of a reason, or of a test's name, that are shown.
+/// Maximum characters of a reason or a test's name in the output.
 const SHOWN: usize = 300;
 
-/// `results` are those of the golden tests, in the folder `out`.
+/// Compares the results of the golden tests, in the folder `out`, with the dataset.
 pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Verification {
     let by_id: BTreeMap<&str, &InstanceResult> = results
         .iter()
@@ -82,7 +82,7 @@ fn check_instance(instance: &Instance, result: &InstanceResult, out: &Path) -> I
     }
 }
 
-/// SWE-bench counts an xfailed test as passed.
+/// Returns whether an outcome counts as passed; SWE-bench includes xfailed tests.
 fn passes(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Passed | Outcome::Xfailed)
 }
@@ -95,7 +95,7 @@ fn agreement(list: &[String], pairs: &Pairs, old: &dyn Fn(Outcome) -> bool) -> L
     for name in list {
         let mut seen = pairs.iter().filter(|(id, _)| is_named(id, name)).peekable();
         if seen.peek().is_none() {
-            found.otherwise.push(format!("{name}: not seen"));
+            found.otherwise.push(format!("{name}: not found"));
             continue;
         }
         let other = seen.find(|(_, pair)| !(old(pair.old) && passes(pair.new)));
@@ -111,8 +111,8 @@ fn agreement(list: &[String], pairs: &Pairs, old: &dyn Fn(Outcome) -> bool) -> L
     found
 }
 
-/// Names in datasets are node ids; of sympy names of functions alone; of Django `method (path.Class)`. They come from
-/// printed text, so that parameters end where the first blank was.
+/// Returns whether a name in a dataset denotes this node id. Names are node ids, function names only (SymPy), or
+/// `method (path.Class)` (Django). They were parsed from printed text, so parameters may end at their first blank.
 fn is_named(id: &str, name: &str) -> bool {
     if id == name {
         return true;
@@ -131,7 +131,7 @@ fn is_named(id: &str, name: &str) -> bool {
 }
 
 impl Verification {
-    /// Every golden test turned.
+    /// Returns whether every golden test is fail-to-pass.
     pub fn is_fit(&self) -> bool {
         self.instances.iter().all(|checked| checked.fail_to_pass)
     }
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_datasets_are_found_in_node_ids() {
+    fn dataset_names_match_node_ids() {
         for (id, name, is) in [
             ("t/test_a.py::test_x", "t/test_a.py::test_x", true),
             ("t/test_a.py::test_x[a b]", "t/test_a.py::test_x[a", true),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_out_otherwise_is_told() {
+    fn differing_outcomes_are_listed() {
         let pair = |old, new| Pair { old, new };
         let pairs = Pairs::from([
             ("a::x".to_owned(), pair(Outcome::Failed, Outcome::Passed)),
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((found.listed, found.agree), (3, 1));
         assert_eq!(
             found.otherwise,
-            ["a::y: failed, then failed", "a::z: not seen"]
+            ["a::y: failed, then failed", "a::z: not found"]
         );
     }
 }

@@ -276,7 +276,7 @@ def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, troubl
         page.get_by_role("button", name="Compare").click()
 
     choose(HOSTILE)
-    expect(page.get_by_role("alert")).to_contain_text("it is not JSON")
+    expect(page.get_by_role("alert")).to_contain_text("invalid JSON")
     trouble.expect_answer(422)
     expect(page.get_by_label("Instances, if you choose no file")).to_have_value(HOSTILE)
     expect(approach).not_to_be_checked()

@@ -19,7 +19,7 @@ const SEEDS: u32 = 3;
 const CONTROL: &str = "test_testwright_control.py";
 
 /// Runs all cases and returns their results in order.
-pub async fn run(
+pub(super) async fn run(
     place: &Place,
     cases: &[Case],
     options: &CaseOptions,

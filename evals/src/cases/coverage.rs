@@ -17,7 +17,7 @@ use super::{FileLines, Lines, Place};
 type KnownLines = HashMap<(String, BTreeSet<u32>), Arc<FileLines>>;
 
 /// State shared by all measured runs.
-pub struct Measuring {
+pub(super) struct Measuring {
     pub package: Package,
     files: BTreeSet<String>,
     statements: Mutex<HashMap<String, Arc<Statements>>>,
@@ -26,14 +26,14 @@ pub struct Measuring {
 
 /// Coverage of one case.
 #[derive(Default)]
-pub struct Measured {
+pub(super) struct Measured {
     pub files: BTreeMap<String, Arc<FileLines>>,
     pub contexts: BTreeMap<String, Lines>,
     pub problem: Option<String>,
 }
 
 impl Measuring {
-    pub async fn new(place: &Place) -> Result<Measuring> {
+    pub(super) async fn new(place: &Place) -> Result<Measuring> {
         let package = coverage::package(&place.environment.python_version, &place.build).await?;
         Ok(Measuring {
             package,
@@ -44,7 +44,7 @@ impl Measuring {
     }
 
     /// Converts the coverage of a run. Lines of `own`, the test file of the case, are excluded.
-    pub async fn measured(
+    pub(super) async fn measured(
         &self,
         coverage: Option<&Coverage>,
         own: &str,

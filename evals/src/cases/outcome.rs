@@ -10,7 +10,7 @@ const MESSAGE: usize = 2_000;
 /// Exception name recorded for a process that exited on its own.
 const PROCESS: &str = "process";
 
-pub fn outcome(answer: &CaseAnswer) -> CaseOutcome {
+pub(super) fn outcome(answer: &CaseAnswer) -> CaseOutcome {
     let report = &answer.report;
     if let Some(why) = &answer.refused {
         return CaseOutcome::Error {
@@ -99,7 +99,7 @@ fn of_failure(id: &str, failure: &Failure, is_error: bool) -> CaseOutcome {
     }
 }
 
-pub fn crashed(reason: impl Into<String>) -> CaseOutcome {
+pub(super) fn crashed(reason: impl Into<String>) -> CaseOutcome {
     CaseOutcome::Crashed {
         reason: reason.into(),
     }

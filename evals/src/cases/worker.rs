@@ -27,7 +27,7 @@ const STATEMENTS: Duration = Duration::from_secs(660);
 /// Maximum bytes of an answer. The sandbox is untrusted and could exhaust the memory of this process.
 const ANSWER: u64 = 128 << 20;
 
-pub struct Worker {
+pub(super) struct Worker {
     sandbox: Box<dyn Sandbox>,
     requests: Box<dyn AsyncWrite + Send + Unpin>,
     answers: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
@@ -35,17 +35,21 @@ pub struct Worker {
 }
 
 /// The toolbox was killed or stopped answering; its sandbox can no longer be used.
-pub struct Lost(pub String);
+pub(super) struct Lost(pub String);
 
 impl Lost {
-    pub fn error(self) -> SandboxError {
+    pub(super) fn error(self) -> SandboxError {
         let message = format!("run cases in the sandbox: {}", self.0);
         SandboxError::new(ErrorKind::Dead, message)
     }
 }
 
 impl Worker {
-    pub async fn start(place: &Place, warm: bool, package: Option<&Package>) -> Result<Worker> {
+    pub(super) async fn start(
+        place: &Place,
+        warm: bool,
+        package: Option<&Package>,
+    ) -> Result<Worker> {
         retry_start(|| Worker::start_once(place, warm, package)).await
     }
 
@@ -96,13 +100,19 @@ impl Worker {
     }
 
     /// Runs a case once. The outer error is a failure of the machine.
-    pub async fn run(&mut self, run: CaseRun) -> Result<std::result::Result<CaseAnswer, Lost>> {
+    pub(super) async fn run(
+        &mut self,
+        run: CaseRun,
+    ) -> Result<std::result::Result<CaseAnswer, Lost>> {
         // The toolbox may repeat the run in a new process.
         let time = Duration::from_millis(run.milliseconds) * 2 + GRACE;
         self.ask(&CaseRequest::Run(run), time).await
     }
 
-    pub async fn statements(&mut self, files: &[String]) -> Result<BTreeMap<String, Statements>> {
+    pub(super) async fn statements(
+        &mut self,
+        files: &[String],
+    ) -> Result<BTreeMap<String, Statements>> {
         let request = CaseRequest::Statements {
             files: files.to_vec(),
         };
@@ -111,7 +121,7 @@ impl Worker {
         Ok(answer.files)
     }
 
-    pub async fn stop(self) -> Result<()> {
+    pub(super) async fn stop(self) -> Result<()> {
         self.sandbox.stop().await
     }
 

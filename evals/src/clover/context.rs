@@ -68,7 +68,7 @@ pub(super) mod tests {
     use crate::clover::problem::{Block, ContextFile, Question, TestText};
 
     /// Tokenizer that counts each character as a token.
-    pub struct Characters;
+    pub(crate) struct Characters;
 
     impl Tokenizer for Characters {
         fn name(&self) -> &str {

@@ -319,7 +319,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Builds a problem that belongs to no real repository.
-    pub fn problem(path: &str, test: &str, text: TestText, question: Question) -> Problem {
+    pub(crate) fn problem(path: &str, test: &str, text: TestText, question: Question) -> Problem {
         let task = match question {
             Question::Assertion { .. } => Task::Assertion,
             Question::Target { .. } => Task::Target,

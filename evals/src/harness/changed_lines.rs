@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use testwright_sandboxes::repository::header_path;
 
 /// Line numbers, starting at 1, by path.
-pub type Lines = BTreeMap<String, BTreeSet<u32>>;
+pub(super) type Lines = BTreeMap<String, BTreeSet<u32>>;
 
 /// Lines that a patch changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub(crate) const CONFIGURATION: [&str; 5] = [
 ];
 
 /// Determines which files are tests at the base commit.
-pub fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
+pub(crate) fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
     let folder = tempfile::tempdir()?;
     for name in CONFIGURATION {
         if let Some(content) = tree.read(name)? {
@@ -32,7 +32,7 @@ const STACK: usize = 64 << 20;
 
 /// Tests of a patch.
 #[derive(Debug, Clone, Default)]
-pub struct Contribution {
+pub(super) struct Contribution {
     /// Contributed tests as `path::Class::function`, without parameters.
     pub tests: Vec<String>,
     /// Contributed tests that also exist without the patch, but differ there.
@@ -82,7 +82,11 @@ fn is_test_folder(above: &str) -> bool {
 
 impl Contribution {
     /// Reads the patch in a thread with a large stack, because code may be deeply nested.
-    pub fn of(applied: &AppliedPatch, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
+    pub(super) fn of(
+        applied: &AppliedPatch,
+        tree: &Tree,
+        layout: &Layout,
+    ) -> Result<Self, SandboxError> {
         let work = || Contribution::read(applied, tree, layout);
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK);
@@ -133,7 +137,7 @@ impl Contribution {
     }
 
     /// Returns whether the files contain tests that are not contributed.
-    pub fn has_company(&self) -> bool {
+    pub(super) fn has_company(&self) -> bool {
         !self.modified.is_empty()
     }
 }

@@ -16,7 +16,7 @@ use super::changed_lines::{ChangedLines, Lines};
 
 /// Coverage of one side, old or new.
 #[derive(Debug, Clone, Default)]
-pub struct Side<'a> {
+pub(super) struct Side<'a> {
     /// Runs of the unmodified files of the base suite, one each.
     pub base: Vec<&'a Coverage>,
     /// Run with the golden tests.
@@ -28,7 +28,7 @@ pub struct Side<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Changes<'a> {
+pub(super) struct Changes<'a> {
     /// Counts of lines run by the changed tests in their old version.
     pub before: &'a Coverage,
     /// Counts of lines run by all contributed tests.
@@ -37,21 +37,21 @@ pub struct Changes<'a> {
 
 /// Number of relevant lines that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineCoverage {
+pub(super) struct LineCoverage {
     pub lines: u64,
     pub of: u64,
 }
 
 impl LineCoverage {
     /// Returns the share of lines that ran, or `None` if no lines are relevant.
-    pub fn share(self) -> Option<f64> {
+    pub(super) fn share(self) -> Option<f64> {
         (self.of > 0).then(|| self.lines as f64 / self.of as f64)
     }
 }
 
 /// Reason why lines may have run without being recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CoverageError {
+pub(super) enum CoverageError {
     #[error("no golden tests are available for comparison")]
     NoGoldenTests,
     #[error("coverage was not measured")]
@@ -68,7 +68,7 @@ pub enum CoverageError {
 }
 
 /// Computes the ΔC of a prediction.
-pub fn change_coverage(
+pub(super) fn change_coverage(
     changed: &ChangedLines,
     old: &Side<'_>,
     new: &Side<'_>,
@@ -119,7 +119,7 @@ pub fn change_coverage(
 
 /// Returns changed lines whose ΔC depends on whether the base suite runs them. The golden tests do not run these lines,
 /// or the contributed tests run them only during import. The result is empty if ΔC cannot be computed.
-pub fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage>) -> Lines {
+pub(super) fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage>) -> Lines {
     let mut found = Lines::new();
     let Some(golden) = golden.filter(|golden| measured(golden, "").is_ok()) else {
         return found;
@@ -139,13 +139,13 @@ pub fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage
 }
 
 /// Returns whether the tests themselves run one of the lines.
-pub fn any_called(lines: &Lines, own: Option<&Coverage>) -> bool {
+pub(super) fn any_called(lines: &Lines, own: Option<&Coverage>) -> bool {
     own.is_some_and(|own| each(lines).any(|(path, line)| called(own, path, line)))
 }
 
 /// Changed lines that are statements, and how many of them the contributed tests were seen to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adequate {
+pub(super) struct Adequate {
     pub covered: LineCoverage,
     /// Why more lines may have run.
     pub problem: Option<CoverageError>,
@@ -153,7 +153,7 @@ pub struct Adequate {
 
 /// Computes the adequacy of a prediction from the lines its contributed tests ran on the old and the new code. Without
 /// a prediction, the runs of the golden tests show which lines are statements.
-pub fn adequacy(
+pub(super) fn adequacy(
     changed: &ChangedLines,
     own: [Option<&Coverage>; 2],
     golden: [Option<&Coverage>; 2],

@@ -58,7 +58,7 @@ pub fn not_graded(
 }
 
 /// Returns a result without any observations.
-pub fn empty_result(
+pub(super) fn empty_result(
     harness: &Harness,
     instance: &Instance,
     prediction: &Prediction,

@@ -22,13 +22,13 @@ const BYTES: usize = 256 << 20;
 
 /// A saved state with files to put over it. On both sides all files of the fix are written, so that no test can
 /// distinguish the sides by modification times.
-pub struct State {
+pub(super) struct State {
     pub environment: Environment,
     pub files: Files,
 }
 
 /// An instance that is ready for grading predictions.
-pub struct PreparedInstance {
+pub(super) struct PreparedInstance {
     pub tree: Tree,
     pub layout: Layout,
     pub old: State,
@@ -42,7 +42,7 @@ pub struct PreparedInstance {
 }
 
 impl PreparedInstance {
-    pub fn is_cached(&self) -> bool {
+    pub(super) fn is_cached(&self) -> bool {
         self.old.environment.cached && self.new.environment.cached
     }
 

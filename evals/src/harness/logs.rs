@@ -12,7 +12,7 @@ use testwright_sandboxes::hex::hex;
 
 /// Owner of a log.
 #[derive(Clone, Copy)]
-pub enum Owner<'a> {
+pub(super) enum Owner<'a> {
     /// Shared by all predictions of an instance.
     Instance,
     Prediction(&'a str),
@@ -23,7 +23,7 @@ const SHARED: &str = "instance";
 
 /// Converts a name to a path component, without collisions. A name that is not safe gets a suffix from its digest; a
 /// name that already looks like that is converted too.
-pub fn file_name(text: &str) -> String {
+pub(super) fn file_name(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_taken = text.len() <= 80
         && text.chars().all(is_safe)
@@ -50,7 +50,7 @@ fn ends_as_others(text: &str) -> bool {
 }
 
 /// Writes a log and returns its path relative to the results folder.
-pub fn log(
+pub(super) fn log(
     out: &Path,
     instance: &str,
     owner: Owner<'_>,
@@ -67,10 +67,10 @@ pub fn log(
 }
 
 /// Maximum bytes of a build log in the results folder; builds write less.
-pub const MAX_LOG_LEN: u64 = 64 << 20;
+pub(super) const MAX_LOG_LEN: u64 = 64 << 20;
 
 /// Reads the log of a build, up to `longest` bytes.
-pub fn build_log(path: &Path, longest: u64) -> std::io::Result<String> {
+pub(super) fn build_log(path: &Path, longest: u64) -> std::io::Result<String> {
     let file = plain_file::open(path, Links::Refuse, u64::MAX)?;
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();

@@ -11,7 +11,7 @@ use crate::verdict::{Pair, Pairs};
 
 /// Pairs the outcomes of both sides. `expected` are tests, without parameters, that should exist; they are included
 /// even if neither side collected them.
-pub fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
+pub(super) fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut pairs = Pairs::new();
     let with_parameters: BTreeSet<&str> = then
@@ -69,7 +69,7 @@ fn rank(outcome: Outcome) -> u8 {
 }
 
 /// Returns ids that one side does not report, although it finished and ran the same test with other parameters.
-pub fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
+pub(super) fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut found = BTreeSet::new();
     for (report, here, there) in [(old, &then, &now), (new, &now, &then)] {
@@ -85,7 +85,7 @@ pub fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
 }
 
 /// Compares pytest's exit status with the outcomes: it must be 0 if no test failed, and 1 if a test failed.
-pub fn contradiction(report: &Report) -> Option<&'static str> {
+pub(super) fn contradiction(report: &Report) -> Option<&'static str> {
     let is_bad = |outcome| {
         !matches!(
             outcome,
@@ -133,7 +133,7 @@ fn collection_error<'a>(report: &'a Report, id: &str) -> Option<&'a Failure> {
 }
 
 /// Returns how tests failed on the old code.
-pub fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
+pub(super) fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
     let of_test = |test: &testwright_tools::outcomes::report::TestResult| {
         Some((test.id.clone(), test.failure.as_ref()?.class))
     };
@@ -141,7 +141,7 @@ pub fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
 }
 
 /// Returns contributed tests that could not run on the old code because a name is missing that the issue asks for.
-pub fn asked_for(report: &Report, contributed: &[String], issue: &str) -> Vec<String> {
+pub(super) fn asked_for(report: &Report, contributed: &[String], issue: &str) -> Vec<String> {
     let asks = |failure: &Failure| {
         let name = failure.missing_name.as_deref();
         name.is_some_and(|name| is_named_in(name, issue))

@@ -9,7 +9,7 @@ use testwright_sandboxes::sandbox::Paths;
 use testwright_tools::config::{Config, Runner, RunnerKind};
 
 /// Builds the configuration. `paths` are the paths in the sandbox.
-pub fn run_config(
+pub(crate) fn run_config(
     environment: &Environment,
     paths: &Paths,
     test_time: Duration,

@@ -22,7 +22,7 @@ const SEEDS: [u32; 2] = [0, 1];
 
 /// The code before the fix, or after it.
 #[derive(Clone, Copy)]
-pub struct CodeSide<'a> {
+pub(super) struct CodeSide<'a> {
     pub name: &'static str,
     part: Part,
     state: &'a State,
@@ -31,7 +31,7 @@ pub struct CodeSide<'a> {
 }
 
 impl PreparedInstance {
-    pub fn sides(&self) -> [CodeSide<'_>; 2] {
+    pub(super) fn sides(&self) -> [CodeSide<'_>; 2] {
         let old = CodeSide {
             name: "old",
             part: Part::Old,
@@ -49,7 +49,7 @@ impl PreparedInstance {
 }
 
 /// The runs of one prediction on one side.
-pub struct Runs {
+pub(super) struct Runs {
     /// Run of only the contributed tests.
     pub own: RunRecord,
     /// Run of the whole files, if they also contain other tests.
@@ -76,21 +76,21 @@ impl Runs {
         }
     }
 
-    pub fn has_company(&self) -> bool {
+    pub(super) fn has_company(&self) -> bool {
         self.company.is_some()
     }
 
     /// Returns the run of the whole files.
-    pub fn with(&self) -> &RunRecord {
+    pub(super) fn with(&self) -> &RunRecord {
         self.company.as_ref().unwrap_or(&self.own)
     }
 
-    pub fn after(&self) -> &RunRecord {
+    pub(super) fn after(&self) -> &RunRecord {
         self.after.as_ref().unwrap_or(&self.own)
     }
 
     /// Returns the runs with the prediction.
-    pub fn all(&self) -> impl Iterator<Item = &RunRecord> + Clone {
+    pub(super) fn all(&self) -> impl Iterator<Item = &RunRecord> + Clone {
         [Some(&self.own), self.company.as_ref()]
             .into_iter()
             .flatten()
@@ -98,7 +98,7 @@ impl Runs {
 }
 
 /// Runs that all predictions of an instance share.
-pub struct BaselineRuns {
+pub(super) struct BaselineRuns {
     /// Runs of the golden tests on the old and the new code, with coverage.
     pub golden: Option<[RunRecord; 2]>,
     pub leakage: Option<Leakage>,
@@ -107,7 +107,7 @@ pub struct BaselineRuns {
 }
 
 impl BaselineRuns {
-    pub fn golden_coverage(&self) -> [Option<&Coverage>; 2] {
+    pub(super) fn golden_coverage(&self) -> [Option<&Coverage>; 2] {
         let golden = self.golden.as_ref();
         [0, 1].map(|at| golden.and_then(|golden| golden[at].answer.coverage.as_ref()))
     }

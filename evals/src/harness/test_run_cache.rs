@@ -39,7 +39,7 @@ const CONTROL: &str = "test_testwright_control.py";
 
 /// Specification of a test run.
 #[derive(Clone)]
-pub struct TestRun<'a> {
+pub(super) struct TestRun<'a> {
     pub state: &'a State,
     /// Files that replace or add to the files of the state.
     pub files: &'a Files,
@@ -59,10 +59,10 @@ pub struct TestRun<'a> {
 }
 
 /// The toolbox was killed or stopped before it could answer.
-pub struct AbnormalExit(String);
+pub(super) struct AbnormalExit(String);
 
 impl AbnormalExit {
-    pub fn error(self) -> SandboxError {
+    pub(super) fn error(self) -> SandboxError {
         let message = format!("run the toolbox in the sandbox: {}", self.0);
         SandboxError::new(ErrorKind::Dead, message)
     }
@@ -77,7 +77,7 @@ enum End {
 
 /// Record of a run, either new or from the cache.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct RunRecord {
+pub(super) struct RunRecord {
     pub answer: Answer,
     /// Why no outcomes are known: the tests prevented the test process from reporting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// Returns the record of a run without tests.
-    pub fn of_nothing() -> RunRecord {
+    pub(super) fn of_nothing() -> RunRecord {
         RunRecord {
             answer: Answer {
                 report: Default::default(),
@@ -104,10 +104,10 @@ impl RunRecord {
 }
 
 /// Key of a record, from everything the run depends on.
-pub struct RecordKey(Sha256);
+pub(super) struct RecordKey(Sha256);
 
 impl RecordKey {
-    pub fn new(harness: &Harness) -> RecordKey {
+    pub(super) fn new(harness: &Harness) -> RecordKey {
         let mut key = RecordKey(Sha256::new());
         key.add(super::RUNS.as_bytes());
         key.add(DIGEST.as_bytes());
@@ -115,19 +115,19 @@ impl RecordKey {
         key
     }
 
-    pub fn add(&mut self, part: &[u8]) {
+    pub(super) fn add(&mut self, part: &[u8]) {
         self.0.update((part.len() as u64).to_le_bytes());
         self.0.update(part);
     }
 
-    pub fn state(&mut self, state: &State) {
+    pub(super) fn state(&mut self, state: &State) {
         self.add(state.environment.saved.as_bytes());
         // The package index may have changed when a state is rebuilt under the same name.
         self.add(state.environment.packages.join(" ").as_bytes());
         self.files(&state.files);
     }
 
-    pub fn files(&mut self, files: &Files) {
+    pub(super) fn files(&mut self, files: &Files) {
         self.add(&(files.len() as u64).to_le_bytes());
         for (path, file) in files {
             self.add(path.as_bytes());
@@ -141,7 +141,7 @@ impl RecordKey {
         }
     }
 
-    pub fn path(self, folder: &Path) -> PathBuf {
+    pub(super) fn path(self, folder: &Path) -> PathBuf {
         let digest = hex(&self.0.finalize());
         folder.join(&digest[..2]).join(format!("{digest}.json"))
     }

@@ -9,17 +9,17 @@ use tokio::sync::Semaphore;
 use crate::result::Seconds;
 
 /// Limits concurrent runs to the number of workers, across all instances.
-pub struct RunSlots(Semaphore);
+pub(super) struct RunSlots(Semaphore);
 
 impl RunSlots {
-    pub fn new(number: usize) -> RunSlots {
+    pub(super) fn new(number: usize) -> RunSlots {
         RunSlots(Semaphore::new(number.max(1)))
     }
 }
 
 /// Activity during a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub(super) enum Part {
     /// Building the environment and fetching the code from git.
     Build,
     /// Running the golden tests with coverage.
@@ -35,7 +35,7 @@ pub enum Part {
 }
 
 /// Record of one grading from start to end.
-pub struct Timeline<'a> {
+pub(super) struct Timeline<'a> {
     slots: &'a RunSlots,
     begun: Instant,
     spans: Mutex<Vec<Span>>,
@@ -49,7 +49,7 @@ struct Span {
 }
 
 impl<'a> Timeline<'a> {
-    pub fn new(slots: &'a RunSlots) -> Timeline<'a> {
+    pub(super) fn new(slots: &'a RunSlots) -> Timeline<'a> {
         Timeline {
             slots,
             begun: Instant::now(),
@@ -58,7 +58,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Does some work and records its duration.
-    pub async fn spend<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
+    pub(super) async fn spend<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
         let from = self.begun.elapsed();
         let done = work.await;
         let to = self.begun.elapsed();
@@ -68,7 +68,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Waits for a slot, then does some work and records both durations.
-    pub async fn run<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
+    pub(super) async fn run<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
         let slot = self.spend(Part::Waiting, self.slots.0.acquire()).await;
         let done = self.spend(part, work).await;
         drop(slot);
@@ -76,7 +76,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Returns how the time until now was spent.
-    pub fn seconds(&self) -> Seconds {
+    pub(super) fn seconds(&self) -> Seconds {
         let spans = self.spans.lock().unwrap_or_else(|e| e.into_inner());
         attributed(&spans, self.begun.elapsed())
     }

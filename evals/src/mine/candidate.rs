@@ -1,4 +1,4 @@
-//! A change that may become an instance: a fix that names its issue and brings tests.
+//! A change that may become an instance: a fix that names its issue and includes tests.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use super::{IssueTexts, Selection, references};
 use crate::dataset::Instance;
 use testwright_sandboxes::hex::hex;
 
-/// Bytes of both patches; more of them are no fix for review.
+/// Maximum bytes of both patches together; a larger fix is not reviewable.
 const PATCHES: usize = 2 << 20;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -27,10 +27,10 @@ pub struct Candidate {
     repo: String,
     pub base_commit: String,
     pub fix_commit: String,
-    /// Of the fix: what was written before it is what the issue said.
+    /// Time of the fix. Only text written earlier counts as the issue.
     pub fixed_at: Timestamp,
     pull_request: Option<u64>,
-    /// Issues that it says it fixes, in order.
+    /// Issues that the change claims to fix, in order.
     pub issues: Vec<u64>,
     patch: String,
     test_patch: String,
@@ -46,29 +46,30 @@ pub struct IssueText {
     pub number: u64,
     pub title: String,
     pub body: String,
-    /// An address, or a file's name.
+    /// URL or file name.
     pub origin: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// What is known of edits that came after the fix.
+    /// Known edits that were made after the fix.
     pub later_edits: String,
 }
 
-/// A candidate, or how far the change came and why no further. The outer error is ours.
-pub type Read = Result<Candidate, (Stage, String)>;
+/// A candidate, or the stage the change reached and the reason it was rejected. The outer error is a failure of the
+/// machine.
+pub(super) type Read = Result<Candidate, (Stage, String)>;
 
-pub fn read(
+pub(super) fn read(
     repository: &Repository,
     selection: &Selection,
     change: &Change,
 ) -> Result<Read, SandboxError> {
     let drop = |stage, reason: &str| Ok(Err((stage, reason.to_owned())));
     if change.is_revert() {
-        return drop(Stage::InTime, "takes an earlier change back");
+        return drop(Stage::InTime, "reverts an earlier change");
     }
     let (base, fix) = (change.base.as_str(), change.commit.hash.as_str());
     let changes = repository.changes(base, fix)?;
-    // Without asking for the layout, which takes longer.
+    // Check this first, because reading the layout takes longer.
     if !changes.iter().any(|change| is_code(&change.path)) {
         return drop(Stage::InTime, "changes no code");
     }
@@ -115,7 +116,7 @@ pub fn read(
     }))
 }
 
-/// What its messages say, and its entries in change logs; its own number is none.
+/// Returns the issues named in the messages and the changelog entries, without the change's own number.
 fn issues(
     repository: &Repository,
     selection: &Selection,
@@ -143,7 +144,7 @@ fn issues(
 }
 
 impl Candidate {
-    /// In SWE-bench's shape, with what is known beside it.
+    /// Converts the candidate to an instance in SWE-bench's format, with additional facts.
     pub(super) fn instance(&self, texts: &IssueTexts) -> Instance {
         let issue = |text: &IssueText| {
             let whole = format!("{}\n\n{}", text.title.trim(), text.body.trim());

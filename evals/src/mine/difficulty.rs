@@ -1,16 +1,16 @@
-//! How large a fix, its tests and its issue are: facts by which instances can be chosen.
+//! Sizes of a fix, its tests and its issue, by which instances can be selected.
 
 use serde::Serialize;
 
 use super::split::Paths;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difficulty {
-    /// Files of the code patch that are code.
+pub(super) struct Difficulty {
+    /// Number of code files in the code patch.
     pub code_files: usize,
-    /// Lines that the code patch adds and removes in them.
+    /// Lines that the code patch adds and removes in code files.
     pub code_lines: usize,
-    /// Hunks of the whole code patch.
+    /// Hunks in the whole code patch.
     pub code_hunks: usize,
     pub test_files: usize,
     /// Lines that the test patch adds and removes.
@@ -20,7 +20,12 @@ pub struct Difficulty {
 }
 
 impl Difficulty {
-    pub fn of(paths: &Paths, is_code: fn(&str) -> bool, patch: &str, test_patch: &str) -> Self {
+    pub(super) fn of(
+        paths: &Paths,
+        is_code: fn(&str) -> bool,
+        patch: &str,
+        test_patch: &str,
+    ) -> Self {
         let files = sections(patch);
         let code = files.iter().filter(|(path, _)| is_code(path));
         Difficulty {
@@ -37,7 +42,7 @@ impl Difficulty {
     }
 }
 
-/// The parts of a patch by the path that their header ends with.
+/// Splits a patch by file, using the path at the end of each header.
 fn sections(patch: &str) -> Vec<(&str, Vec<&str>)> {
     let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in patch.lines() {
@@ -51,7 +56,7 @@ fn sections(patch: &str) -> Vec<(&str, Vec<&str>)> {
     sections
 }
 
-/// Lines inside of hunks that begin with a sign: headers come before the first hunk of a file.
+/// Counts the added and removed lines inside hunks. Headers precede the first hunk of a file.
 fn changed_lines(section: &[&str]) -> usize {
     let inside = section.iter().skip_while(|line| !line.starts_with("@@ "));
     inside.filter(|line| line.starts_with(['+', '-'])).count()
@@ -67,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_code_are_counted_and_prose_is_not() {
+    fn only_code_lines_are_counted() {
         let patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n--- was a remark\n+x\n y\n\
                      diff --git a/N.md b/N.md\n--- a/N.md\n+++ b/N.md\n@@ -1 +1,3 @@\n+a\n+b\n c\n";
         let paths = Paths {

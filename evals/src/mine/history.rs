@@ -1,6 +1,6 @@
-//! Changes that came into a branch: pull requests' merges, and commits of their own.
+//! Changes that entered a branch: merges of pull requests, and direct commits.
 //!
-//! A merge that is no pull request's brings another branch; the changes of that branch came in one by one, and are read so.
+//! A merge without a pull request brings in another branch, whose changes are read one by one.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,18 +11,18 @@ use testwright_sandboxes::repository::{Commit, CommitRange, Repository};
 
 use super::Selection;
 
-/// One change: the commit that brought it, on the code of `base`.
+/// A change: the commit that introduced it, on top of `base`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub(super) struct Change {
     pub commit: Commit,
-    /// Its first parent.
+    /// First parent of the commit.
     pub base: String,
     pub pull_request: Option<u64>,
 }
 
-/// Branches that are brought by branches.
+/// Maximum nesting of merged branches.
 const MAX_MERGE_DEPTH: usize = 4;
-/// Commits of one pull request whose messages are read.
+/// Maximum commits of a pull request whose messages are read.
 const MESSAGES: usize = 250;
 
 impl Change {
@@ -38,27 +38,27 @@ impl Change {
         self.commit.parents.len() > 1
     }
 
-    /// `owner__name-123`, by the pull request or, where none is known, the commit.
-    pub fn id(&self, repo: &str) -> String {
+    /// Returns `owner__name-123` with the pull request's number, or the commit's hash if no number is known.
+    pub(super) fn id(&self, repo: &str) -> String {
         match self.pull_request {
             Some(number) => format!("{}-{number}", repo.replacen('/', "__", 1)),
             None => self.id_by_hash(repo),
         }
     }
 
-    pub fn id_by_hash(&self, repo: &str) -> String {
+    pub(super) fn id_by_hash(&self, repo: &str) -> String {
         let hash = &self.commit.hash[..self.commit.hash.len().min(10)];
         format!("{}-{hash}", repo.replacen('/', "__", 1))
     }
 
-    /// It takes an earlier change back: what it names was not fixed by it.
-    pub fn is_revert(&self) -> bool {
+    /// Returns whether the change reverts an earlier one, and so does not fix the issues it names.
+    pub(super) fn is_revert(&self) -> bool {
         let title = self.commit.title().to_lowercase();
         title.starts_with("revert") || self.commit.message.contains("This reverts commit")
     }
 
-    /// Its message, and those of the commits that it brings.
-    pub fn messages(&self, repository: &Repository) -> Result<Vec<String>, SandboxError> {
+    /// Returns the message of the commit, and the messages of the commits it merges.
+    pub(super) fn messages(&self, repository: &Repository) -> Result<Vec<String>, SandboxError> {
         let mut messages = vec![self.commit.message.clone()];
         if let [first, second, ..] = self.commit.parents.as_slice() {
             let range = CommitRange {
@@ -73,8 +73,8 @@ impl Change {
     }
 }
 
-/// The changes of the wanted time, oldest first.
-pub fn changes(
+/// Returns the changes in the requested time, oldest first.
+pub(super) fn changes(
     repository: &Repository,
     selection: &Selection,
 ) -> Result<Vec<Change>, SandboxError> {
@@ -108,7 +108,7 @@ pub fn changes(
     Ok(found)
 }
 
-/// As GitHub writes it: `Merge pull request #1 from …`, or at the end of a squashed commit's title.
+/// Parses the number in GitHub's format: `Merge pull request #1 from …`, or at the end of a squashed commit's title.
 fn pull_request(message: &str) -> Option<u64> {
     static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^Merge (?:pull request|PR) #(\d+)\b|^[^\n]*\(#(\d+)\)\s*(?:\n|$)").ok()
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pull_requests_are_known_by_merges_and_by_squashed_titles() {
+    fn pull_requests_are_recognized_in_messages() {
         for (message, number) in [
             ("Merge pull request #14 from a/b\n\nFix #3", Some(14)),
             ("fix(parser): keep it (#8240)\n\ncloses #3", Some(8240)),

@@ -1,4 +1,4 @@
-//! Under which licence a repository is, by the text of its licence file.
+//! Detects the licence of a repository from the text of its licence file.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -8,22 +8,25 @@ use testwright_sandboxes::repository::Repository;
 use testwright_sandboxes::hex::hex;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Licence {
-    /// SPDX identifier; `None` for a text that is not known here.
+pub(super) struct Licence {
+    /// SPDX identifier; `None` if the text is not recognized.
     pub spdx: Option<&'static str>,
     pub file: String,
     pub sha256: String,
 }
 
-/// What the base commit says; `None` where it has no file of its licence.
-pub fn licence_at(repository: &Repository, commit: &str) -> Result<Option<Licence>, SandboxError> {
+/// Returns the licence at the base commit, or `None` if there is no licence file.
+pub(super) fn licence_at(
+    repository: &Repository,
+    commit: &str,
+) -> Result<Option<Licence>, SandboxError> {
     let mut names = repository.root_entries(commit)?;
     names.retain(|name| {
         let stem = name.split(['.', '-']).next().unwrap_or_default();
         ["license", "licence", "copying"].contains(&stem.to_lowercase().as_str())
     });
     for file in names {
-        // A folder of licences is no file.
+        // Skip folders, such as `LICENSES`.
         if let Some(content) = repository.file_at(commit, &file)? {
             return Ok(Some(Licence {
                 spdx: spdx(&String::from_utf8_lossy(&content)),
@@ -35,7 +38,7 @@ pub fn licence_at(repository: &Repository, commit: &str) -> Result<Option<Licenc
     Ok(None)
 }
 
-/// By sentences that no other licence has, the narrower first.
+/// Recognizes a licence by a sentence that no other licence contains. More specific licences are tested first.
 fn spdx(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -76,7 +79,7 @@ mod tests {
     use super::spdx;
 
     #[test]
-    fn licences_are_known_by_their_sentences() {
+    fn licences_are_recognized_by_sentences() {
         let bsd = "Redistribution and use in source and binary\n   forms, with or without";
         for (text, id) in [
             (

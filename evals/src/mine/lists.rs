@@ -1,4 +1,4 @@
-//! The lists of tests that a dataset brings, from what the golden tests came out as.
+//! Builds the test lists of a dataset from the outcomes of the golden tests.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::harness::TESTS;
 use crate::result::InstanceResult;
 use crate::verdict::{Pair, Pairs};
 
-/// FAIL_TO_PASS and PASS_TO_PASS of the files that the test patch changes.
-pub fn with_lists(instance: Instance, result: &InstanceResult, out: &Path) -> Instance {
+/// Adds FAIL_TO_PASS and PASS_TO_PASS for the files that the test patch changes.
+pub(super) fn with_lists(instance: Instance, result: &InstanceResult, out: &Path) -> Instance {
     let pairs = result
         .logs
         .get(TESTS)

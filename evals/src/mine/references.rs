@@ -1,14 +1,14 @@
-//! Which issues a change says that it fixes: in messages, in fragments of a change log, and in entries of one.
+//! Finds the issues that a change claims to fix: in messages, in changelog fragments, and in changelog entries.
 //!
-//! A number that is merely mentioned is none of them.
+//! A number that is only mentioned does not count.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What a message says; numbers of the repository `own` (`owner/name`) alone.
-pub fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
+/// Returns the issues that a message claims to fix. Only numbers of the repository `own` (`owner/name`) count.
+pub(super) fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
     static CLAUSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let reference =
             r"(?:https?://[\w.-]+/[\w.-]+/[\w.-]+/issues/\d+|(?:[\w.-]+/[\w.-]+)?#\d+|gh-\d+)";
@@ -26,7 +26,7 @@ pub fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The numbers of a list of references.
+/// Returns the numbers in a list of references.
 fn numbers(clause: &str, own: &str) -> Vec<u64> {
     static ONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
@@ -45,8 +45,8 @@ fn numbers(clause: &str, own: &str) -> Vec<u64> {
     found.filter_map(|found| found[3].parse().ok()).collect()
 }
 
-/// A path such as `changes/123.bugfix.rst`, as towncrier reads them.
-pub fn in_fragment(path: &str) -> Option<u64> {
+/// Parses the number in a path such as `changes/123.bugfix.rst`, the format of towncrier.
+pub(super) fn in_fragment(path: &str) -> Option<u64> {
     static FRAGMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             r"(?i)(?:^|/)(?:change-?logs?|changes|changelog\.d|news|newsfragments|news\.d|fragments|upcoming_changes)/(?:[\w.-]+/)*(\d+)\.(?:bug|bugfix|fix|fixed|feature|improvement|enhancement|changed?|breaking|deprecation|removal|security|perf|performance)(?:\.\d+)?(?:\.(?:rst|md|txt))?$",
@@ -56,8 +56,8 @@ pub fn in_fragment(path: &str) -> Option<u64> {
     FRAGMENT.as_ref()?.captures(path)?[1].parse().ok()
 }
 
-/// A file in which changes are told of.
-pub fn is_change_log(path: &str) -> bool {
+/// Returns whether a file is a changelog.
+pub(super) fn is_change_log(path: &str) -> bool {
     let lower = path.to_lowercase();
     let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     let text = [".rst", ".md", ".txt"]
@@ -69,8 +69,8 @@ pub fn is_change_log(path: &str) -> bool {
     text && (speaks(name) || folder.split('/').any(|part| part.starts_with("change")))
 }
 
-/// Issues that the lines which a patch adds to a change log name with the role for issues.
-pub fn in_entries(patch: &str) -> BTreeSet<u64> {
+/// Returns issues named with an issue role in the lines that a patch adds to a changelog.
+pub(super) fn in_entries(patch: &str) -> BTreeSet<u64> {
     static ROLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?::issue:|\{issue\})`(\d+)`|:tickets:\s*(\d+(?:\s*,\s*\d+)*)").ok()
     });
@@ -86,7 +86,7 @@ pub fn in_entries(patch: &str) -> BTreeSet<u64> {
             numbers.filter_map(|number| number.trim().parse().ok())
         })
     };
-    // An entry that was moved or put in other words is not new.
+    // Moved or reworded entries do not count as new.
     let before: BTreeSet<u64> = lines('-').collect();
     lines('+')
         .filter(|number| !before.contains(number))
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_name_what_is_fixed_and_a_mention_does_not() {
+    fn only_fixing_keywords_name_issues() {
         for (text, numbers) in [
             ("Fixes #12", vec![12]),
             ("fix: round numbers. Closes: #3, #4 and #5.", vec![3, 4, 5]),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_of_a_change_log_are_known_by_their_paths() {
+    fn changelog_fragments_are_recognized_by_path() {
         for (path, number) in [
             ("changes/123.bugfix.rst", Some(123)),
             ("changelog/13330.bugfix.1.rst", Some(13330)),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_count_where_they_are_new() {
+    fn only_new_changelog_entries_count() {
         for (path, is) in [
             ("CHANGES.md", true),
             ("docs/whatsnew/changelog.rst", true),

@@ -1,4 +1,4 @@
-//! A change, split by the repository's own test layout into a code patch and a test patch.
+//! Splits a change into a code patch and a test patch, using the repository's own test layout.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use testwright_tools::workspace::Layout;
 
 use crate::harness::CONFIGURATION;
 
-/// Files of a change; more of them are no fix for review.
+/// Maximum files of a change; a larger fix is not reviewable.
 const FILES: usize = 200;
 
-/// The paths of a change by what they are.
+/// Paths of a change by category.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Paths {
+pub(super) struct Paths {
     pub code: Vec<String>,
     pub tests: Vec<String>,
-    /// Neither patch has them: pointers of submodules, whose own files no patch holds.
+    /// Changed submodule pointers. They are in neither patch, because no patch contains the files of a submodule.
     pub submodules: Vec<String>,
 }
 
 impl Paths {
-    pub fn of(changes: &[FileChange], layout: &Layout) -> Paths {
+    pub(super) fn of(changes: &[FileChange], layout: &Layout) -> Paths {
         let mut paths = Paths::default();
         for change in changes {
             let list = if change.submodule {
@@ -36,8 +36,8 @@ impl Paths {
         paths
     }
 
-    /// Why there is no fix with tests in it.
-    pub fn lack(&self, layout: &Layout, changes: &[FileChange]) -> Option<&'static str> {
+    /// Returns why the change is not a fix with tests.
+    pub(super) fn lack(&self, layout: &Layout, changes: &[FileChange]) -> Option<&'static str> {
         let stays = |path: &String| !changes.iter().any(|c| c.deleted && c.path == *path);
         if !self.code.iter().any(|path| is_code(path)) {
             return Some("changes no code");
@@ -53,16 +53,16 @@ impl Paths {
     }
 }
 
-/// What is run: Python, and what Python is extended with.
-pub fn is_code(path: &str) -> bool {
+/// Returns whether a file is executed: Python, or a language for Python extensions.
+pub(super) fn is_code(path: &str) -> bool {
     let ends = [
         ".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".cpp", ".hpp", ".rs",
     ];
     ends.iter().any(|end| path.ends_with(end))
 }
 
-/// Where tests are, at a commit.
-pub fn layout_at(repository: &Repository, commit: &str) -> Result<Layout, SandboxError> {
+/// Reads the test layout at a commit.
+pub(super) fn layout_at(repository: &Repository, commit: &str) -> Result<Layout, SandboxError> {
     let there = repository.root_entries(commit)?;
     let mut texts = BTreeMap::new();
     for name in CONFIGURATION {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_of_the_repository_says_what_is_a_test() {
+    fn repository_layout_determines_tests() {
         let own = "[pytest]\ntestpaths = selftest\npython_files = check_*.py\n";
         let layout = Layout::from_files(&|name| (name == "pytest.ini").then(|| own.to_owned()));
         let mut changes = [
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fix_changes_code_and_tests() {
+    fn fix_must_change_code_and_tests() {
         let layout = Layout::default();
         let lack = |names: &[&str]| {
             let changes: Vec<FileChange> = names.iter().map(|name| changed(name)).collect();

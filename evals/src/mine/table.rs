@@ -1,4 +1,4 @@
-//! How many changes came how far, and why the others fell out.
+//! Counts how many changes reached each stage, and why the others were rejected.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::document::{Section, Table as Cells, markdown};
 use crate::foreign_text::excerpt;
 
-/// How far a change came.
+/// Stages of mining, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -34,18 +34,18 @@ impl Stage {
 
     fn words(self) -> &'static str {
         match self {
-            Stage::InTime => "changes in this time",
+            Stage::InTime => "changes in the time range",
             Stage::CodeAndTests => "change code and tests",
             Stage::NamesIssue => "name an issue that they fix",
             Stage::Fits => "are small enough",
             Stage::HasText => "have the issue's text",
             Stage::Graded => "could be graded",
-            Stage::Verified => "turn: verified instances",
+            Stage::Verified => "verified: golden tests go from fail to pass",
         }
     }
 }
 
-/// Changes that came to each stage.
+/// Number of changes that reached each stage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<Stage, usize>);
 
@@ -54,7 +54,8 @@ impl Counts {
         *self.0.entry(stage).or_default() += more;
     }
 
-    /// One more at this stage and at all before it but the first, which counts them all.
+    /// Counts a change at this stage and the stages before it, except the first, which is counted for all changes
+    /// together.
     pub fn reach_all(&mut self, stage: Stage) {
         for on_the_way in Stage::ALL {
             if on_the_way > Stage::InTime && on_the_way <= stage {
@@ -68,17 +69,17 @@ impl Counts {
     }
 }
 
-/// A change that fell out.
+/// A rejected change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// As its instance would be called.
+    /// Id that its instance would have.
     pub name: String,
     pub commit: String,
-    /// The last one that it came to.
+    /// Last stage that the change reached.
     pub stage: Stage,
-    /// The same words for all that fell out for the same reason.
+    /// General reason, identical for all changes rejected for it.
     pub reason: String,
-    /// What is particular to this one.
+    /// Details of this change.
     pub detail: String,
 }
 
@@ -92,11 +93,11 @@ pub struct Row {
 pub struct ReasonRow {
     pub reason: String,
     pub changes: usize,
-    /// The first of them.
+    /// Name of the first such change.
     pub example: String,
 }
 
-/// What is printed, and written beside the instances.
+/// The table that is printed and written to a file beside the instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Table {
     pub stages: Vec<Row>,
@@ -104,7 +105,7 @@ pub struct Table {
     pub dropped: Vec<Dropped>,
 }
 
-/// Characters of what is particular to one change.
+/// Maximum characters of a change's details.
 const DETAIL: usize = 300;
 
 impl Table {
@@ -130,7 +131,7 @@ impl Table {
                 (stage, row)
             })
             .collect();
-        // By stage, the most frequent first.
+        // Sort by stage, then by frequency in descending order.
         reasons.sort_by_key(|(stage, row)| (*stage, std::cmp::Reverse(row.changes)));
         Table {
             stages: stages.into(),
@@ -139,37 +140,37 @@ impl Table {
         }
     }
 
-    /// Instances that turn.
+    /// Returns the number of instances whose golden tests go from fail to pass.
     pub fn verified(&self) -> usize {
         self.stages.last().map_or(0, |row| row.changes)
     }
 
-    /// As a page, with every change from those on that could have become an instance.
+    /// Renders a Markdown page that also lists every rejected change that was small enough to become an instance.
     pub fn markdown(&self, title: &str, facts: &[(&'static str, String)], whole: &str) -> String {
-        let mut stages = Cells::new("How far they came")
-            .words("changes that …")
+        let mut stages = Cells::new("Changes by stage")
+            .words("changes that")
             .figures(&["number"]);
         for row in &self.stages {
             stages.labelled(row.what, [row.changes.to_string()]);
         }
-        let mut reasons = Cells::new("Why the others fell out")
+        let mut reasons = Cells::new("Reasons for rejection")
             .words("reason")
             .figures(&["number"])
-            .words("for example");
+            .words("example");
         for row in &self.reasons {
             let figures = [row.changes.to_string(), row.example.clone()];
             reasons.labelled(row.reason.as_str(), figures);
         }
-        let mut late = Cells::new("Candidates that did not become instances")
+        let mut late = Cells::new("Rejected candidates")
             .words("candidate")
             .words("reason")
-            .words("in particular");
+            .words("details");
         for one in self.dropped.iter().filter(|one| one.stage >= Stage::Fits) {
             let detail = excerpt(&one.detail, DETAIL);
             late.labelled(one.name.as_str(), [one.reason.clone(), detail]);
         }
         let tables = [stages, reasons, late];
-        let section = Section::new("mined", "What became of the changes", tables);
+        let section = Section::new("mined", "Mined changes", tables);
         markdown(title, facts, &[section], whole)
     }
 }
@@ -180,7 +181,7 @@ impl fmt::Display for Table {
             writeln!(f, "{:>7}  {}", row.changes, row.what)?;
         }
         if !self.reasons.is_empty() {
-            writeln!(f, "fell out:")?;
+            writeln!(f, "rejected:")?;
         }
         for row in &self.reasons {
             let (reason, example) = (excerpt(&row.reason, DETAIL), &row.example);
@@ -190,12 +191,12 @@ impl fmt::Display for Table {
     }
 }
 
-/// A verdict's reason without the names of tests in it, so that equal ones can be counted.
-pub fn kind_of(reason: &str) -> String {
+/// Replaces a verdict's reason, which may name tests, with a general one that can be counted.
+pub(super) fn kind_of(reason: &str) -> String {
     let ends = [
         (
-            "pass on the old code already",
-            "the golden tests pass on the old code already",
+            "already pass on the old code",
+            "the golden tests already pass on the old code",
         ),
         ("skipped on the old code", "a golden test is skipped"),
         (
@@ -232,10 +233,10 @@ pub fn kind_of(reason: &str) -> String {
             "code patch and test patch change the same file",
         ),
         (
-            "runs before its tests run",
-            "the test patch brings a file that runs before any test",
+            "runs before its tests",
+            "the test patch adds a file that runs before any test",
         ),
-        ("contradict each other", "outcomes contradict each other"),
+        ("are contradictory", "the outcomes are contradictory"),
     ];
     let known = ends.iter().find(|(words, _)| reason.contains(words));
     known.map_or_else(|| reason.to_owned(), |(_, kind)| (*kind).to_owned())
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_counted_whatever_tests_they_name() {
+    fn reasons_are_counted_without_test_names() {
         let mut counts = Counts::default();
         counts.reach(Stage::InTime, 4);
         counts.reach_all(Stage::HasText);
@@ -268,12 +269,14 @@ mod tests {
         ];
         let shown = Table::new(counts, dropped).to_string();
         assert!(
-            shown.starts_with("      4  changes in this time\n      1  change code and tests\n"),
+            shown.starts_with(
+                "      4  changes in the time range\n      1  change code and tests\n"
+            ),
             "{shown}"
         );
         assert!(
             shown.ends_with(
-                "fell out:\n      2  a golden test fails on the new code as well (c)\n      1  a golden test is skipped (b)\n"
+                "rejected:\n      2  a golden test fails on the new code as well (c)\n      1  a golden test is skipped (b)\n"
             ),
             "{shown}"
         );

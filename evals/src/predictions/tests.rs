@@ -36,7 +36,7 @@ fn kinds(warnings: &[Warning]) -> Vec<(&str, WarningKind)> {
 }
 
 #[test]
-fn lines_arrays_and_objects_are_read_alike() {
+fn all_json_forms_read_alike() {
     let records = [record("a", json!("diff a")), record("b", json!("diff b"))];
     let lines = format!("{}\n{}\n", records[0], records[1]);
     let array = json!(records).to_string();
@@ -49,19 +49,19 @@ fn lines_arrays_and_objects_are_read_alike() {
     assert_eq!(read, parse(&array, "file").unwrap());
     assert_eq!(read, parse(&object.to_string(), "file").unwrap());
     assert_eq!(read, parse(&format!("{object:#}"), "file").unwrap());
-    // One line is a record, not an object by instance.
+    // A single line is a record, not an object by instance.
     assert_eq!(parse(&records[0].to_string(), "file").unwrap(), read[..1]);
 }
 
 #[test]
-fn patches_alone_are_named_after_the_file() {
+fn bare_patches_take_the_file_name() {
     let read = parse(r#"{"a": "diff a"}"#, "otter").unwrap();
     assert_eq!(read[0].0.model_name_or_path, "otter");
     assert_eq!(read[0].0.model_patch.as_deref(), Some("diff a"));
 }
 
 #[test]
-fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
+fn anomalies_cause_warnings() {
     let lines = [
         record("a", json!("first")),
         record("a", json!("second")),
@@ -96,7 +96,7 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
 }
 
 #[test]
-fn several_entries_of_a_key_are_told_as_several_records_are() {
+fn duplicate_keys_act_like_duplicate_records() {
     let object = r#"{"a": "first", "b": "diff", "a": "second"}"#;
     let lines = [
         record("a", json!("first")),
@@ -117,7 +117,7 @@ fn several_entries_of_a_key_are_told_as_several_records_are() {
 }
 
 #[test]
-fn what_is_not_chosen_is_left_out_and_is_not_unknown() {
+fn unselected_instances_are_skipped_silently() {
     let lines = [
         record("a", json!("diff")),
         record("b", json!("diff")),
@@ -140,7 +140,7 @@ fn what_is_not_chosen_is_left_out_and_is_not_unknown() {
 }
 
 #[test]
-fn what_is_no_prediction_is_refused_with_its_line() {
+fn invalid_predictions_are_refused_with_lines() {
     let text = format!(
         "{}\n[1]\n{}\nnonsense\n",
         record("a", json!("x")),

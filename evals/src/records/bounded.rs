@@ -1,5 +1,5 @@
-//! JSON values that are counted while they are read: a value takes many times the room of its text, so counting those
-//! that were read would be too late.
+//! Counts JSON values while parsing. A value takes much more memory than its text, so counting after parsing would be
+//! too late.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{RECORD_VALUES, VALUES};
 
-/// Values that may still be read.
+/// Number of values that may still be read.
 pub(super) struct ValueBudget {
     file: usize,
     record: usize,
@@ -23,7 +23,7 @@ impl ValueBudget {
         }
     }
 
-    /// The one value of the text.
+    /// Parses a text that consists of one value.
     pub(super) fn read(&mut self, text: &str) -> Result<Value, serde_json::Error> {
         self.record = RECORD_VALUES;
         let mut text = serde_json::Deserializer::from_str(text);
@@ -32,12 +32,12 @@ impl ValueBudget {
         Ok(value)
     }
 
-    /// What is used up, if anything is.
+    /// Returns which limit has been reached, if any.
     pub(super) fn lack(&self) -> Option<String> {
         if self.file == 0 {
-            return Some(format!("the file holds more than {VALUES} values"));
+            return Some(format!("the file contains more than {VALUES} values"));
         }
-        (self.record == 0).then(|| format!("the record holds more than {RECORD_VALUES} values"))
+        (self.record == 0).then(|| format!("the record contains more than {RECORD_VALUES} values"))
     }
 
     pub(super) fn file_is_full(&self) -> bool {
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for CountingSeed<'_> {
     }
 }
 
-/// Whether a text is one object that has none of this key; nothing of its values is kept.
+/// Returns whether a text is a single object without this key. The values are not stored.
 pub(super) fn is_object_without(text: &str, key: &str) -> bool {
     struct Keys<'a>(&'a str);
     impl<'de> Visitor<'de> for Keys<'_> {
@@ -141,7 +141,8 @@ pub(super) fn is_object_without(text: &str, key: &str) -> bool {
     without.is_ok_and(|without| without && text.end().is_ok())
 }
 
-/// The length of the value that a text begins with, its leading space included. `None` where there is none.
+/// Parses the value at the start of a text, and returns it with its length, including leading space. Returns `None` for
+/// an empty text.
 pub(super) fn length<'de, T: Deserialize<'de>>(
     text: &'de str,
 ) -> Option<Result<(T, usize), serde_json::Error>> {

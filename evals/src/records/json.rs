@@ -1,5 +1,5 @@
-//! The forms that JSON records have in a text: lines, an array, an object by key. Values are read one by one, to know on
-//! which line each begins and to stop where there are too many.
+//! Parses JSON records in three forms: lines, an array, or an object by key. Values are parsed one by one, to record
+//! the line of each, and to stop when there are too many.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::bounded::{self, ValueBudget};
 use super::{PROBLEMS, Problem, RECORD, RecordError, Take};
 
-/// The records of a text with the line on which each begins.
+/// Passes the records of a text to `take`, each with the line where it begins.
 pub(super) fn records(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
     let text = without_mark(text);
     if !text.trim_start().starts_with('[') {
@@ -19,7 +19,7 @@ pub(super) fn records(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
     }
 }
 
-/// The entries of one object as they are written: a map would keep only one of several entries of a key.
+/// Passes all entries of an object to `take`; a map would keep only one of several entries with the same key.
 pub(super) fn entries(
     text: &str,
     of_a_record: &str,
@@ -50,11 +50,11 @@ fn too_long(line: usize) -> Problem {
 fn not_json(line: usize, error: &serde_json::Error) -> Problem {
     Problem {
         line,
-        message: format!("it is not JSON: {}", reason(error)),
+        message: format!("invalid JSON: {}", reason(error)),
     }
 }
 
-/// JSON lines; a line that is no JSON does not hide the next.
+/// Parses JSON lines; parsing continues after an invalid line.
 fn lines(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
     let mut room = ValueBudget::new();
     for (line, content) in (1..).zip(text.lines()) {
@@ -87,7 +87,7 @@ fn lines(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
     }
 }
 
-/// Where one is in a text, and on which line.
+/// A position in a text, with its line number.
 struct Position<'a> {
     text: &'a str,
     at: usize,
@@ -109,7 +109,7 @@ impl<'a> Position<'a> {
         self.go(space(self.rest()));
     }
 
-    /// What a record may take of the rest, and whether that is all.
+    /// Returns the longest text that the next record may take, and whether it is the whole rest.
     fn record(&self) -> (&'a str, bool) {
         let rest = self.rest();
         if rest.len() <= RECORD {
@@ -119,7 +119,7 @@ impl<'a> Position<'a> {
         (&rest[..end.unwrap_or_default()], false)
     }
 
-    /// Passes a value; nothing of it is kept but what `T` is.
+    /// Advances past a value and parses it as `T`.
     fn pass<T: serde::Deserialize<'a>>(
         &mut self,
         no_end: &Problem,
@@ -144,8 +144,8 @@ impl<'a> Position<'a> {
             return Ok(sign);
         }
         let message = match (found, signs) {
-            (Some(c), [a, b]) if a == b => format!("it is not JSON: expected `{a}`, found `{c}`"),
-            (Some(c), [a, b]) => format!("it is not JSON: expected `{a}` or `{b}`, found `{c}`"),
+            (Some(c), [a, b]) if a == b => format!("invalid JSON: expected `{a}`, found `{c}`"),
+            (Some(c), [a, b]) => format!("invalid JSON: expected `{a}` or `{b}`, found `{c}`"),
             (None, _) => no_end.message.clone(),
         };
         Err(Problem {
@@ -155,7 +155,7 @@ impl<'a> Position<'a> {
     }
 }
 
-/// What holds values.
+/// A JSON container of records.
 #[derive(Clone, Copy)]
 struct Form {
     name: &'static str,
@@ -178,7 +178,7 @@ const OBJECT: Form = Form {
     keys: true,
 };
 
-/// The key is empty in an array.
+/// Callback that receives the line, key and value of a member. The key is empty in an array.
 type TakeMember<'a> = &'a mut dyn FnMut(usize, String, Value) -> Result<(), RecordError>;
 
 fn members(
@@ -205,7 +205,7 @@ fn members(
         let line = position.line;
         let no_end = Problem {
             line,
-            message: format!("the {} has no end", form.name),
+            message: format!("the {} is not closed", form.name),
         };
         let mut key = String::new();
         if form.keys {
@@ -235,7 +235,7 @@ fn members(
     }
     Err(Problem {
         line: position.line,
-        message: format!("there is something behind the {}", form.name),
+        message: format!("unexpected text after the {}", form.name),
     })
 }
 
@@ -243,7 +243,7 @@ fn space(text: &str) -> usize {
     text.len() - text.trim_start().len()
 }
 
-/// What serde_json says, without the line that it counts itself.
+/// Returns serde_json's message without its own line number.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

@@ -1,8 +1,8 @@
-//! Parquet files as JSON lines: texts, numbers, truth values, lists and structs as they are; points in time as RFC 3339
-//! texts.
+//! Converts Parquet files to JSON lines. Texts, numbers, booleans, lists and structs keep their values; timestamps
+//! become RFC 3339 texts.
 //!
-//! A few bytes of a Parquet file can stand for terabytes, and the library believes what a file says of itself. Therefore
-//! a process of its own, this program started again, converts it with limited memory and processor time.
+//! A few bytes of a Parquet file can stand for terabytes, and the library trusts the file's own metadata. Therefore
+//! this program starts itself again, to convert the file in a process with limited memory and processor time.
 
 mod process;
 
@@ -22,9 +22,9 @@ pub(super) use process::to_json_lines;
 pub use process::{PARQUET, ParquetFileError, parquet_main};
 
 const MAGIC: &[u8] = b"PAR1";
-/// Maximum rows: a file can declare any number of them without holding a single value.
+/// Maximum rows: a file can declare any number of rows without containing a single value.
 const MAX_ROWS: i64 = 1_000_000;
-const TOO_LARGE: &str = "it holds more than there is room for";
+const TOO_LARGE: &str = "its content exceeds the size limit";
 
 pub(super) fn is_parquet(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
@@ -57,7 +57,7 @@ fn convert(file: File, lines: impl Write) -> Result<(), ConvertError> {
     Ok(lines.flush()?)
 }
 
-/// The unit of a column of points in time.
+/// Returns the unit of a timestamp column.
 fn unit(column: &Arc<Type>) -> Option<TimeUnit> {
     match column.get_basic_info().logical_type_ref() {
         Some(LogicalType::Timestamp(timestamp)) => Some(timestamp.unit),
@@ -93,7 +93,7 @@ fn value(field: &Field) -> Value {
         Field::Float(n) => number(f64::from(*n)),
         Field::Double(n) => number(*n),
         Field::Str(text) => Value::String(text.clone()),
-        // Text, where the writer did not say so.
+        // Byte arrays without a type are usually text.
         Field::Bytes(bytes) => Value::String(String::from_utf8_lossy(bytes.data()).into_owned()),
         Field::TimestampMillis(count) => time(*count, TimeUnit::MILLIS),
         Field::TimestampMicros(count) => time(*count, TimeUnit::MICROS),
@@ -109,17 +109,17 @@ fn value(field: &Field) -> Value {
             });
             Value::Object(entries.collect())
         }
-        // Dates, decimals and half floats, as the library writes them.
+        // Dates, decimals and half floats use the library's own format.
         other => Value::String(other.to_string()),
     }
 }
 
-/// JSON has no NaN, which some write for "nothing".
+/// Converts a float. JSON has no NaN, which some writers use for missing values.
 fn number(n: f64) -> Value {
     Number::from_f64(n).map_or(Value::Null, Value::Number)
 }
 
-/// A count too far off for a date stays a number.
+/// Converts a timestamp. A count outside the range of dates stays a number.
 fn time(count: i64, unit: TimeUnit) -> Value {
     let timestamp = match unit {
         TimeUnit::MILLIS => Timestamp::from_millisecond(count),

@@ -1,6 +1,6 @@
-//! Several prediction sets on the same instances: each pair, and what only one of them solves.
+//! Compares several prediction sets on the same instances: each pair, and the instances that only one set solves.
 //!
-//! An instance that has no verdict for one of the compared sets is left out of that comparison.
+//! An instance without a verdict in one of the compared sets is excluded from that comparison.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::statistics::PairedComparison;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// Every two sets, for each of the verdicts.
+    /// Pairwise comparisons of prediction sets, for each verdict.
     pub pairs: Vec<PairOfSets>,
     pub overlap: Vec<Overlap>,
 }
@@ -24,27 +24,27 @@ pub struct PairOfSets {
     pub measure: Metric,
     pub first: String,
     pub second: String,
-    /// Instances with a verdict for both.
+    /// Number of instances with a verdict in both sets.
     pub instances: u64,
     #[serde(flatten)]
     pub paired: PairedComparison,
 }
 
-/// Which instances one verdict holds for in which sets.
+/// The instances that each set solves, for one verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
     pub measure: Metric,
-    /// Instances with a verdict for all sets.
+    /// Number of instances with a verdict in all sets.
     pub instances: u64,
-    /// Solved in at least one set.
+    /// Number of instances solved in at least one set.
     pub union: u64,
-    /// Solved in all.
+    /// Number of instances solved in all sets.
     pub intersection: u64,
-    /// By set: instances that no other set solves.
+    /// Instances that only this set solves, by set.
     pub only: BTreeMap<String, Vec<String>>,
 }
 
-/// `None` for less than two sets.
+/// Compares prediction sets; returns `None` for fewer than two sets.
 pub(super) fn compare(sets: &[PredictionSet]) -> Option<Comparison> {
     if sets.len() < 2 {
         return None;

@@ -1,5 +1,5 @@
-//! What stands behind the headline figures of one prediction set: by class on the old code, by repository, by length of the
-//! issue, strict against official, outcomes, coverage, time, and what failed for reasons that are not the prediction's.
+//! Detailed figures of one prediction set: by class on the old code, by repository, by issue length, strict against
+//! official verdicts, outcomes, coverage, time, and infrastructure failures.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use crate::verdict::OldClass;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Details {
-    /// Class on the old code × strict F→P: the shape of Otter's table.
+    /// Strict F→P by class on the old code, as in Otter's table.
     pub by_old_class: Vec<ClassRow>,
-    /// Strict F→P against SWT-bench's success.
+    /// Agreement of strict F→P with SWT-bench's success.
     pub strict_against_swt: VerdictAgreement,
-    /// Strict F→P against TDD-Bench-Verified's.
+    /// Agreement of strict F→P with TDD-Bench-Verified's.
     pub strict_against_tdd: VerdictAgreement,
-    /// Where the verdicts are not the same, and why.
+    /// Instances whose verdicts differ, with the reasons.
     pub differing: Vec<Differing>,
     pub by_repository: Vec<Group>,
-    /// Length in tokens.
+    /// Groups by issue length in tokens.
     pub by_issue_length: Vec<Group>,
-    /// Contributed tests by outcome on the old and on the new code.
+    /// Number of contributed tests by outcome on the old and the new code.
     pub flows: Vec<Flow>,
     pub coverage: Histogram,
     pub time: Time,
@@ -36,7 +36,7 @@ pub struct Details {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassRow {
     pub old_class: OldClass,
-    /// Share of the predictions of this class that are strictly F→P.
+    /// Share of the predictions in this class with a strict F→P.
     pub fail_to_pass: Rate,
 }
 
@@ -57,11 +57,11 @@ pub struct Differing {
     pub reasons: Vec<String>,
 }
 
-/// Some of the instances.
+/// A group of instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     pub name: String,
-    /// In none of the rates.
+    /// Infrastructure failures, which are not in any rate.
     pub infrastructure: u64,
     pub fail_to_pass: Rate,
     pub success: Rate,
@@ -75,7 +75,7 @@ pub struct Flow {
     pub tests: u64,
 }
 
-/// Instances by ΔC in ten steps, the last one with 1; apart by SWT-bench's success.
+/// Number of instances by ΔC in ten bins, the last one including 1. Successes in SWT-bench are counted separately.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
     pub success: Vec<u64>,
@@ -84,7 +84,7 @@ pub struct Histogram {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Time {
-    /// Seconds of all gradings together; they may have run at the same time.
+    /// Total seconds of all gradings, which may have run concurrently.
     pub total: f64,
     pub median: Option<f64>,
     pub slowest: Vec<Slow>,
@@ -107,7 +107,7 @@ pub struct InfrastructureFailure {
 const SLOWEST: usize = 10;
 const STEPS: usize = 10;
 
-/// Lengths of issues as SWT-bench groups them, in tokens, both ends included.
+/// Issue lengths in tokens, grouped as in SWT-bench; both bounds are inclusive.
 const LENGTHS: [(&str, u64, u64); 5] = [
     ("≤ 100", 1, 100),
     ("101–200", 101, 200),
@@ -196,7 +196,7 @@ fn by_repository(set: &PredictionSet) -> Vec<Group> {
         .collect()
 }
 
-/// `None` where there is nothing in it.
+/// Returns the figures of a group, or `None` if it is empty.
 fn group(
     name: &str,
     set: &PredictionSet,
@@ -266,7 +266,7 @@ fn time(set: &PredictionSet) -> Time {
     }
 }
 
-/// Of sorted values; of an even number of them the mean of the two in the middle.
+/// Returns the median of sorted values; for an even number, the mean of the middle two.
 fn median(sorted: &[f64]) -> Option<f64> {
     let half = sorted.len() / 2;
     let upper = *sorted.get(half)?;

@@ -1,4 +1,4 @@
-//! What is counted of a result, and what is not.
+//! The verdicts that reports count.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::result::InstanceResult;
 use crate::statistics::Rate;
 
-/// The three verdicts that can be compared with each other.
+/// The three verdicts that can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -43,12 +43,12 @@ impl Metric {
     }
 }
 
-/// There is a prediction and it applies; every other result counts as 0.
+/// Returns whether there is a prediction that applies; every other result counts as 0.
 pub(super) fn counts(graded: &InstanceResult) -> bool {
     graded.given && graded.applied
 }
 
-/// Share of the results for which it holds; a prediction that is none, or does not apply, is one for which it does not.
+/// Returns the share of results for which `holds` is true. Missing and non-applying predictions count as failures.
 pub(super) fn rate(graded: &[&InstanceResult], holds: impl Fn(&InstanceResult) -> bool) -> Rate {
     let those = graded.iter().filter(|g| counts(g) && holds(g)).count();
     Rate::of(those, graded.len())

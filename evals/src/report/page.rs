@@ -1,5 +1,5 @@
-//! `report.html`: one file that needs no other, in light and dark, with a table of all instances that can be searched and
-//! sorted. Whatever comes from data is escaped, and the page's policy lets no other script run than its own.
+//! Renders `report.html`, a self-contained page with light and dark styles and a table of all instances that can be
+//! searched and sorted. All data is escaped, and the page's content security policy allows no scripts but its own.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -30,7 +30,7 @@ struct Log {
     href: String,
 }
 
-/// One prediction in the table of all.
+/// A row in the table of all predictions.
 #[derive(Serialize)]
 struct Row {
     id: String,
@@ -130,7 +130,7 @@ fn columns() -> Vec<Column> {
         ("Seconds", true),
         ("Tokens", true),
         ("Logs", false),
-        ("Why", false),
+        ("Reason", false),
     ]
     .map(|(title, right)| Column {
         right,
@@ -195,10 +195,10 @@ fn state(graded: &InstanceResult) -> (&'static str, String) {
         );
     }
     if !graded.given {
-        return ("none", notes("there is no prediction"));
+        return ("none", notes("the prediction is missing"));
     }
     if !graded.applied {
-        return ("unapplied", notes("it does not apply"));
+        return ("unapplied", notes("the patch does not apply"));
     }
     let why = notes(&graded.strict.reason);
     match graded.strict.fail_to_pass {
@@ -228,7 +228,7 @@ fn logs(graded: &InstanceResult) -> Vec<Log> {
     logs
 }
 
-/// Logs are relative to their folder of results; makes them relative to another.
+/// Converts log paths, which are relative to one results folder, to paths relative to another folder.
 pub(super) fn move_logs(graded: &mut [InstanceResult], from: &Path, to: &Path) {
     let whole = |path: &Path| path.canonicalize().ok();
     let Some((from, to)) = whole(from).zip(whole(to)) else {

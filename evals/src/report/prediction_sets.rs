@@ -1,5 +1,5 @@
-//! The results by prediction set, with those that were never given put in: a missing prediction counts as 0, so it must
-//! not fall out of a denominator.
+//! Groups results by prediction set, and adds missing predictions, which count as 0 and must not be absent from any
+//! denominator.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,25 +8,25 @@ use crate::predictions::WarningKind;
 use crate::result::{InstanceResult, Seconds};
 use crate::verdict::{OldClass, Strict, Swt, Tdd};
 
-/// The results of one prediction set.
+/// Results of one prediction set.
 #[derive(Debug, Clone)]
 pub(super) struct PredictionSet {
     pub prediction: String,
-    /// By instance, one each.
+    /// Results by instance, one each.
     pub all: Vec<InstanceResult>,
-    /// Instances that were to be graded.
+    /// Number of instances to be graded.
     pub instances: u64,
 }
 
 impl PredictionSet {
-    /// Those with a verdict: nothing of ours or of the machine's failed.
-    pub fn judged(&self) -> Vec<&InstanceResult> {
+    /// Returns the results with a verdict, without infrastructure failures.
+    pub(super) fn judged(&self) -> Vec<&InstanceResult> {
         let judged = self.all.iter().filter(|g| g.infrastructure.is_none());
         judged.collect()
     }
 }
 
-/// By name of the prediction set.
+/// Groups results by the name of their prediction set.
 pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<PredictionSet> {
     let mut known: BTreeMap<String, (String, u64)> = BTreeMap::new();
     let mut by_set: BTreeMap<String, BTreeMap<String, InstanceResult>> = BTreeMap::new();
@@ -63,7 +63,7 @@ pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<Predi
         .collect()
 }
 
-/// No length is known of an issue of which no result tells one: 0.
+/// Returns the result of a missing prediction. The issue's length is 0 if no other result gives it.
 fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> InstanceResult {
     let (repo, issue_tokens) = known.cloned().unwrap_or_else(|| (repository_of(id), 0));
     InstanceResult {
@@ -97,7 +97,7 @@ fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Instanc
     }
 }
 
-/// Ids are `owner__name-number`.
+/// Returns the repository of an id such as `owner__name-number`.
 fn repository_of(id: &str) -> String {
     let name = id.rsplit_once('-').map_or(id, |(name, _)| name);
     name.replacen("__", "/", 1)

@@ -1,5 +1,5 @@
-//! What is known of a run of the harness beside its results: `run.json` in the folder of results, written when grading
-//! begins and again when it ends, read when the reports are made again. All of it is optional.
+//! Facts about a run of the harness: `run.json` in the results folder. It is written at the start and the end of
+//! grading, and read whenever reports are made. All fields are optional.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::predictions::Warning;
 use crate::result::is_time;
 
 const FILE: &str = "run.json";
-/// More than any dataset has.
+/// Maximum plausible number of instances, more than in any dataset.
 const INSTANCES: u64 = 100_000_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,17 +22,17 @@ pub struct RunMetadata {
     /// Path of the dataset, as the user gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// Instances that were chosen from it.
+    /// Number of instances selected from the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u64>,
     /// Version of the grader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grader: Option<String>,
-    /// Begin of the first session, RFC 3339.
+    /// Start of the first session, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
-    /// Wall time in seconds, over all sessions of the run that ended, or were interrupted: of one that was killed nothing
-    /// is known.
+    /// Wall time in seconds over all sessions that ended or were interrupted. Sessions that were killed are not
+    /// included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,22 +40,22 @@ pub struct RunMetadata {
     /// Backend, e.g. `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    /// Disk that environments and caches took.
+    /// Disk space used by environments and caches, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
-    /// Prediction sets that are graded: also those of which no result is there yet.
+    /// Prediction sets to be graded, including those without results so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
     /// Anomalies in the predictions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Warning>,
-    /// What else the reader should know.
+    /// Other remarks for the reader.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
 
 impl RunMetadata {
-    /// Nothing is known where the folder has no `run.json`.
+    /// Reads the metadata of a folder; empty if the folder has no `run.json`.
     pub fn read(folder: &Path) -> Result<RunMetadata, ReportError> {
         let path = folder.join(FILE);
         let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
@@ -69,7 +69,7 @@ impl RunMetadata {
         Ok(run)
     }
 
-    /// Leaves out what no run of the harness writes, and says so.
+    /// Removes values that the harness never writes, and adds a remark.
     fn check(&mut self) {
         let is_fit = |name: &str| foreign_text::check_name(name).is_ok();
         let before = (
@@ -90,7 +90,7 @@ impl RunMetadata {
             self.instances,
         );
         if before != after {
-            let remark = format!("some of {FILE} is not as the harness writes it, and is left out");
+            let remark = format!("invalid values in {FILE} were ignored");
             self.remarks.push(remark);
         }
     }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_comes_back_and_is_not_needed() {
+    fn metadata_survives_and_is_optional() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(
             RunMetadata::read(folder.path()).unwrap(),

@@ -1,6 +1,6 @@
-//! Made-up results that look like real ones: for tests, for the benchmark, and to look at the pages.
+//! Generates realistic sample results for tests, for the benchmark, and for looking at the pages.
 //!
-//! Seeded: the same call gives the same results. Verdicts are the real ones, from made-up outcomes.
+//! The data is seeded: the same call gives the same results. Verdicts are computed from generated outcomes.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use testwright_evals::result::{Infrastructure, InstanceResult, Seconds, TestPair
 use testwright_evals::verdict::{Adequacy, Observations, Pair};
 use testwright_tools::outcomes::report::{FailureClass, Outcome};
 
-/// Repositories of the public benchmarks, and how often each occurs among a thousand instances.
+/// Repositories of the public benchmarks, with their frequency per thousand instances.
 const REPOSITORIES: [(&str, u64); 12] = [
     ("django/django", 462),
     ("sympy/sympy", 150),
@@ -44,8 +44,8 @@ impl Random {
     }
 }
 
-/// Results of so many instances for each of the prediction sets; later sets are better.
-pub fn results(sets: &[&str], instances: usize, seed: u64) -> Vec<InstanceResult> {
+/// Generates results of `instances` instances for each prediction set; later sets are better.
+pub(crate) fn results(sets: &[&str], instances: usize, seed: u64) -> Vec<InstanceResult> {
     let mut random = Random(seed);
     let mut all = Vec::new();
     for number in 0..instances {
@@ -87,7 +87,7 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
         let mut kind = random.below(90);
         for test in 0..tests {
             let id = format!("{contributed}[{test}-a b]");
-            // Most tests of a prediction end alike.
+            // Most tests of a prediction have the same outcome.
             if random.chance(12) {
                 kind = random.below(100);
             }

@@ -1,4 +1,4 @@
-//! The report as titles, remarks and tables: what `report.md` and `report.html` show.
+//! Converts the report to titles, remarks and tables, as shown in `report.md` and `report.html`.
 
 mod tables;
 
@@ -6,11 +6,11 @@ use super::{Report, RunMetadata};
 use crate::document::format::{bytes, seconds};
 use crate::document::{Section, Table};
 
-/// Names of the prediction sets as the reader should see them, in the order of the report.
+/// Display names of the prediction sets, in the order of the report.
 pub(super) struct Labels {
-    /// Over a column of figures.
+    /// Names for column titles.
     pub long: Vec<String>,
-    /// In rows, where they are many.
+    /// Names for rows, which are numerous.
     pub short: Vec<String>,
 }
 
@@ -38,14 +38,14 @@ pub(super) fn sections(report: &Report, labels: &Labels) -> Vec<Section> {
 }
 
 fn remarks(remarks: &[String]) -> Table {
-    let mut table = Table::new("Anomalies in the results and in the predictions").words("Remark");
+    let mut table = Table::new("Anomalies in the results and predictions").words("Remark");
     for remark in remarks {
         table.row([remark.as_str().into()]);
     }
     table
 }
 
-/// What the report is about, by name.
+/// Returns the facts about the run, by name.
 pub(super) fn facts(run: &RunMetadata) -> Vec<(String, String)> {
     let some = [
         ("Dataset", run.dataset.clone()),

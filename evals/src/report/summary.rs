@@ -1,8 +1,8 @@
-//! The headline figures of one prediction set, as SWT-bench (§3.3), TDD-Bench-Verified (Otter §5) and the strict verdict
-//! define them.
+//! Headline figures of one prediction set, as defined by SWT-bench (§3.3), TDD-Bench-Verified (Otter §5) and the strict
+//! verdict.
 //!
-//! Denominators: what failed for reasons of ours or of the machine's is left out of all of them and counted on its own; an
-//! instance without a prediction, or with one that does not apply, is in all of them and counts as 0.
+//! Infrastructure failures are excluded from all denominators and counted separately. An instance whose prediction is
+//! missing or does not apply is in all denominators and counts as 0.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,58 +14,58 @@ use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Instances that were to be graded.
+    /// Number of instances to be graded.
     pub instances: u64,
-    /// Those with a verdict: the denominator of the rates.
+    /// Instances with a verdict: the denominator of the rates.
     pub graded: u64,
-    /// Those where something of ours or of the machine's failed: in no denominator.
+    /// Instances that failed because of the machine or testwright; not in any denominator.
     pub infrastructure: u64,
-    /// Those of which no result is there yet: in no denominator.
+    /// Instances without a result so far; not in any denominator.
     pub not_graded: u64,
-    /// Of the graded: those without a prediction.
+    /// Graded instances without a prediction.
     pub not_given: u64,
-    /// The prediction is a patch that applies.
+    /// Share of predictions that are patches and apply.
     pub applicability: Rate,
-    /// F→×: a contributed test fails on the old code.
+    /// Share with F→×: a contributed test fails on the old code.
     pub fail_to_any: Rate,
-    /// The strict verdict.
+    /// Share with a strict fail-to-pass.
     pub fail_to_pass: Rate,
-    /// SWT-bench's success as its harness has it: a fail-to-pass over the base suite, and among the tests of the files no
-    /// pass-to-fail and no fail-to-fail over it.
+    /// Share with SWT-bench's success as its harness computes it: a fail-to-pass beyond the base suite, and among the
+    /// tests of the files no pass-to-fail and no fail-to-fail beyond it.
     pub success: Rate,
-    /// SWT-bench's F→P.
+    /// Share with SWT-bench's F→P.
     pub swt_fail_to_pass: Rate,
-    /// The contributed tests pass on the old code and on the new.
+    /// Share whose contributed tests pass on both the old and the new code.
     pub pass_to_pass: Rate,
-    /// Change coverage ΔC, 0 to 1, over all graded instances.
+    /// Mean change coverage ΔC, 0 to 1, over all graded instances.
     pub coverage_delta_all: Mean,
-    /// ΔC over the instances with SWT-bench's success.
+    /// Mean ΔC over the instances with SWT-bench's success.
     pub coverage_delta_success: Mean,
-    /// ΔC over the others.
+    /// Mean ΔC over the other instances.
     pub coverage_delta_other: Mean,
-    /// Instances that are in none of these means because no line that can run was changed.
+    /// Instances excluded from these means because no executable line was changed.
     pub coverage_delta_no_lines: u64,
-    /// Instances that are in none of these means because coverage could not be measured.
+    /// Instances excluded from these means because coverage could not be measured.
     pub coverage_delta_not_measured: u64,
-    /// TDD-Bench-Verified's failToPass.
+    /// Share with TDD-Bench-Verified's failToPass.
     pub tdd_fail_to_pass: Rate,
-    /// Mean of tddScore, 0 to 1; the paper prints it times 100.
+    /// Mean tddScore, 0 to 1; the paper prints it multiplied by 100.
     pub tdd_score: Mean,
     /// Mean adequacy ("coverage" in the paper), 0 to 1.
     pub adequacy: Mean,
-    /// Instances without a measure of adequacy.
+    /// Number of instances without a value for adequacy.
     pub adequacy_left_out: u64,
-    /// What so many instances could show.
+    /// Differences that this number of instances can show.
     pub power: Power,
 }
 
-/// The smallest difference of strict F→P to another approach on the same instances that so many instances show with 80 %
-/// power, as a share; `None` where they cannot show any.
+/// Minimum detectable difference in strict F→P to another approach on the same instances, with 80 % power, as a share.
+/// `None` if no difference can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Power {
-    /// If the two disagree as often as two published runs of one system did: on 16 % of the instances.
+    /// Difference if the two disagree as often as two published runs of one system: on 16 % of the instances.
     pub if_alike: Option<f64>,
-    /// If the two solve instances independently of each other.
+    /// Difference if the two solve instances independently of each other.
     pub if_independent: Option<f64>,
 }
 
@@ -105,7 +105,8 @@ pub(super) fn summary(set: &PredictionSet) -> Summary {
     }
 }
 
-/// ΔC of each. An instance without a line to cover, or where that is not known, is left out whatever was predicted.
+/// Returns the ΔC of each instance. Instances without lines to cover, or with unknown lines, are excluded for every
+/// prediction.
 pub(super) fn deltas(graded: &[&InstanceResult]) -> Vec<f64> {
     let is_known = |g: &&InstanceResult| g.coverage_problem.is_none() || g.coverage_lines.is_some();
     let with_lines = graded.iter().copied();
@@ -117,14 +118,15 @@ fn has_no_lines(graded: &InstanceResult) -> bool {
     graded.coverage_lines == Some(0)
 }
 
-/// Adequacy of each; an instance of which no changed line is a statement is left out whatever was predicted.
+/// Returns the adequacy of each instance. Instances without a changed statement are excluded for every prediction.
 fn adequacies(graded: &[&InstanceResult]) -> Vec<f64> {
     let with_lines = graded.iter().copied();
     let with_lines = with_lines.filter(|g| g.adequacy_lines != Some(0));
     values(&with_lines.collect::<Vec<_>>(), |g| g.tdd.adequacy)
 }
 
-/// What is measured of each; 0 without a prediction that applies; those without a measure are left out.
+/// Returns a value for each instance: 0 without a prediction that applies. Instances without a measurement are
+/// excluded.
 pub(super) fn values(
     graded: &[&InstanceResult],
     of: impl Fn(&InstanceResult) -> Option<f64>,

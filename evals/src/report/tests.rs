@@ -8,7 +8,7 @@ use crate::verdict::{Adequacy, OldClass};
 const NASTY: &str =
     "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>{{ 7 * 7 }}|`x`";
 
-/// A folder with these results.
+/// Creates a folder with the given results.
 fn folder(results: &[InstanceResult]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), results);
@@ -28,7 +28,7 @@ fn text(folder: &Path, name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Solved by every verdict, with everything covered.
+/// Returns a result that every verdict counts as solved, with full coverage.
 fn solved(id: &str) -> InstanceResult {
     let mut graded = sample::results(&["a"], 1, 1).remove(0);
     graded.instance_id = id.to_owned();
@@ -55,9 +55,9 @@ fn set(results: Vec<InstanceResult>, run: &RunMetadata) -> Summary {
 }
 
 #[test]
-fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
+fn denominators_exclude_only_infrastructure_failures() {
     let mut not_given = solved("n");
-    // A verdict that stands where there is nothing to judge does not count.
+    // A verdict does not count without a prediction.
     not_given.given = false;
     let mut does_not_apply = solved("d");
     does_not_apply.applied = false;
@@ -94,7 +94,7 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
                 instance_id: "acme__slugs-3".to_owned(),
                 kind: WarningKind::Missing,
             },
-            // It has a result; nothing is counted twice.
+            // This instance has a result and must not be counted twice.
             Warning {
                 model_name_or_path: "a".to_owned(),
                 instance_id: "n".to_owned(),
@@ -120,7 +120,7 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
     assert_eq!(share(&s.success), (2, 6));
     assert_eq!(share(&s.fail_to_any), (3, 6));
     assert_eq!(share(&s.tdd_fail_to_pass), (2, 6));
-    // Without lines to cover: left out of means of coverage, and a factor of 1 for tddScore.
+    // Instances without lines to cover are excluded from the coverage means, and have a factor of 1 in tddScore.
     assert_eq!((s.coverage_delta_no_lines, s.adequacy_left_out), (1, 1));
     assert_eq!(s.coverage_delta_not_measured, 0);
     assert_eq!(
@@ -144,7 +144,7 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
 }
 
 #[test]
-fn a_few_results_in_words_and_figures() {
+fn small_report_matches_snapshot() {
     let mut results = sample::results(&["otter", "zero shot"], 14, 3);
     results[0].seconds.total = 4000.0;
     let folder = folder(&results);
@@ -174,7 +174,7 @@ fn a_few_results_in_words_and_figures() {
 }
 
 #[test]
-fn the_same_results_give_the_same_files_and_nothing_else() {
+fn reports_are_deterministic() {
     let mut results = sample::results(&["a", "b"], 20, 5);
     let first = folder(&results);
     write(first.path(), &RunMetadata::default()).unwrap();
@@ -193,7 +193,7 @@ fn the_same_results_give_the_same_files_and_nothing_else() {
 }
 
 #[test]
-fn data_cannot_become_part_of_the_page() {
+fn report_page_escapes_data() {
     let mut results = sample::results(&["a", NASTY], 6, 2);
     for graded in &mut results {
         graded.instance_id += NASTY;
@@ -239,7 +239,7 @@ fn data_cannot_become_part_of_the_page() {
 }
 
 #[test]
-fn the_page_needs_nothing_else_and_runs_only_its_own_script() {
+fn report_page_is_self_contained() {
     let folder = folder(&sample::results(&["a"], 8, 2));
     write(folder.path(), &RunMetadata::default()).unwrap();
     let page = text(folder.path(), "report.html");
@@ -260,7 +260,7 @@ fn the_page_needs_nothing_else_and_runs_only_its_own_script() {
 }
 
 #[test]
-fn every_result_links_to_its_logs() {
+fn results_link_to_their_logs() {
     let results = sample::results(&["a"], 90, 2);
     let folder = folder(&results);
     write(folder.path(), &RunMetadata::default()).unwrap();
@@ -277,7 +277,7 @@ fn every_result_links_to_its_logs() {
 }
 
 #[test]
-fn folders_are_compared_on_the_instances_that_both_have() {
+fn folders_are_compared_on_common_instances() {
     let place = tempfile::tempdir().unwrap();
     let (first, second) = (place.path().join("first"), place.path().join("second"));
     let mut lost = solved("lost");
@@ -325,7 +325,7 @@ fn folders_are_compared_on_the_instances_that_both_have() {
 }
 
 #[test]
-fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+fn median_of_even_count_is_interpolated() {
     let of = |totals: &[f64]| {
         let timed = totals.iter().enumerate().map(|(at, total)| {
             let mut graded = solved(&at.to_string());
@@ -338,12 +338,12 @@ fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
     };
     assert_eq!(of(&[9.0, 1.0, 4.0, 2.0]), Some(3.0));
     assert_eq!(of(&[9.0, 1.0, 4.0]), Some(4.0));
-    // It was not timed: it never ran.
+    // A total of 0 means that the instance never ran.
     assert_eq!(of(&[0.0]), None);
 }
 
 #[test]
-fn what_has_no_result_yet_is_not_graded() {
+fn missing_results_are_not_graded() {
     let run = RunMetadata {
         instances: Some(5),
         sets: vec!["a".to_owned(), "b".to_owned()],
@@ -366,7 +366,7 @@ fn what_has_no_result_yet_is_not_graded() {
 }
 
 #[test]
-fn cards_and_rows_call_a_set_by_the_same_letter() {
+fn cards_and_rows_share_letters() {
     let place = tempfile::tempdir().unwrap();
     let (first, second) = (place.path().join("z"), place.path().join("a"));
     let named = |set: &str, id: &str| InstanceResult {
@@ -396,7 +396,7 @@ fn cards_and_rows_call_a_set_by_the_same_letter() {
 }
 
 #[test]
-fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
+fn comparison_includes_remarks_of_folders() {
     let place = tempfile::tempdir().unwrap();
     let (first, second) = (place.path().join("first"), place.path().join("second"));
     fill(&first, &[solved("x")]);
@@ -420,7 +420,7 @@ fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
 }
 
 #[test]
-fn a_folder_without_results_says_so() {
+fn folder_without_results_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let error = write(folder.path(), &RunMetadata::default()).unwrap_err();
     assert!(error.to_string().contains(results_file::FILE), "{error}");

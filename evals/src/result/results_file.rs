@@ -1,5 +1,5 @@
-//! `results.jsonl`: one graded prediction a line. A line that was cut short is never taken for a result; of several for
-//! the same prediction and instance the last counts.
+//! The file `results.jsonl`, with one graded prediction per line. An incomplete line is never used as a result. If
+//! there are several results for the same prediction and instance, the last one counts.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -9,29 +9,29 @@ use testwright_sandboxes::plain_file::Lines;
 use super::{InstanceResult, ResultError};
 use crate::foreign_text::excerpt;
 
-/// Name of the file of results in their folder.
+/// Name of the results file in its folder.
 pub const FILE: &str = "results.jsonl";
 
-/// A result and the line that it was read from: written again, its numbers stay what they are.
+/// A result with its original line; rewriting that line keeps its numbers unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub graded: InstanceResult,
     pub text: Vec<u8>,
 }
 
-/// What a file holds.
+/// Content of a results file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResultsFile {
-    /// By prediction and instance.
+    /// Results by prediction and instance.
     pub by_name: BTreeMap<(String, String), Line>,
-    /// What was odd in the file.
+    /// Anomalies in the file.
     pub remarks: Vec<String>,
 }
 
-/// Lines that remarks name; the rest is counted.
+/// Maximum lines that remarks name; the rest are counted.
 const REMARKS: usize = 100;
 
-/// A line as grading writes it.
+/// Parses a line as grading writes it.
 fn result(line: &[u8]) -> Result<InstanceResult, ResultError> {
     let graded: InstanceResult = serde_json::from_slice(line)?;
     graded.check()?;
@@ -52,7 +52,7 @@ impl ResultsFile {
                 Err(why) => {
                     if results.remarks.len() < REMARKS {
                         results.remarks.push(format!(
-                            "line {} of {FILE} is not a result and is left out: {}",
+                            "line {} of {FILE} is not a valid result and was ignored: {}",
                             lines.number(),
                             excerpt(&why.to_string(), 300)
                         ));
@@ -66,23 +66,23 @@ impl ResultsFile {
             Ok(graded) => again += usize::from(results.put(graded, last.to_vec())),
             Err(_) if last.iter().all(u8::is_ascii_whitespace) => {}
             Err(_) => results.remarks.push(format!(
-                "the last line of {FILE} is cut short: it is left out"
+                "the last line of {FILE} is incomplete and was ignored"
             )),
         }
         if left_out > REMARKS {
             results.remarks.push(format!(
-                "{left_out} lines of {FILE} are not results and are left out"
+                "{left_out} lines of {FILE} are not valid results and were ignored"
             ));
         }
         if again > 0 {
             results.remarks.push(format!(
-                "{again} results of {FILE} were replaced by later ones of the same instance and prediction"
+                "{again} results of {FILE} were replaced by later ones for the same instance and prediction"
             ));
         }
         Ok(results)
     }
 
-    /// Returns whether there was one of the same instance and prediction.
+    /// Adds a result, and returns whether it replaced one for the same instance and prediction.
     pub fn put(&mut self, graded: InstanceResult, text: Vec<u8>) -> bool {
         let name = (graded.prediction.clone(), graded.instance_id.clone());
         self.by_name.insert(name, Line { graded, text }).is_some()
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_short_is_no_result_and_the_last_of_several_wins() {
+    fn incomplete_lines_are_ignored_last_result_wins() {
         let all = sample::results(&["a"], 4, 1);
         let mut later = all[0].clone();
         later.strict.reason = "later".to_owned();
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(results.by_name[&name].graded.strict.reason, "later");
             assert_eq!(results.remarks.len(), 2, "{:?}", results.remarks);
         }
-        // A whole line without its end is whole.
+        // A complete line without a final newline is valid.
         let whole = parse(format!("{text}{}", cut.trim_end()).as_bytes());
         assert_eq!(whole.remarks.len(), 1, "{:?}", whole.remarks);
     }
@@ -135,7 +135,7 @@ mod tests {
         let first = results.by_name.values().next().unwrap();
         assert_eq!(first.graded.instance_id, all[0].instance_id);
         assert_eq!(first.text, line(&all[0]).trim_end().as_bytes());
-        assert!(results.remarks[0].starts_with("line 1 of results.jsonl is not a result"));
+        assert!(results.remarks[0].starts_with("line 1 of results.jsonl is not a valid result"));
         assert!(results.remarks[1].starts_with("line 2 of results.jsonl"));
         assert_eq!(parse(b""), ResultsFile::default());
     }

@@ -1,5 +1,5 @@
-//! Two approaches on the same instances: who solves what the other does not, and what such a number of instances
-//! could show at all.
+//! Paired comparison of two approaches on the same instances: which instances only one of them solves, and which
+//! difference the number of instances can show.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,16 +15,16 @@ pub const DISAGREEMENT_OF_RERUNS: f64 = 70.0 / 433.0;
 /// Paired outcomes of two approaches with the exact test of McNemar (1947).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedComparison {
-    /// Both, the first alone, the second alone, neither.
+    /// Number of instances that both solve. The next fields count the first only, the second only, and neither.
     pub both: u64,
     pub only_first: u64,
     pub only_second: u64,
     pub neither: u64,
-    /// Rate of the first less that of the second; `None` without instances.
+    /// Rate of the first minus that of the second; `None` without instances.
     pub difference: Option<f64>,
-    /// Two-sided, exact: of the discordant instances, each is as likely to go either way.
+    /// Exact two-sided p-value. The null hypothesis is that a discordant instance is equally likely to go either way.
     pub p_value: f64,
-    /// See [`smallest_difference`]; with the share of discordant instances that was seen.
+    /// Minimum detectable difference for the observed share of discordant instances; see [`smallest_difference`].
     pub smallest_difference: Option<f64>,
 }
 
@@ -56,10 +56,10 @@ impl PairedComparison {
     }
 }
 
-/// Exact two-sided p-value of McNemar's test from the discordant counts.
+/// Returns the exact two-sided p-value of McNemar's test from the discordant counts.
 pub fn mcnemar(first: u64, second: u64) -> f64 {
     let n = first + second;
-    // Terms of the binomial distribution by their logarithms: 2^-n alone is 0 for large n.
+    // Sum the binomial terms by their logarithms, because 2^-n underflows for large n.
     let mut log = -(n as f64) * std::f64::consts::LN_2;
     let mut tail = 0.0;
     for k in 0..=first.min(second) {
@@ -69,9 +69,9 @@ pub fn mcnemar(first: u64, second: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// The smallest difference of two rates that a paired comparison of so many instances shows with 80 % power at the 5 %
-/// level, where the two disagree on this share of the instances (Connor 1987). `None` where no difference could be shown:
-/// not even if all disagreement went one way.
+/// Returns the minimum difference of two rates that a paired comparison detects with 80 % power at the 5 % level
+/// (Connor 1987). `discordant` is the share of the instances on which the two disagree. Returns `None` if no difference
+/// could be shown, not even if all disagreements went one way.
 pub fn smallest_difference(instances: u64, discordant: f64) -> Option<f64> {
     let needed = |difference: f64| {
         let spread = (discordant - difference * difference).max(0.0);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn mcnemar_by_hand() {
+    fn mcnemar_matches_manual_values() {
         assert!(close(mcnemar(0, 0), 1.0));
         assert!(close(mcnemar(5, 0), 2.0 / 32.0));
         // 2 · (1 + 12 + 66) / 4096
@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(PairedComparison::of([]).difference, None);
     }
 
-    /// What is promised is tried out: with the smallest difference there is, the test finds it four times of five.
+    /// Checks by simulation that the test detects the minimum difference in four of five trials.
     #[test]
-    fn the_smallest_difference_has_the_power_it_says() {
+    fn smallest_difference_has_stated_power() {
         let (instances, discordant) = (449, 0.25);
         let difference = smallest_difference(instances, discordant).unwrap();
         let first = (discordant + difference) / 2.0;
@@ -155,7 +155,7 @@ mod tests {
                 mcnemar(b, c) < 0.05
             })
             .count();
-        // The exact test is a little shyer than the formula.
+        // The exact test is slightly more conservative than the formula.
         let power = found as f64 / f64::from(trials);
         assert!((0.74..=0.84).contains(&power), "{difference}: {power}");
     }

@@ -1,7 +1,7 @@
-//! The verdicts of the public harnesses, as their code computes them.
+//! Verdicts of the public harnesses, as their code computes them.
 //!
-//! SWT-bench: its grading compares names of tests in {passed, failed, anything else} before and after, with the
-//! prediction and without (`get_eval_report`, `get_resolution_success`). TDD-Bench-Verified: Otter §5.
+//! SWT-bench's grading compares test names by status (passed, failed, anything else) before and after the fix, with and
+//! without the prediction (`get_eval_report`, `get_resolution_success`). TDD-Bench-Verified is defined in Otter §5.
 
 use std::collections::BTreeSet;
 
@@ -14,33 +14,34 @@ use super::{Observations, Pair, Pairs, fails, word};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swt {
-    /// The headline: at least one fail-to-pass over the base suite, and neither a pass-to-fail nor a fail-to-fail over it.
+    /// Headline verdict: at least one fail-to-pass beyond the base suite, and neither a pass-to-fail nor a fail-to-fail
+    /// beyond it.
     pub success: bool,
-    /// A contributed test fails on the old code, whatever it does on the new.
+    /// Whether a contributed test fails on the old code, whatever its outcome on the new code.
     pub fail_to_any: bool,
-    /// At least one fail-to-pass over the base suite.
+    /// Whether there is at least one fail-to-pass beyond the base suite.
     pub fail_to_pass: bool,
-    /// The contributed tests pass before and after: correct, and of no help.
+    /// Whether the contributed tests pass on both sides: correct, but not useful.
     pub pass_to_pass: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tdd {
     pub fail_to_pass: bool,
-    /// Share of the deleted and added lines that the contributed tests run; `None` where it cannot be measured.
+    /// Share of the deleted and added lines that the contributed tests run; `None` if it cannot be measured.
     pub adequacy: Option<f64>,
-    /// `fail_to_pass` times adequacy; the factor is 1 where coverage is left out, and what was seen at least where it
-    /// cannot be measured.
+    /// `fail_to_pass` times adequacy. The factor is 1 if coverage is omitted, and the observed minimum if it cannot be
+    /// measured.
     pub score: f64,
 }
 
-/// What is known of adequacy.
+/// The measured adequacy, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Adequacy {
     Share(f64),
-    /// By definition (Otter §5: SymPy), or because no changed line is a statement.
+    /// Omitted by definition (Otter §5: SymPy), or because no changed line is a statement.
     LeftOut,
-    /// The tests kept it from being measured: so much was seen.
+    /// Observed minimum, if the tests prevented a measurement.
     AtLeast(f64),
 }
 
@@ -61,7 +62,7 @@ struct Groups<'a> {
     pass_to_fail: BTreeSet<&'a str>,
 }
 
-/// Passed, failed, anything else.
+/// Returns SWT-bench's status of an outcome: passed, failed, or anything else (`None`).
 fn status(outcome: Outcome) -> Option<bool> {
     match outcome {
         Outcome::Passed => Some(true),
@@ -115,7 +116,7 @@ pub(super) fn tdd(seen: &Observations) -> Tdd {
         None => seen.contributed().collect(),
     };
     let any = |of: &dyn Fn(&str, Pair) -> bool| pairs.iter().any(|(id, pair)| of(id, *pair));
-    // The paper's formula would take a test that is skipped on the new code for one that passes there.
+    // The paper's formula would count a test that is skipped on the new code as passing there.
     let fail_to_pass = any(&|id, pair| seen.fails(id, pair.old))
         && !any(&|id, pair| seen.fails(id, pair.new))
         && any(&|_, pair| pair.new == Outcome::Passed);
@@ -127,7 +128,7 @@ pub(super) fn tdd(seen: &Observations) -> Tdd {
 }
 
 impl Tdd {
-    /// With what coverage says.
+    /// Sets the adequacy and updates the score.
     pub fn with_adequacy(mut self, adequacy: Adequacy) -> Tdd {
         self.adequacy = match adequacy {
             Adequacy::Share(share) => Some(share),
@@ -138,7 +139,7 @@ impl Tdd {
     }
 }
 
-/// Why the strict verdict is not the official one.
+/// Explains why the strict verdict differs from the official ones.
 pub(super) fn differences(
     seen: &Observations,
     strict: &Strict,
@@ -168,19 +169,20 @@ fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
             (old != Outcome::Failed)
                 .then(|| format!("{id}, {} before, counts as failed", word(old)))
         });
-        return odd.unwrap_or_else(|| format!("it counts, though {}", strict.reason));
+        return odd
+            .unwrap_or_else(|| format!("it counts as a success, although {}", strict.reason));
     }
     let lost = base.fail_to_pass.difference(&with.fail_to_pass).next();
     let broken = with.pass_to_fail.difference(&base.pass_to_fail).next();
     let still = with.fail_to_fail.difference(&base.fail_to_fail).next();
     if let Some(id) = lost {
-        format!("{id} turns from failed to passed without the prediction, and not with it")
+        format!("{id} goes from failed to passed without the prediction, but not with it")
     } else if let Some(id) = broken {
         format!("{id} is a pass-to-fail that the base suite does not have")
     } else if let Some(id) = still {
         format!("{id} is a fail-to-fail that the base suite does not have")
     } else {
-        "no test turns from failed to passed that does not do so without the prediction".to_owned()
+        "every test that goes from failed to passed also does so without the prediction".to_owned()
     }
 }
 
@@ -193,7 +195,7 @@ fn tdd_reason(seen: &Observations, strict: &Strict) -> String {
             .flatten()
             .find(|(id, pair)| seen.fails(id, pair.new));
         return match on_its_own {
-            Some((id, _)) => format!("{id} fails on the new code when it is run on its own"),
+            Some((id, _)) => format!("{id} fails on the new code when run on its own"),
             None => "no contributed test fails on the old code when run on its own".to_owned(),
         };
     }
@@ -203,7 +205,9 @@ fn tdd_reason(seen: &Observations, strict: &Strict) -> String {
         })
     });
     if let Some((id, _)) = company {
-        return format!("{id} ends otherwise on its own than among the tests of its file");
+        return format!(
+            "{id} has another outcome on its own than with the other tests of its file"
+        );
     }
     let odd = seen
         .contributed()
@@ -212,6 +216,6 @@ fn tdd_reason(seen: &Observations, strict: &Strict) -> String {
         Some((id, pair)) if strict.reason.contains(id.as_str()) => {
             format!("{id}, {} before, counts as failed", word(pair.old))
         }
-        _ => format!("it asks for less: {}", strict.reason),
+        _ => format!("its criteria are weaker: {}", strict.reason),
     }
 }

@@ -1,5 +1,5 @@
-//! The strict verdict: the same node id failed on the old code and passed on the new; no contributed test fails or errors
-//! on the new code; nothing that passed before fails after.
+//! The strict verdict. It requires that the same node id failed on the old code and passed on the new code, that no
+//! contributed test fails or errors on the new code, and that nothing that passed before fails after.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::{Observations, Pair, fails, word};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strict {
     pub fail_to_pass: bool,
-    /// In words, whichever way it went.
+    /// Explanation of the verdict, positive or negative.
     pub reason: String,
 }
 
@@ -44,15 +44,13 @@ pub(super) fn strict(seen: &Observations) -> Strict {
     }
     if let Some(path) = seen.startup.first() {
         return Strict::no(format!(
-            "the patch brings {path}, which runs before its tests run"
+            "the patch adds {path}, which runs before its tests"
         ));
     }
     if let Some(why) = seen.forged.first() {
-        return Strict::no(format!(
-            "the outcomes of the run contradict each other: {why}"
-        ));
+        return Strict::no(format!("the outcomes of the run are contradictory: {why}"));
     }
-    // What the code patch itself breaks, or what is broken without the prediction, is not the prediction's doing.
+    // Tests broken by the code patch, or also broken without the prediction, do not count against the prediction.
     let broken = seen.others().find(|(id, pair)| {
         pair.old == Outcome::Passed
             && fails(pair.new)
@@ -88,7 +86,7 @@ fn reproduces(seen: &Observations, id: &str, pair: Pair) -> bool {
     failed && pair.new == Outcome::Passed
 }
 
-/// Why no test turned from failed to passed, from the one that came nearest.
+/// Explains why no test goes from failed to passed, based on the test that came closest.
 fn no_turn(seen: &Observations) -> String {
     let rank = |pair: Pair| match (pair.old, pair.new) {
         (Outcome::Error | Outcome::Absent, Outcome::Passed) => 4,
@@ -102,7 +100,7 @@ fn no_turn(seen: &Observations) -> String {
     };
     match (pair.old, pair.new) {
         (Outcome::Passed, Outcome::Passed) => {
-            "the contributed tests pass on the old code already".to_owned()
+            "the contributed tests already pass on the old code".to_owned()
         }
         (old, new) => format!(
             "{id} was {} on the old code and {} on the new",

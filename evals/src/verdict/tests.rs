@@ -29,7 +29,7 @@ fn observations(
     }
 }
 
-/// Strict, SWT-bench's and TDD-Bench's.
+/// Returns the strict verdict, SWT-bench's and TDD-Bench's.
 fn three(seen: &Observations) -> (bool, bool, bool) {
     let verdict = seen.verdict();
     let three = (
@@ -43,7 +43,7 @@ fn three(seen: &Observations) -> (bool, bool, bool) {
 }
 
 #[test]
-fn a_test_that_turns_is_a_reproduction_for_all() {
+fn fail_to_pass_satisfies_all_verdicts() {
     let it = observations(
         &[("test_new", Failed, Passed), ("test_old", Passed, Passed)],
         &[],
@@ -60,7 +60,7 @@ fn a_test_that_turns_is_a_reproduction_for_all() {
 }
 
 #[test]
-fn a_name_that_begins_alike_is_another_test() {
+fn common_prefix_is_another_test() {
     let it = observations(&[("test_newer", Failed, Passed)], &[]);
     assert_eq!(three(&it), (false, true, false));
     assert_eq!(
@@ -70,7 +70,7 @@ fn a_name_that_begins_alike_is_another_test() {
 }
 
 #[test]
-fn errors_skips_and_absence_before_are_no_reproduction() {
+fn errors_and_skips_are_no_reproduction() {
     for old in [Error, Absent] {
         assert_eq!(
             three(&observations(&[("test_new", old, Passed)], &[])),
@@ -99,7 +99,7 @@ fn errors_skips_and_absence_before_are_no_reproduction() {
 }
 
 #[test]
-fn a_missing_name_that_the_issue_asks_for_is_one() {
+fn missing_requested_name_is_a_reproduction() {
     let mut it = observations(&[("test_new[1]", Absent, Passed)], &[]);
     assert!(!it.verdict().strict.fail_to_pass);
     it.asked_for = vec![NEW.to_owned()];
@@ -107,7 +107,7 @@ fn a_missing_name_that_the_issue_asks_for_is_one() {
 }
 
 #[test]
-fn a_contributed_test_that_fails_after_spoils_it() {
+fn failing_contributed_test_spoils_the_verdict() {
     let it = observations(
         &[
             ("test_new[a]", Failed, Passed),
@@ -116,7 +116,7 @@ fn a_contributed_test_that_fails_after_spoils_it() {
         &[],
     );
     assert_eq!(three(&it), (false, false, false));
-    // SWT-bench does not hold failed → anything else against a prediction.
+    // SWT-bench ignores a change from failed to anything but passed or failed.
     let error_after = observations(
         &[
             ("test_new[a]", Failed, Passed),
@@ -128,7 +128,7 @@ fn a_contributed_test_that_fails_after_spoils_it() {
 }
 
 #[test]
-fn what_the_code_patch_itself_breaks_is_not_held_against_a_prediction() {
+fn breakage_by_the_code_patch_is_ignored() {
     let with = [("test_new", Failed, Passed), ("test_old", Passed, Failed)];
     assert_eq!(
         three(&observations(&with, &[("test_old", Passed, Failed)])),
@@ -140,7 +140,7 @@ fn what_the_code_patch_itself_breaks_is_not_held_against_a_prediction() {
 }
 
 #[test]
-fn tests_that_pass_before_are_of_no_help() {
+fn tests_passing_before_do_not_help() {
     let it = observations(&[("test_new", Passed, Passed)], &[]);
     let verdict = it.verdict();
     assert_eq!(three(&it), (false, false, false));
@@ -152,7 +152,7 @@ fn tests_that_pass_before_are_of_no_help() {
 }
 
 #[test]
-fn the_class_on_the_old_code_is_that_of_the_strongest_failure() {
+fn old_class_is_the_strongest_failure() {
     let mut it = observations(
         &[
             ("test_new[a]", Failed, Passed),
@@ -170,7 +170,7 @@ fn the_class_on_the_old_code_is_that_of_the_strongest_failure() {
 }
 
 #[test]
-fn parameters_that_one_side_does_not_have_are_no_failures() {
+fn unmatched_parameters_are_not_failures() {
     let mut it = observations(
         &[
             ("test_new[a]", Failed, Passed),
@@ -192,25 +192,25 @@ fn parameters_that_one_side_does_not_have_are_no_failures() {
     it.elsewhere.insert(format!("{NEW}[more]"));
     let verdict = it.verdict();
     assert!(!verdict.tdd.fail_to_pass && !verdict.swt.fail_to_any);
-    // SWT-bench's own code takes what was not there for failed.
+    // SWT-bench's own code counts missing tests as failed.
     assert!(verdict.swt.success);
 }
 
 #[test]
-fn a_test_that_is_skipped_on_the_new_code_does_not_pass_there() {
+fn skipped_on_new_code_is_not_passed() {
     let verdict = observations(&[("test_new", Failed, Skipped)], &[]).verdict();
     assert!(!verdict.tdd.fail_to_pass && !verdict.strict.fail_to_pass);
 }
 
 #[test]
-fn the_score_is_the_verdict_times_adequacy() {
+fn score_is_verdict_times_adequacy() {
     let tdd = observations(&[("test_new", Failed, Passed)], &[])
         .verdict()
         .tdd;
     let of = |adequacy| tdd.clone().with_adequacy(adequacy);
     assert_eq!(of(Adequacy::Share(0.25)).score, 0.25);
     assert_eq!(of(Adequacy::LeftOut).score, 1.0);
-    // Whoever keeps it from being measured does not gain by it.
+    // Preventing the measurement must not raise the score.
     let broken = of(Adequacy::AtLeast(0.5));
     assert_eq!((broken.adequacy, broken.score), (None, 0.5));
     let not = observations(&[("test_new", Passed, Passed)], &[])

@@ -237,18 +237,18 @@ fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_
 
     let shown = String::from_utf8(output.stdout).unwrap();
     for line in [
-        "      9  changes in this time",
+        "      9  changes in the time range",
         "      7  change code and tests",
         "      6  name an issue that they fix",
         "      4  have the issue's text",
         "      4  could be graded",
-        "      3  turn: verified instances",
-        "      1  takes an earlier change back",
+        "      3  verified: golden tests go from fail to pass",
+        "      1  reverts an earlier change",
         "      1  changes no code (",
         "      1  names no issue that it fixes (",
-        "      1  no text of its issue: the folder has no file of it (acme__sums-18)",
-        "      1  no text of its issue: it was filed after the fix (",
-        "      1  the golden tests pass on the old code already (",
+        "      1  the issue text is not available: the folder has no file of it (acme__sums-18)",
+        "      1  the issue text is not available: it was filed after the fix (",
+        "      1  the golden tests already pass on the old code (",
     ] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }

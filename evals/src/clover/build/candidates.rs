@@ -14,13 +14,13 @@ use crate::clover::problem::{Question, TestText};
 use crate::clover::selection::{drawn, unit};
 use crate::clover::targets;
 
-pub struct Candidates {
+pub(super) struct Candidates {
     pub drawn: Vec<Candidate>,
     pub counts: Counts,
 }
 
 /// A question about a test.
-pub struct Candidate {
+pub(super) struct Candidate {
     /// Unique name, used for random draws.
     pub name: String,
     pub path: String,
@@ -32,7 +32,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    pub fn test_name(&self) -> String {
+    pub(super) fn test_name(&self) -> String {
         format!("{}::{}", self.path, self.test)
     }
 
@@ -49,7 +49,7 @@ impl Candidate {
 }
 
 /// Draws candidates for task I. Longer references are more likely, since they test more knowledge.
-pub fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec<Candidate> {
+pub(super) fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec<Candidate> {
     let found = tests.iter().flat_map(|test| blanks(test, counts)).collect();
     let found = without_common(found, counts);
     let found = drawn(
@@ -70,7 +70,7 @@ pub fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec
 }
 
 /// Draws candidates for task II, one target per test.
-pub fn targets(
+pub(super) fn targets(
     seed: u64,
     tests: &[IsolatedTest],
     index: &RepositoryIndex,
@@ -99,7 +99,7 @@ pub fn targets(
 }
 
 /// Draws candidates for task III.
-pub fn blocks(
+pub(super) fn blocks(
     seed: u64,
     tests: &[IsolatedTest],
     measured: &Measured<'_>,

@@ -17,7 +17,7 @@ type Files = BTreeMap<String, Arc<FileLines>>;
 /// Timeout of a whole file, in multiples of the timeout of a test.
 const FILE: u32 = 10;
 
-pub struct Measured<'a> {
+pub(super) struct Measured<'a> {
     place: &'a Place,
     options: &'a BuildOptions,
     /// Lines that each test (`path::Class::function`) runs in its file's run.
@@ -31,7 +31,7 @@ pub struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    pub fn new(place: &'a Place, options: &'a BuildOptions) -> Self {
+    pub(super) fn new(place: &'a Place, options: &'a BuildOptions) -> Self {
         Measured {
             place,
             options,
@@ -42,7 +42,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    pub fn case(&self, test: &IsolatedTest, source: String) -> Case {
+    pub(super) fn case(&self, test: &IsolatedTest, source: String) -> Case {
         Case {
             id: test.name(),
             path: test.path.clone(),
@@ -61,7 +61,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Measures whole test files, by test.
-    pub async fn files(
+    pub(super) async fn files(
         &mut self,
         texts: &BTreeMap<String, String>,
         paths: &BTreeSet<&str>,
@@ -91,7 +91,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Measures single tests, and an empty test in the place of each.
-    pub async fn alone(&mut self, tests: &[&IsolatedTest]) -> Result<()> {
+    pub(super) async fn alone(&mut self, tests: &[&IsolatedTest]) -> Result<()> {
         let mut cases = Vec::new();
         let mut seen = BTreeSet::new();
         for test in tests {
@@ -114,22 +114,22 @@ impl<'a> Measured<'a> {
     }
 
     /// Returns the lines that a test runs.
-    pub fn lines(&self, test: &str) -> Option<&Lines> {
+    pub(super) fn lines(&self, test: &str) -> Option<&Lines> {
         self.lines.get(test)
     }
 
     /// Returns the lines that a test runs and no other test of its file does.
-    pub fn own_lines(&self, test: &str) -> Option<&Lines> {
+    pub(super) fn own_lines(&self, test: &str) -> Option<&Lines> {
         self.own.get(test)
     }
 
     /// Returns the statements of a file, as seen in the run of a test file.
-    pub fn statements(&self, test_file: &str, path: &str) -> Option<&FileLines> {
+    pub(super) fn statements(&self, test_file: &str, path: &str) -> Option<&FileLines> {
         Some(self.statements.get(test_file)?.get(path)?.as_ref())
     }
 
     /// Returns the relevance of each file to a test, without other test files.
-    pub fn classes(&self, test: &str) -> Option<BTreeMap<String, ContextClass>> {
+    pub(super) fn classes(&self, test: &str) -> Option<BTreeMap<String, ContextClass>> {
         let (base, empty) = self.alone.get(test)?;
         let none = Lines::new();
         let mut classes = classes(base, empty, self.own.get(test).unwrap_or(&none));

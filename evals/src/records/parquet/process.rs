@@ -1,4 +1,4 @@
-//! The process that converts a Parquet file, and how it is started.
+//! The process that converts a Parquet file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -9,17 +9,17 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::{MAGIC, TOO_LARGE, convert};
 
-/// The first argument with which the program is started again to convert a Parquet file: `main` then only calls
+/// First argument of the program when it starts itself to convert a Parquet file. In that case `main` must only call
 /// [`parquet_main`].
 pub const PARQUET: &str = "__parquet";
 
-/// Bytes of memory for a conversion: a base, more for each byte of the file, and the maximum.
+/// Maximum memory of a conversion in bytes: a base, an amount per byte of the file, and the upper limit.
 const MEMORY: Bound = Bound(512 << 20, 64, 4 << 30);
-/// Seconds of processor time that a conversion may take.
+/// Maximum processor time of a conversion, in seconds.
 const MAX_CPU_SECONDS: u64 = 60;
-/// Bytes of JSON lines, likewise.
+/// Maximum bytes of JSON lines, with the same three parts.
 const OUTPUT: Bound = Bound(64 << 20, 64, 1 << 30);
-/// Bytes of an error message.
+/// Maximum bytes of an error message.
 const MAX_MESSAGE: u64 = 4 << 10;
 
 struct Bound(u64, u64, u64);
@@ -31,12 +31,12 @@ impl Bound {
     }
 }
 
-/// The exit code with which the message of an error is on standard error; a panic has another.
+/// Exit code if an error message was written to standard error; a panic has another code.
 const FAILED: u8 = 1;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ParquetFileError {
-    #[error("its end is missing: it was not fetched or written to the end")]
+    #[error("its end is missing: the download or write was incomplete")]
     CutShort,
     #[error("it could not be converted: {0}")]
     Process(#[from] io::Error),
@@ -48,11 +48,14 @@ pub enum ParquetFileError {
     Damaged,
 }
 
-/// The rows of a Parquet file as JSON lines, converted in a process of its own.
+/// Converts a Parquet file to JSON lines in a separate process.
+///
+///
 ///
 /// # Errors
-/// Messages complete the sentence "it begins as a Parquet file does, and …".
-pub fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
+///
+/// Fails if the file is damaged or too large. Messages complete the sentence "it starts like a Parquet file, but …".
+pub(crate) fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
     if !bytes.ends_with(MAGIC) || bytes.len() < 12 {
         return Err(ParquetFileError::CutShort);
     }
@@ -68,7 +71,7 @@ pub fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
         .stderr(Stdio::piped())
         .spawn()?;
     let output = read_output(&mut child, max_output);
-    // It may still be writing more than is read.
+    // Kill the process, which may still be writing more than the limit.
     child.kill()?;
     let status = child.wait()?;
     let (lines, message) = output?;
@@ -79,12 +82,12 @@ pub fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
         Some(0) => String::from_utf8(lines).map_err(|_| ParquetFileError::Damaged),
         Some(code) if code == i32::from(FAILED) => Err(ParquetFileError::Content(message)),
         Some(_) => Err(ParquetFileError::Damaged),
-        // A limit was reached, by an allocation, the stack or the clock.
+        // A signal means that a limit was reached: memory, stack or processor time.
         None => Err(ParquetFileError::TooLarge),
     }
 }
 
-/// The lines, with a byte more than there is room for if there are too many, and the error message.
+/// Reads the lines, up to one byte more than the limit, and the error message.
 fn read_output(child: &mut Child, max_output: u64) -> io::Result<(Vec<u8>, String)> {
     let (mut lines, mut message) = (Vec::new(), Vec::new());
     if let Some(output) = child.stdout.take() {
@@ -99,7 +102,7 @@ fn read_output(child: &mut Child, max_output: u64) -> io::Result<(Vec<u8>, Strin
     Ok((lines, String::from_utf8_lossy(&message).into_owned()))
 }
 
-/// Converts the Parquet file on standard input to JSON lines on standard output, within its limits.
+/// Converts the Parquet file on standard input to JSON lines on standard output, within the limits.
 pub fn parquet_main() -> ExitCode {
     let converted = io::stdin().as_fd().try_clone_to_owned().and_then(|file| {
         let file = File::from(file);

@@ -26,7 +26,7 @@ const SCHEMA: &str = "message schema {
     OPTIONAL group FAIL_TO_PASS (LIST) { REPEATED group list { OPTIONAL BYTE_ARRAY element (UTF8); } }
 }";
 
-/// Two instances; the second has nothing that may be missing.
+/// Writes two instances; the second has no optional values.
 fn parquet_bytes(compression: Compression) -> Vec<u8> {
     let schema = std::sync::Arc::new(parse_message_type(SCHEMA).unwrap());
     let properties = WriterProperties::builder()
@@ -73,7 +73,7 @@ fn parquet_bytes(compression: Compression) -> Vec<u8> {
     bytes
 }
 
-/// Converts a Parquet file as the process does.
+/// Converts a Parquet file with the function that the process runs.
 fn converted(parquet: File) -> tempfile::NamedTempFile {
     let lines = tempfile::NamedTempFile::new().unwrap();
     super::convert(parquet, lines.as_file()).unwrap();
@@ -95,7 +95,7 @@ fn expected() -> [serde_json::Value; 2] {
 }
 
 #[test]
-fn files_of_each_codec_are_read() {
+fn all_codecs_are_read() {
     for compression in [
         Compression::UNCOMPRESSED,
         Compression::SNAPPY,
@@ -115,7 +115,7 @@ fn files_of_each_codec_are_read() {
 }
 
 #[test]
-fn a_file_cut_short_is_one_clear_line() {
+fn truncated_file_gives_one_line() {
     let whole = parquet_bytes(Compression::SNAPPY);
     for length in 4..whole.len() {
         let error = super::to_json_lines(&whole[..length]).unwrap_err();
@@ -125,13 +125,13 @@ fn a_file_cut_short_is_one_clear_line() {
     file.write_all(&whole[..whole.len() / 2]).unwrap();
     let error = Dataset::read(file.path()).unwrap_err().to_string();
     assert!(
-        error.contains("begins as a Parquet file does, and its end is missing")
+        error.contains("starts like a Parquet file, but its end is missing")
             && error.lines().count() == 1,
         "{error}"
     );
 }
 
-/// As the field has them: written by pyarrow, in SWE-bench's columns.
+/// Script that writes files with pyarrow, the usual writer, in SWE-bench's columns.
 const SCRIPT: &str = r#"
 import datetime, json, sys
 import pyarrow as pa, pyarrow.parquet as pq
@@ -149,7 +149,7 @@ for unit in ("s", "ms", "us", "ns"):
 "#;
 
 #[test]
-fn files_of_pyarrow_are_read() {
+fn pyarrow_files_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let wrote = Command::new("uv")
         .args(["run", "--no-project", "--quiet", "--with", "pyarrow"])
@@ -158,7 +158,7 @@ fn files_of_pyarrow_are_read() {
         .output();
     match wrote {
         Ok(output) if output.status.success() => {}
-        // Other tests read files that the library writes.
+        // Fixture files written by pyarrow are covered by other tests.
         failed => {
             eprintln!("skipped: pyarrow is not available: {failed:?}");
             return;

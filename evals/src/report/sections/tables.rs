@@ -1,4 +1,4 @@
-//! One function a section of the report.
+//! Tables of the report, with one function per section.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,13 @@ type Line = (&'static str, fn(&Summary) -> String);
 const RATES: [Line; 16] = [
     ("Instances", |s| s.instances.to_string()),
     ("Graded", |s| s.graded.to_string()),
-    ("Infrastructure, in no rate", |s| {
+    ("Infrastructure failures (not in any rate)", |s| {
         s.infrastructure.to_string()
     }),
-    ("Not graded yet, in no rate", |s| s.not_graded.to_string()),
-    ("Without a prediction, counts as 0", |s| {
+    ("Not graded yet (not in any rate)", |s| {
+        s.not_graded.to_string()
+    }),
+    ("Without a prediction (counts as 0)", |s| {
         s.not_given.to_string()
     }),
     ("Applicability", |s| rate(&s.applicability)),
@@ -50,14 +52,18 @@ pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
         table.labelled(name, report.summary.values().map(of));
     }
     let mut powers = Table::new(
-        "The smallest difference in strict F→P to another approach that so many instances show, with 80 % power",
+        "Minimum detectable difference in strict F→P to another approach, with 80 % power",
     )
     .words("Prediction set")
-    .figures(&["Instances", "If they disagree as two runs of one system do", "If they are independent"]);
+    .figures(&[
+        "Instances",
+        "If they disagree like two runs of one system",
+        "If they are independent",
+    ]);
     for (label, s) in labels.iter().zip(report.summary.values()) {
         let shown = |least: Option<f64>| match least {
             Some(d) => format!("{:.1} points", 100.0 * d),
-            None => "too few".to_owned(),
+            None => "too few instances".to_owned(),
         };
         powers.row([
             label.as_str().into(),
@@ -66,8 +72,8 @@ pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
             shown(s.power.if_independent).into(),
         ]);
     }
-    Section::new("rates", "Rates", [table, powers]).note("Rates: share (count/graded, Wilson interval). Means: times 100 (instances, bootstrap interval). \
-             What failed for reasons of the machine or of the harness is in no denominator; a missing prediction, or \
+    Section::new("rates", "Rates", [table, powers]).note("Rates: share (count/graded, Wilson interval). Means: multiplied by 100 (number of instances, bootstrap interval). \
+             Failures of the machine or the harness are not in any denominator; a missing prediction, or \
              one that does not apply, counts as 0.").note("Two published runs of one system with the same score disagreed on 70 of 433 instances: differences under \
              about 4 points between single runs are noise.")
 }
@@ -75,15 +81,15 @@ pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
 pub(super) fn agreement(report: &Report, labels: &Labels) -> Section {
     let mut counts = Table::new("Instances by verdict")
         .words("Prediction set")
-        .words("Strict F→P against")
+        .words("Strict F→P compared with")
         .figures(&["Both", "Only strict", "Only official", "Neither"]);
-    let mut list = Table::new("Where the verdicts differ")
+    let mut list = Table::new("Instances with different verdicts")
         .words("Instance")
         .words("Prediction set")
         .words("Strict")
         .words("SWT-bench")
         .words("TDD-Bench")
-        .sentences("Why");
+        .sentences("Reason");
     let labels = labels.long.iter().zip(&labels.short);
     for ((label, short), details) in labels.zip(report.details.values()) {
         for (against, a) in [
@@ -115,7 +121,7 @@ pub(super) fn agreement(report: &Report, labels: &Labels) -> Section {
     if !list.rows.is_empty() {
         tables.push(list);
     }
-    Section::new("agreement", "Strict against official verdicts", tables)
+    Section::new("agreement", "Strict and official verdicts", tables)
 }
 
 fn table_row<const N: usize, const M: usize>(
@@ -144,7 +150,7 @@ pub(super) fn classes(report: &Report, labels: &[String]) -> Section {
 }
 
 pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
-    let mut table = Table::new("Instances by ΔC: successful by SWT-bench + others")
+    let mut table = Table::new("Instances by ΔC: SWT-bench successes + others")
         .words("ΔC")
         .figures(labels);
     for step in 0..10 {
@@ -159,9 +165,9 @@ pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
         table.labelled(name, figures);
     }
     let count = |of: fn(&Summary) -> u64| report.summary.values().map(move |s| of(s).to_string());
-    table.labelled("no line", count(|s| s.coverage_delta_no_lines));
+    table.labelled("no lines", count(|s| s.coverage_delta_no_lines));
     table.labelled("not measured", count(|s| s.coverage_delta_not_measured));
-    Section::new("coverage", "Change coverage ΔC", [table]).note("In no mean: instances whose change has no line that any test runs, and those where coverage could not be measured.")
+    Section::new("coverage", "Change coverage ΔC", [table]).note("The means exclude instances whose changed lines no test runs, and instances whose coverage could not be measured.")
 }
 
 pub(super) fn flows(report: &Report, labels: &[String]) -> Section {
@@ -232,7 +238,7 @@ fn groups(
     table
 }
 
-/// Names of the groups of all sets, in their order.
+/// Returns the names of the groups of all sets, in order.
 fn names(report: &Report, of: fn(&Details) -> &[Group]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for group in report.details.values().flat_map(of) {
@@ -252,7 +258,7 @@ pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
         .map(|(name, label)| (name.as_str(), label.as_str()))
         .collect();
     let label = |name: &str| by_name.get(name).copied().unwrap_or_default();
-    let mut pairs = Table::new("Every two prediction sets on the same instances")
+    let mut pairs = Table::new("Pairwise comparison on the same instances")
         .words("Measure")
         .words("First")
         .words("Second")
@@ -264,7 +270,7 @@ pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
             "Neither",
             "Difference, points",
             "p (McNemar, exact)",
-            "Smallest that could show",
+            "Minimum detectable difference",
         ]);
     for pair in &comparison.pairs {
         let p = &pair.paired;
@@ -290,17 +296,16 @@ pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
             });
         }
     }
-    let mut overlap =
-        Table::new("Instances that only one prediction set solves, that any does, that all do")
-            .words("Measure")
-            .figures(&["Instances", "Any", "All"])
-            .figures(
-                &labels
-                    .long
-                    .iter()
-                    .map(|label| format!("Only {label}"))
-                    .collect::<Vec<_>>(),
-            );
+    let mut overlap = Table::new("Instances solved by any, by all, and by only one prediction set")
+        .words("Measure")
+        .figures(&["Instances", "Any", "All"])
+        .figures(
+            &labels
+                .long
+                .iter()
+                .map(|label| format!("Only {label}"))
+                .collect::<Vec<_>>(),
+        );
     for row in &comparison.overlap {
         let only = report.summary.keys();
         let only = only.map(|name| row.only.get(name).map_or(0, Vec::len).to_string().into());
@@ -309,7 +314,7 @@ pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
         let name = [Metric::title(row.measure).into()];
         overlap.row(name.into_iter().chain(figures).chain(only));
     }
-    Some(Section::new("comparison", "Comparison", [pairs, overlap]).note("Instances without a verdict for one of the compared sets are left out. p is not corrected for the number of \
+    Some(Section::new("comparison", "Comparison", [pairs, overlap]).note("Instances without a verdict in one of the compared sets are excluded. p is not corrected for the number of \
              comparisons."))
 }
 
@@ -344,7 +349,7 @@ pub(super) fn time(report: &Report, labels: &Labels) -> Section {
 }
 
 pub(super) fn infrastructure(report: &Report, labels: &[String]) -> Option<Section> {
-    let mut table = Table::new("What failed for reasons that are not the prediction's")
+    let mut table = Table::new("Failures not caused by the prediction")
         .words("Instance")
         .words("Prediction set")
         .words("Stage")

@@ -1,9 +1,9 @@
-//! Rows of a dataset that ask for more than an instance.
+//! Rows of a dataset with malicious values.
 
 use super::*;
 
 #[test]
-fn a_repository_is_an_owner_and_a_name() {
+fn repository_must_be_owner_and_name() {
     let folder = Folder::new();
     for repo in [
         "../../x",
@@ -51,7 +51,7 @@ fn a_repository_is_an_owner_and_a_name() {
 }
 
 #[test]
-fn a_base_commit_is_a_hash_and_no_revision() {
+fn base_commit_must_be_a_hash() {
     let folder = Folder::new();
     for commit in [
         "HEAD",
@@ -84,7 +84,7 @@ fn a_base_commit_is_a_hash_and_no_revision() {
 }
 
 #[test]
-fn ids_are_seen_as_they_are() {
+fn invisible_characters_in_ids_are_refused() {
     let folder = Folder::new();
     let long = "x".repeat(1 << 20);
     let unseen = UNSEEN.map(|unseen| format!("acme__{unseen}slugs-1"));
@@ -92,7 +92,7 @@ fn ids_are_seen_as_they_are() {
         let message = folder.dataset(&[instance(id)]).unwrap_err();
         assert!(message.contains("`instance_id`"), "{message}");
         is_fit_to_be_shown(&message);
-        // Whatever else is wrong with it.
+        // The message must stay displayable if the record has other problems, too.
         let mut lacking = instance(id);
         lacking["repo"] = Value::Null;
         is_fit_to_be_shown(&folder.dataset(&[lacking]).unwrap_err());
@@ -109,7 +109,7 @@ fn ids_are_seen_as_they_are() {
 }
 
 #[test]
-fn choosing_instances_shows_no_more_than_their_names() {
+fn selection_errors_are_displayable() {
     let folder = Folder::new();
     let dataset = folder.dataset(&[instance("acme__slugs-1")]).unwrap();
     let message = dataset.select("a\u{1b}[2Jb").unwrap_err().to_string();
@@ -117,7 +117,7 @@ fn choosing_instances_shows_no_more_than_their_names() {
 }
 
 #[test]
-fn lists_of_tests_are_bounded() {
+fn test_lists_are_limited() {
     let folder = Folder::new();
     let many: Vec<String> = (0..100_001).map(|n| format!("t.py::test_{n}")).collect();
     let wide = "t.py::test_".to_owned() + &"x".repeat(1 << 20);

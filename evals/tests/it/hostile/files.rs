@@ -1,4 +1,4 @@
-//! Files that are made to fill memory, or to take for ever.
+//! Files designed to exhaust memory or take excessive time.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ fn message(folder: &Folder, content: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-fn depth_is_refused() {
+fn deep_nesting_is_refused() {
     let folder = Folder::new();
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let deep = open.repeat(200_000) + &close.repeat(200_000);
         for text in [deep.clone(), format!("[{deep}]"), open.repeat(200_000)] {
-            assert!(message(&folder, text).contains("not JSON"));
+            assert!(message(&folder, text).contains("invalid JSON"));
         }
     }
 }
 
 #[test]
-fn a_record_has_a_size() {
+fn record_size_is_limited() {
     let folder = Folder::new();
     let long = format!("{{\"hints_text\": \"{}\"}}", "x".repeat(65 << 20));
     for text in [long.clone(), format!("[{long}]")] {
@@ -35,14 +35,14 @@ fn a_record_has_a_size() {
     }
 }
 
-/// Of this thread: others may keep the processors busy.
+/// Returns the processor time of this thread, which does not depend on other processes.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
-/// Many small values: what each of them costs does not depend on how many come before it.
+/// The cost of each value must not depend on the number of values before it.
 #[test]
-fn many_values_take_time_in_proportion() {
+fn parsing_time_is_linear_in_values() {
     let folder = Folder::new();
     let took = |values: usize| {
         let text = format!("[{}0]", "0,".repeat(values));
@@ -59,7 +59,7 @@ fn many_values_take_time_in_proportion() {
 }
 
 #[test]
-fn messages_quote_a_little_of_a_file() {
+fn messages_quote_little_of_a_file() {
     let folder = Folder::new();
     for text in [
         format!("{{\"{}\": ", "\u{1b}[2J".repeat(100_000)),

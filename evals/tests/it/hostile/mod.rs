@@ -1,4 +1,4 @@
-//! Files of strangers: datasets, predictions, and folders of results that somebody else has filled.
+//! Untrusted input: datasets, predictions, and results folders.
 
 mod dataset;
 mod files;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testwright_evals::Dataset;
 
-/// What may be neither in a name nor in a message: it moves the cursor, changes colours, turns the reading direction, or
-/// is not to be seen.
+/// Sequences forbidden in names and messages: they move the cursor, change colours, reverse the reading direction, or
+/// are invisible.
 const UNSEEN: [&str; 8] = [
     "\u{1b}[2J",
     "\u{9b}31m",
@@ -59,7 +59,7 @@ impl Folder {
     }
 }
 
-/// Fit to be shown: one line, of a length that one can read, and nothing unseen in it.
+/// Asserts that a message can be displayed: one line of readable length without invisible characters.
 #[track_caller]
 fn is_fit_to_be_shown(message: &str) {
     assert!(message.len() < 8_000, "{} bytes", message.len());

@@ -1,4 +1,4 @@
-//! Predictions whose names are meant for a terminal, a path or a page, and files that speak for others.
+//! Predictions with names aimed at a terminal, a path or a page, and files that replace the predictions of others.
 
 use testwright_evals::predictions::{self, Predictions};
 
@@ -24,7 +24,7 @@ fn read(folder: &Folder, files: &[&[Value]]) -> Result<Vec<Predictions>, String>
 }
 
 #[test]
-fn names_are_seen_as_they_are() {
+fn invisible_characters_in_names_are_refused() {
     let folder = Folder::new();
     let long = "x".repeat(70_000);
     for name in UNSEEN
@@ -55,9 +55,9 @@ fn names_are_seen_as_they_are() {
     }
 }
 
-/// Each model stands for every instance: a few lines would make millions of results.
+/// Each model is graded on every instance, so a few lines could cause millions of results.
 #[test]
-fn models_are_bounded() {
+fn number_of_models_is_limited() {
     let folder = Folder::new();
     let many: Vec<Value> = (0..2_000)
         .map(|n| prediction(&format!("model {n}")))
@@ -68,9 +68,9 @@ fn models_are_bounded() {
     assert_eq!(read(&folder, &[&many[..200]]).unwrap().len(), 200);
 }
 
-/// Within a file the last one counts, as in the public harnesses. Another's file is another matter.
+/// The last prediction within a file counts, as in the public harnesses, but a file must not replace those of another.
 #[test]
-fn a_file_does_not_replace_what_another_file_predicts() {
+fn files_cannot_replace_predictions_of_others() {
     let folder = Folder::new();
     let other = json!({"instance_id": "acme__slugs-1", "model_name_or_path": "mine", "model_patch": "broken"});
     let message = read(
@@ -94,9 +94,9 @@ fn a_file_does_not_replace_what_another_file_predicts() {
     assert_eq!(patch, Some("broken"));
 }
 
-/// Whatever the form of a file, and however little of a record is needed: what it takes is counted while it is read.
+/// Records in every form are counted while they are parsed, even if only a small part of each is used.
 #[test]
-fn records_of_every_form_are_bounded() {
+fn records_of_all_forms_are_limited() {
     let folder = Folder::new();
     let dataset = folder.dataset(&[instance("acme__slugs-1")]).unwrap();
     let message = |text: String| {
@@ -114,7 +114,7 @@ fn records_of_every_form_are_bounded() {
         format!("{{\"acme__slugs-1\": {values}}}"),
     ] {
         let message = message(text);
-        let wanted = "the record holds more than 1000000 values";
+        let wanted = "the record contains more than 1000000 values";
         assert!(message.contains(wanted), "{message}");
     }
     let long = "x".repeat(65 << 20);

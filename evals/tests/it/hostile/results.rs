@@ -1,5 +1,4 @@
-//! A folder of results that somebody else has filled: numbers, names and paths that grading never writes, and links in
-//! the place of files.
+//! Untrusted results folders: numbers, names and paths that grading never writes, and links in place of files.
 
 use std::os::unix::fs::symlink;
 
@@ -28,7 +27,7 @@ fn reported(folder: &Folder, results: &[Value], run: &Value) -> Result<Vec<Strin
 }
 
 #[test]
-fn what_grading_never_writes_is_no_result() {
+fn implausible_results_are_ignored() {
     let folder = Folder::new();
     let deep = "[".repeat(200) + &"]".repeat(200);
     for (path, value) in [
@@ -56,7 +55,7 @@ fn what_grading_never_writes_is_no_result() {
         assert!(
             remarks
                 .iter()
-                .any(|r| r.starts_with("line 1 of results.jsonl is not a result")),
+                .any(|r| r.starts_with("line 1 of results.jsonl is not a valid result")),
             "{path} {value}: {remarks:?}"
         );
         remarks.iter().for_each(|remark| is_fit_to_be_shown(remark));
@@ -64,9 +63,9 @@ fn what_grading_never_writes_is_no_result() {
     assert_eq!(reported(&folder, &[result()], &json!({})).unwrap(), [""; 0]);
 }
 
-/// Nothing in it is in the page, the tables or the terminal as a sign that is not to be seen.
+/// Invisible characters must not reach the page, the tables or the terminal.
 #[test]
-fn reports_show_what_is_there() {
+fn reports_show_no_invisible_characters() {
     let folder = Folder::new();
     let unseen = UNSEEN.concat();
     let mut wrong = result();
@@ -96,7 +95,7 @@ fn reports_show_what_is_there() {
 }
 
 #[test]
-fn nothing_is_written_through_a_link() {
+fn links_are_never_written_through() {
     let folder = Folder::new();
     let elsewhere = Folder::new();
     let theirs = elsewhere.file("theirs", "theirs");
@@ -109,7 +108,7 @@ fn nothing_is_written_through_a_link() {
     );
     assert_eq!(ours(), "theirs");
     std::fs::remove_file(folder.path().join("results.jsonl")).unwrap();
-    // The names of what is written aside are known.
+    // Temporary files could have predictable names.
     let id = std::process::id();
     for name in ["report.json", "report.md", "report.html", "run.json"] {
         symlink(&theirs, folder.path().join(format!(".{name}.{id}"))).unwrap();
@@ -121,9 +120,9 @@ fn nothing_is_written_through_a_link() {
     assert_eq!(ours(), "theirs");
 }
 
-/// What is read is a file of a size that can be read.
+/// Only regular files of limited size are read.
 #[test]
-fn devices_and_pipes_are_no_results() {
+fn devices_are_not_read_as_results() {
     let folder = Folder::new();
     for (name, device) in [("results.jsonl", "/dev/zero"), ("run.json", "/dev/zero")] {
         let path = folder.path().join(name);

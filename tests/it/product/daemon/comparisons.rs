@@ -1,4 +1,4 @@
-//! Comparisons as the daemon shows them: the list, the report, the way from it to a run, and their end.
+//! Comparisons on the server: the list, the report, its links to runs, and cancellation.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::support::program::Place;
 use crate::support::server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comparison_is_listed_reported_and_ended() {
+async fn comparison_is_listed_and_cancelled() {
     for database in databases::all() {
         let place = Place::new();
         let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
@@ -92,7 +92,7 @@ async fn a_comparison_is_listed_reported_and_ended() {
             policy.starts_with("sandbox ") && !policy.contains("allow-same-origin"),
             "{policy}"
         );
-        // As the report links to it: what is in the name of a folder is encoded again.
+        // The report's link encodes the already encoded folder name again.
         let link = format!("/comparisons/{id}/runs/otter%253Aplanner=off/m/1/a/trajectory.html");
         let found = client.get(&link);
         assert_eq!(
@@ -107,7 +107,7 @@ async fn a_comparison_is_listed_reported_and_ended() {
             (202, &json!({"cancelled": 1}))
         );
         assert_eq!(ended.json()["status"], "cancelled");
-        // Whoever compares goes on with it, and not the server.
+        // The command that owns the comparison resumes it, not the server.
         let retried = client.send("POST", &format!("{address}/retry"), &[], "");
         assert_eq!(retried.status, 409, "{retried:?}");
         let is_cancelled = || async { store.comparison(&id).await.unwrap().unwrap().is_cancelled };
@@ -131,7 +131,7 @@ fn start(bench: &Bench, database: &databases::Database, server: &Server, data: &
     Daemon::start_with(&bench.place, database, Some(server), data, &words)
 }
 
-/// The two instances of the bench, compared.
+/// Returns a request to compare the two instances of the bench.
 fn request(bench: &Bench) -> Value {
     let dataset = std::fs::read_to_string(bench.place.path("dataset.jsonl")).unwrap();
     let instances = dataset
@@ -171,7 +171,7 @@ fn wait_for(daemon: &Daemon, id: &str, status: &str) -> Value {
 }
 
 #[test]
-fn a_comparison_that_is_asked_for_outlives_its_server() {
+fn requested_comparison_survives_killed_server() {
     let (whole, undisturbed) = service(Duration::ZERO);
     let bench = Bench::new(&whole);
     let daemon = start(&bench, &databases::embedded(), &whole, "data");
@@ -201,7 +201,7 @@ fn a_comparison_that_is_asked_for_outlives_its_server() {
         first.child.wait().unwrap();
         database.restart();
 
-        // With Postgres it has nothing of the first one's disk.
+        // With Postgres, the second server has its own disk.
         let data = if database.url.is_some() {
             "other"
         } else {
@@ -222,7 +222,7 @@ fn a_comparison_that_is_asked_for_outlives_its_server() {
                 system["fail_to_pass"]["value"].clone(),
             )
         });
-        // Its folder is gone; what was in it is kept.
+        // The folder is removed, but its files are in the artifact store.
         let listed = second.client.get(&format!("{place}/artifacts")).json();
         let listed = listed["artifacts"].as_array().unwrap();
         for name in [
@@ -254,7 +254,7 @@ fn a_comparison_that_is_asked_for_outlives_its_server() {
         rates.sort_by_key(|rate| rate.0.to_string());
         wanted.sort_by_key(|rate| rate.0.to_string());
         assert_eq!(rates, wanted);
-        // At most the calls in flight are made again.
+        // Only calls in flight are repeated.
         let (with, without) = (answered(&bill), answered(&undisturbed));
         assert!((without..=without + 4).contains(&with), "{with} {without}");
         let retried = second
@@ -266,7 +266,7 @@ fn a_comparison_that_is_asked_for_outlives_its_server() {
 }
 
 #[test]
-fn a_comparison_that_is_asked_for_is_cancelled_and_gone_on_with() {
+fn requested_comparison_is_cancelled_and_resumed() {
     let (server, bill) = service(Duration::from_millis(400));
     let bench = Bench::new(&server);
     let daemon = start(&bench, &databases::embedded(), &server, "data");
@@ -313,7 +313,7 @@ fn a_comparison_that_is_asked_for_is_cancelled_and_gone_on_with() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_a_problem() {
+fn invalid_comparisons_are_rejected() {
     let (server, _) = service(Duration::ZERO);
     let bench = Bench::new(&server);
     let daemon = start(&bench, &databases::embedded(), &server, "data");
@@ -351,7 +351,10 @@ fn what_cannot_be_compared_is_a_problem() {
             json!({"test_seconds": 100_000}),
             "`test_seconds` is not between 1 and 7200",
         ),
-        (json!({"limits": {"steps": 0}}), "a limit is not greater than zero"),
+        (
+            json!({"limits": {"steps": 0}}),
+            "a limit is not greater than zero",
+        ),
         (
             json!({"name": "a\nb"}),
             "read `name`: it contains an invisible character",

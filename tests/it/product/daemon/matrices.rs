@@ -16,7 +16,7 @@ fn start(place: &Place, database: &Database, data: &str) -> Daemon {
     Daemon::start_with(place, database, None, data, &["--allow-repository", &own])
 }
 
-/// A fix, written into `pkg/calc.py`.
+/// Returns a patch that replaces the body of `add` in `pkg/calc.py`.
 fn fix(repository: &Repository, add: &str) -> String {
     let code = format!("def add(a, b):\n    {add}\n\n\ndef twice(a):\n    return add(a, a)\n");
     repository.patch(|r| r.write("pkg/calc.py", code.as_bytes()))
@@ -39,7 +39,7 @@ fn matrix(daemon: &Daemon, id: &str) -> Value {
     daemon.client.get(&format!("/v1/matrices/{id}")).json()
 }
 
-/// The matrix, once it is as it should be.
+/// Waits until the matrix meets a condition.
 fn wait_for(daemon: &Daemon, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
@@ -155,7 +155,7 @@ fn patches_are_kept_dropped_and_ranked_on_every_database() {
     }
 }
 
-/// The second set of tests takes seconds; runs are kept by content, so it is one that was never run before.
+/// Returns a request with a slow second set of tests. Its content is new, because results are cached by content.
 fn slow_request(repository: &Repository) -> Value {
     let slow = format!(
         "\n\ndef test_slow():\n    import time\n    time.sleep(5)\n    assert add(2, -3) == -1, {:?}\n",
@@ -236,7 +236,7 @@ fn a_matrix_is_cancelled_while_it_waits_and_while_it_is_worked_on() {
     assert_eq!(matrix["status"], "cancelled");
     assert_eq!(matrix["cells"].as_array().unwrap().len(), 1);
 
-    // It goes on with what is known.
+    // The retried matrix keeps its known results.
     let retry = format!("/v1/matrices/{id}/retry");
     let again = daemon.client.send("POST", &retry, &[], "");
     assert_eq!(again.status, 202, "{again:?}");
@@ -294,7 +294,7 @@ async fn a_matrix_that_was_left_behind_is_found_and_worked_on() {
             owner: "a".to_owned(),
             idempotency_key: None,
         };
-        // Another process stores one; a process that is gone has claimed the other.
+        // One matrix is stored by another process; the other is claimed by a process that is gone.
         let (waits, _) = store.add_matrix(&new).await.unwrap();
         let (lost, _) = store.add_matrix(&new).await.unwrap();
         let taken = store.take("gone").await.unwrap().unwrap();
@@ -325,8 +325,8 @@ fn the_test_of_a_run_is_tried_on_its_own_old_code() {
     assert_eq!(matrix["tests"], json!([run]));
 }
 
-/// Changes what `truncate` answers.
-pub fn slug_patch(more: &str) -> String {
+/// Returns a patch that changes the result of `truncate`.
+pub(super) fn slug_patch(more: &str) -> String {
     format!(
         "--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n@@ -30,4 +30,4 @@\n \n def truncate(slug, max_length):\n     \"\"\"Cut a slug \
          to its first ``max_length`` characters.\"\"\"\n-    return slug[:max_length]\n+    return slug[:max_length]{more}\n"
@@ -367,23 +367,35 @@ fn what_cannot_be_tried_is_a_problem() {
             json!({"patches": [named("p", &"+".repeat((1 << 20) + 1))]}),
             "at most 1048576 bytes",
         ),
-        (json!({"tests": [{"name": "t"}]}), "neither a patch nor a run"),
+        (
+            json!({"tests": [{"name": "t"}]}),
+            "neither a patch nor a run",
+        ),
         (
             json!({"tests": [{"patch": "+"}]}),
             "a set of tests has no name",
         ),
-        (json!({"tests": [{"run": "../../etc"}]}), "no run has the id"),
+        (
+            json!({"tests": [{"run": "../../etc"}]}),
+            "no run has the id",
+        ),
         (
             json!({"tests": [{"run": run}]}),
             "has no accepted test: its status is queued",
         ),
-        (json!({"repository": "/etc"}), "this server does not allow it"),
+        (
+            json!({"repository": "/etc"}),
+            "this server does not allow it",
+        ),
         (
             json!({"repository": "ext::sh -c id"}),
             "it contains blanks, special characters or `..`",
         ),
         (json!({"repository": null}), "no repository was given"),
-        (json!({"commit": "--output=x"}), "not a valid commit, tag or branch name"),
+        (
+            json!({"commit": "--output=x"}),
+            "not a valid commit, tag or branch name",
+        ),
         (json!({"more": 1}), "unknown field"),
     ] {
         let refused = daemon.client.post("/v1/matrices", &request(changes));

@@ -344,7 +344,7 @@ fn a_comparison_is_asked_for_with_a_form() {
         ),
         ("effort", None, "huge", "Effort: “huge” is no level"),
         ("other_models", None, "free", "`free` has no price"),
-        ("instances", Some("x.jsonl"), hostile, "it is not JSON"),
+        ("instances", Some("x.jsonl"), hostile, "invalid JSON"),
         (
             "approach",
             None,

@@ -1,17 +1,17 @@
-//! Nasty predictions, and what each verdict must say of them.
+//! Nasty predictions with their expected verdicts.
 
 use super::repository::{GOOD, Repository, TESTS};
 
-/// A prediction, and what is expected of it.
-pub struct Case {
+/// A prediction with its expected verdicts.
+pub(super) struct Case {
     pub name: &'static str,
     pub patch: String,
     pub strict: bool,
     pub swt: bool,
     pub tdd: bool,
-    /// In the strict verdict's reason.
+    /// Part of the strict verdict's reason.
     pub reason: &'static str,
-    /// In the notes, or in the reasons why the verdicts differ.
+    /// Part of the notes, or of the reasons why the verdicts differ.
     pub note: &'static str,
 }
 
@@ -39,7 +39,7 @@ fn case(
     }
 }
 
-pub fn cases(r: &Repository) -> Vec<Case> {
+pub(super) fn cases(r: &Repository) -> Vec<Case> {
     let good = r.added(GOOD);
     let whole = |text: &str| r.patch(|r| r.write("tests/test_calc.py", text.as_bytes()));
     vec![
@@ -91,7 +91,7 @@ pub fn cases(r: &Repository) -> Vec<Case> {
                  assert max(times) - min(times) > 60\n",
             ),
             [false; 3],
-            "pass on the old code already",
+            "already pass on the old code",
             "",
         ),
         all(
@@ -120,7 +120,7 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             "changes a test that passes",
             whole(&TESTS.replace("add(1, 2) == 3", "add(1, 2) == 3 + 0")),
             [false; 3],
-            "pass on the old code already",
+            "already pass on the old code",
             "",
         ),
         case(
@@ -275,7 +275,7 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             r.added("\n\ndef test_negative():\n    assert add(1, -2) == -1\n    assert not SEEN\n"),
             [false, false, true],
             "failed on the new code",
-            "ends otherwise on its own",
+            "has another outcome on its own",
         ),
         case(
             "needs another hash seed",
@@ -291,7 +291,7 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             "passes before and after",
             r.added("\n\ndef test_more():\n    assert add(1, 1) == 2\n"),
             [false; 3],
-            "pass on the old code already",
+            "already pass on the old code",
             "",
         ),
         case(

@@ -1,5 +1,5 @@
-//! Parquet files of a few kilobytes, some of which stand for more than there is room for. pyarrow wrote the files in
-//! `parquet/`.
+//! Parquet files of a few kilobytes, some of which expand to more than fits in memory. The files in `parquet/` were
+//! written by pyarrow.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(folder.join(name)).unwrap()
 }
 
-/// The one line with which `testwright eval` refuses a dataset. There are no predictions, so it refuses them otherwise.
+/// Returns the line with which `testwright eval` rejects a dataset. Valid datasets fail too, without predictions.
 fn refuse(dataset: &[u8]) -> String {
     let place = Place::new();
     std::fs::write(place.path("dataset.parquet"), dataset).unwrap();
@@ -45,27 +45,27 @@ fn incomplete_record_is_named_by_its_row() {
     assert!(message.contains(lack), "{message}");
 }
 
-/// Each of six thousand rows names one text of a mebibyte.
+/// Each of 6,000 rows refers to the same text of 1 MiB.
 #[test]
 fn text_that_many_rows_repeat_is_refused() {
     let message = refuse(&fixture("repeated_text.parquet"));
-    assert!(message.contains("more than there is room for"), "{message}");
+    assert!(message.contains("exceeds the size limit"), "{message}");
 }
 
-/// A run of ten million rows without a value takes a few bytes.
+/// Ten million rows without a value take only a few bytes.
 #[test]
 fn too_many_rows_are_refused() {
     let message = refuse(&fixture("null_rows.parquet"));
-    assert!(message.contains("more than there is room for"), "{message}");
+    assert!(message.contains("exceeds the size limit"), "{message}");
 }
 
-/// The two marks of a file around its footer.
+/// Returns a file with this footer between the two magic numbers.
 fn with_footer(footer: &[u8]) -> Vec<u8> {
     let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
     [b"PAR1".as_slice(), footer, &length, b"PAR1"].concat()
 }
 
-/// The library builds the tree of columns by recursion.
+/// The library builds the tree of columns recursively, so deep nesting could overflow the stack.
 #[test]
 fn columns_nested_too_deep_are_refused() {
     let levels = 200_000usize;
@@ -83,10 +83,10 @@ fn columns_nested_too_deep_are_refused() {
     footer.extend([0x15, 0x0c, 0x25, 0, 0x18, 1, b'a', 0]);
     footer.extend([0x16, 0, 0x19, 0x0c, 0]);
     let message = refuse(&with_footer(&footer));
-    assert!(message.contains("more than there is room for"), "{message}");
+    assert!(message.contains("exceeds the size limit"), "{message}");
 }
 
-/// A root without children, and a group of 2^40 rows without columns.
+/// The root has no children, and the row group has 2^40 rows without columns.
 #[test]
 fn rows_without_columns_are_refused() {
     let rows = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01];
@@ -98,7 +98,7 @@ fn rows_without_columns_are_refused() {
         &[0, 0],
     ];
     let message = refuse(&with_footer(&footer.concat()));
-    assert!(message.contains("more than there is room for"), "{message}");
+    assert!(message.contains("exceeds the size limit"), "{message}");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn damaged_files_are_one_error() {
     let message = refuse(&outside);
     assert!(message.contains("it cannot be read"), "{message}");
 
-    // The library panics on some of these.
+    // The library panics on some of these files.
     let mut random = fastrand::Rng::with_seed(5);
     for _ in 0..60 {
         let mut bytes = whole.clone();
