@@ -1,6 +1,5 @@
 //! Computes the digest that distinguishes one toolbox from another, for `src/program.rs`. It covers the toolbox's
-//! sources
-//! and the versions of what they are built with.
+//! sources and the versions of what they are built with.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -1,11 +1,9 @@
 //! Runs given test files unchanged, one after the other, in one checkout: `toolbox cases`.
 //!
 //! The first line of stdin holds [`Settings`], every further line a [`CaseRequest`]. Each request is answered by one
-//! line
-//! on stdout before the next one is read. After each run, its processes, its files and its temporary files are removed.
-//! If a run changed the code, the change cannot be reverted here: the answer says so ([`CaseAnswer::is_clean`]), and
-//! the
-//! sandbox must not be used again.
+//! line on stdout before the next one is read. After each run, its processes, its files and its temporary files are
+//! removed. If a run changed the code, the change cannot be reverted here: the answer says so
+//! ([`CaseAnswer::is_clean`]), and the sandbox must not be used again.
 
 mod fork_server;
 mod session;

@@ -59,10 +59,8 @@ impl Config {
     }
 
     /// Returns the command prefix that starts a program in confinement; append the program and its arguments. The
-    /// program
-    /// cannot reach a running toolbox. Nor can it write to the parent of the private folder or, if there is none, to
-    /// the
-    /// folder of the toolbox.
+    /// program cannot reach a running toolbox, or write to the parent of the private folder. Without a private folder,
+    /// the folder of the toolbox is protected instead.
     pub fn confine(&self, toolbox: &Path) -> serde_json::Result<Vec<String>> {
         let config = Config {
             private: self

@@ -37,8 +37,7 @@ pub struct Measure {
     #[serde(default)]
     pub counted: bool,
     /// First lines of statements, by file. Measuring stops at the start of a test, once all of them have run. The
-    /// result
-    /// says nothing about other lines. If empty, measuring continues to the end.
+    /// result says nothing about other lines. If empty, measuring continues to the end.
     ///
     /// If every file has some, CPython 3.8 to 3.11 measures them without a trace function, which would slow down the
     /// whole program. Lines that start to run since the first test then count as called (see `coverage/marks.py`).
@@ -50,8 +49,7 @@ pub struct Measure {
 }
 
 /// Measures all Python files below the workspace. [`Lines::executed`] then holds lines as Python reported them, which
-/// need
-/// not be the first lines of their statements. [`Lines::statements`] is empty: see [`statements`].
+/// need not be the first lines of their statements. [`Lines::statements`] is empty: see [`statements`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WholeMeasure {
@@ -74,8 +72,7 @@ pub struct Coverage {
     /// concluded from a line that is not among `executed`.
     pub problem: Option<String>,
     /// Number of incompletely measured Python processes that tests started and that ran one of the files. Either they
-    /// were
-    /// ended before their lines were written, or they prevented the measurement.
+    /// were ended before their lines were written, or they prevented the measurement.
     #[serde(default)]
     pub lost: u32,
     /// Lines that ran between the start of a test and the start of the next one, by node id and file. Lines run by
@@ -94,7 +91,7 @@ pub struct Lines {
     /// or module import are left out.
     #[serde(default)]
     pub called: Vec<u32>,
-    /// How often lines ran since the first test began. Empty unless counts were requested.
+    /// Execution counts of lines since the first test began. Empty unless counts were requested.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<u32, u64>,
 }
@@ -312,8 +309,7 @@ impl Measurement {
 const MAX_DATA_LEN: u64 = 64 << 20;
 
 /// Reads a file and removes it; `None` if it does not exist. The content is untrusted, so a link, a pipe and an
-/// oversized
-/// file count as missing.
+/// oversized file count as missing.
 fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
     let Ok(Ok(bytes)) = read_itself(path, MAX_DATA_LEN) else {
         return Ok(None);

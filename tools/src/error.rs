@@ -3,7 +3,7 @@
 /// Three kinds, by who sees them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// For the model: what was wrong with the call, and what to do instead. The workspace is unchanged.
+    /// An error for the model: it explains what was wrong with the call. The workspace is unchanged.
     #[error("{0}")]
     Refused(String),
     /// Hidden from the model: the sandbox, the disk or one of the toolbox's limits failed.

@@ -1,6 +1,5 @@
 //! Searches a place that should hold only the old code for new code. `toolbox peek` reads a [`Request`] as JSON from
-//! stdin
-//! and writes its [`Findings`].
+//! stdin and writes its [`Findings`].
 //!
 //! The search covers all readable files. It finds files of the package under test by their last folder and name, and
 //! objects of git. Archives (wheels, zip files) are not opened.

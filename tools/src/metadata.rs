@@ -2,9 +2,8 @@
 //!
 //! In a sandbox without namespaces, a supervisor process makes these calls for the sandboxed processes. It inspects the
 //! caller in /proc, where the kernel hides an undumpable process such as the toolbox. So the toolbox makes itself
-//! dumpable
-//! while it repeats a refused call. Programs in the sandbox cannot exploit that moment: such a sandbox denies them all
-//! tracing, and denies access to process entries in /proc.
+//! dumpable while it repeats a refused call. Programs in the sandbox cannot exploit that moment: such a sandbox denies
+//! them all tracing, and denies access to process entries in /proc.
 
 use std::fs::{File, Permissions};
 use std::io;

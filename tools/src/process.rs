@@ -1,10 +1,8 @@
 //! Runs programs with a deadline, and leaves no process of theirs behind.
 //!
 //! Every program gets its own session, a clean environment and its own pipes, so it can neither write to nor read from
-//! the
-//! toolbox's stdio. When it ends or its deadline passes, every process that it started is killed and reaped (see
-//! [`tree`]).
-//! It cannot reach the toolbox (see [`confinement`]). Its other changes to files are not checked here.
+//! the toolbox's stdio. When it ends or its deadline passes, every process that it started is killed and reaped (see
+//! [`tree`]). It cannot reach the toolbox (see [`confinement`]). Its other changes to files are not checked here.
 
 mod background;
 pub mod confinement;
@@ -62,7 +60,7 @@ pub struct Command {
     pub keep: usize,
 }
 
-/// How a program ended.
+/// The reason why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
     Exit(i32),
@@ -95,8 +93,7 @@ impl ProcessOutput {
 }
 
 /// Returns the environment of every program that a tool starts. It inherits only `PATH` and `PYTHONPATH` from the
-/// toolbox
-/// (a sandbox without its own root lists editable installs there), and adds the variables of the configuration.
+/// toolbox (a sandbox without its own root lists editable installs there), and adds the variables of the configuration.
 pub fn environment(config: &Config) -> BTreeMap<String, String> {
     const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let mut env = BTreeMap::from(
@@ -182,7 +179,7 @@ pub fn run(command: &Command, deadline: Instant) -> Result<ProcessOutput, ToolEr
     run_recorded(command, deadline, None)
 }
 
-/// Like [`run`], but also reads what the program reports while it runs.
+/// Runs a program like [`run`], and also reads its report while it runs.
 ///
 /// # Errors
 ///

@@ -1,8 +1,7 @@
 //! An MCP server on stdio for one workspace: the toolbox.
 //!
 //! Tools run one at a time, on a thread of their own, so the protocol stays responsive: pings are answered while tests
-//! run.
-//! Cancelling a call ends every process that it started. The caller sets the time limit of a call
+//! run. Cancelling a call ends every process that it started. The caller sets the time limit of a call
 //! (`testwright/deadline_ms` in the request's `_meta`, milliseconds); otherwise the tool's own limit applies. If a tool
 //! refuses a call, the answer has `isError`; internal failures are JSON-RPC errors.
 

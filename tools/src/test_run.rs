@@ -1,6 +1,5 @@
 //! Makes one test run for a grader. `toolbox test` reads a [`Request`] as JSON from stdin, and writes an [`Answer`]
-//! with the
-//! outcomes and the executed lines as JSON to stdout. It keeps nothing between two runs.
+//! with the outcomes and the executed lines as JSON to stdout. It keeps nothing between two runs.
 
 pub mod side_by_side;
 

@@ -39,7 +39,7 @@ pub struct Answer {
     /// The text for the model. It is short, says what was cut and how to get more, and is byte-for-byte
     /// deterministic for the same workspace state.
     pub text: String,
-    /// The same facts for programs (MCP's `structuredContent`), in the tool's [`Tool::Data`].
+    /// Facts of the text, for programs (MCP's `structuredContent`), in the tool's [`Tool::Data`].
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
@@ -65,8 +65,7 @@ impl<D: Serialize> Reply<D> {
 }
 
 /// Maximum bytes of an answer's data, and of a call's arguments. Neither end of MCP accepts longer messages, and a
-/// dropped
-/// message is never answered.
+/// dropped message is never answered.
 pub const MAX_DATA_LEN: usize = 12 << 20;
 
 /// A writer that only counts bytes.
@@ -83,7 +82,7 @@ impl std::io::Write for Length {
     }
 }
 
-/// Who may call a tool.
+/// The callers that may use a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Audience {
@@ -102,15 +101,15 @@ pub enum Effect {
     Writes,
 }
 
-/// How the host executes a call.
+/// The place where the host executes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// In the sandbox that the caller works in.
+    /// The sandbox that the caller works in.
     Sandbox,
-    /// In a copy of the sandbox, which is discarded. The host stores the answer's data with the run. If the data is a
+    /// A copy of the sandbox, which is discarded. The host stores the answer's data with the run. If the data is a
     /// fix trial (`patch` and `report`), it becomes part of the evidence.
     Fork,
-    /// Through the submission gate, which calls the tool in a fresh sandbox and decides on the evidence.
+    /// The submission gate, which calls the tool in a fresh sandbox and decides on the evidence.
     Gate,
 }
 
@@ -153,8 +152,7 @@ pub trait Tool: Send + Sync {
     const IS_IDEMPOTENT: bool = false;
     const ROUTE: Route = Route::Sandbox;
     /// Whether the tool works on lines, whole files or commands. Approaches whose other tools handle functions and
-    /// tests
-    /// leave such tools out.
+    /// tests leave such tools out.
     const LOW_LEVEL: bool = false;
     /// Maximum seconds of a call unless the caller sets another limit.
     const SECONDS: u64 = 30;

@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 
 /// Replaces control characters and bidirectional marks in a text with escapes such as `\u{1b}`. File names, file
-/// content and
-/// program output may hold them.
+/// content and program output may hold them.
 ///
-/// Line ends (`\r
-/// ` too), tabs and form feeds stay, since they are part of the layout of source code. So do zero-width
+/// Line ends (`\r ` too), tabs and form feeds stay, since they are part of the layout of source code. So do zero-width
 /// characters: legitimate repositories use them in names and data, and a model must be able to copy the exact content.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let mut result = String::new();

@@ -1,8 +1,7 @@
 //! Runs Python programs in processes forked from one that has already loaded their imports (see `fork_server.py`).
 //!
 //! Unlike the warm processes of [`crate::runners`], which are kept for repeated test runs, this server knows nothing
-//! about
-//! tests: a forked process becomes exactly the program that would be started otherwise.
+//! about tests: a forked process becomes exactly the program that would be started otherwise.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

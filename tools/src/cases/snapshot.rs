@@ -8,8 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Inode, size, mode and time of the last status change. A folder has only its mode: in an overlay, its inode changes
-/// with
-/// its content.
+/// with its content.
 type Entry = (u64, u64, u32, i64, i64);
 
 pub(super) struct Snapshot {

@@ -1,6 +1,5 @@
 //! Finds which lines of files are statements (see `statements.py`). This is separate from any run, since many runs of
-//! the
-//! same code need it only once.
+//! the same code need it only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -1,6 +1,5 @@
 //! Test outcomes. Programs and plugins record events outside the tested tree (see `record.py`), so printed text cannot
-//! forge
-//! an outcome. The events become a report, which has the same form for every runner.
+//! forge an outcome. The events become a report, which has the same form for every runner.
 
 mod assemble;
 mod classify;

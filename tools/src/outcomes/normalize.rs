@@ -45,8 +45,7 @@ static NAMES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 });
 
 /// Replaces everything in `text` that differs between runs. Addresses and temporary names are numbered in order of
-/// first
-/// appearance. Paths below the workspace begin with [`REPO`], except in tracebacks, where they are relative.
+/// first appearance. Paths below the workspace begin with [`REPO`], except in tracebacks, where they are relative.
 pub fn normalize(text: &str, workspace: &Path) -> String {
     stable(without_root(text, workspace, REPO))
 }

@@ -212,8 +212,7 @@ pub struct CollectionError {
 }
 
 /// Returns whether a text contains a missing name (see [`Failure::missing_name`]) as a whole word, so that an issue
-/// asks
-/// for it.
+/// asks for it.
 pub fn is_named_in(missing_name: &str, text: &str) -> bool {
     let last = missing_name.rsplit('.').next().unwrap_or(missing_name);
     !last.is_empty()

@@ -1,8 +1,7 @@
 //! Prevents programs that tools start from reaching the toolbox.
 //!
 //! They run as the same user, so only the kernel separates them. There are three layers, each used if the kernel
-//! supports
-//! it:
+//! supports it:
 //!
 //! - The toolbox is not dumpable, so no other process can open its memory, streams or environment.
 //! - Each program gets a Landlock domain. It cannot signal or trace processes outside it, or write to the toolbox's
@@ -117,8 +116,7 @@ impl ChildConfinement {
         // SAFETY: plain system calls on numbers; no memory is involved.
         unsafe {
             // Programs must not inherit the toolbox's descriptors. Kernels before 5.11 lack the flag, but the toolbox
-            // opens
-            // everything with close-on-exec anyway.
+            // opens everything with close-on-exec anyway.
             libc::syscall(
                 libc::SYS_close_range,
                 3,
@@ -142,8 +140,7 @@ impl ChildConfinement {
 }
 
 /// Replaces this process with another program, confined like the programs of tools. Returns only on failure. The
-/// program
-/// may signal itself, since this process no longer contains a toolbox.
+/// program may signal itself, since this process no longer contains a toolbox.
 pub fn become_program(config: &Config, program: &str, arguments: &[&str]) -> io::Error {
     let (domain, _, _) = files::domain(config);
     let confined = ChildConfinement {

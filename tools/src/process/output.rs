@@ -40,8 +40,7 @@ impl CapturedStream {
     }
 
     /// Returns the output as text; bytes that are not UTF-8 are replaced. A note in the middle says how many bytes were
-    /// left
-    /// out.
+    /// left out.
     pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.cut == 0 {

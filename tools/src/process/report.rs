@@ -84,10 +84,8 @@ impl Report {
         let fd = self.reader.as_raw_fd();
         let message = recvmsg::<()>(fd, &mut parts, Some(&mut space), flags)?;
         // A test may send descriptors or shut its end down. Closing a test's socket can take as long as the test likes,
-        // so
-        // received descriptors stay open until the toolbox ends. For that reason they are accepted once, and nothing is
-        // read
-        // afterwards.
+        // so received descriptors stay open until the toolbox ends. For that reason they are accepted once, and nothing
+        // is read afterwards.
         let brings_descriptors = message.cmsgs()?.next().is_some();
         self.is_closed = brings_descriptors || message.bytes == 0;
         Ok(message.bytes)

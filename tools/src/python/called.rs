@@ -1,8 +1,7 @@
 //! Finds the classes and functions of a repository that a range of code uses, and which of them it calls.
 //!
 //! Names are resolved on the syntax tree: through imports, members, and variables that hold an instance of a class.
-//! Names
-//! in comments and strings do not count, nor do names that the file binds otherwise.
+//! Names in comments and strings do not count, nor do names that the file binds otherwise.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

@@ -3,8 +3,7 @@
 use tree_sitter::Node;
 
 /// Returns whether a node is a constant as in Python's own syntax tree, including parentheses around it and a number's
-/// sign.
-/// Strings with interpolated values are not constants.
+/// sign. Strings with interpolated values are not constants.
 pub(super) fn is_constant(node: Node<'_>) -> bool {
     let mut cursor = node.walk();
     match node.kind() {

@@ -1,7 +1,6 @@
 //! Inserts functions and imports into source text.
 //!
-//! Texts here use `
-//! ` as line end; [`Lines`] restores the file's own line ends.
+//! Texts here use ` ` as line end; [`Lines`] restores the file's own line ends.
 
 use super::indentation::{Steps, indentation, step};
 use super::tokens::is_docstring;
@@ -15,8 +14,7 @@ pub enum Lines {
 }
 
 impl Lines {
-    /// Converts a text to `
-    /// ` line ends, and returns the original kind. A file with mixed line ends stays unchanged.
+    /// Converts a text to ` ` line ends, and returns the original kind. A file with mixed line ends stays unchanged.
     pub fn split(text: &str) -> (String, Lines) {
         let ends = text.matches('\n').count();
         let is_mixed = text.contains("\r\r\n");
@@ -135,8 +133,7 @@ impl Code {
 }
 
 /// Reindents a text so that its first non-empty line begins with `to`. Other lines keep their relative indentation;
-/// lines
-/// inside strings stay unchanged.
+/// lines inside strings stay unchanged.
 pub fn reindented(text: &str, to: &str) -> String {
     let first = text.lines().find(|line| !line.trim().is_empty());
     shift(text, first.map_or("", indentation), to)
@@ -208,12 +205,12 @@ fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
 /// The place where code is inserted.
 #[derive(Debug, Clone, Copy)]
 pub enum InsertionPoint<'a> {
-    /// Above the definition's decorators and comments.
+    /// The line above the definition's decorators and comments.
     Before(&'a Definition),
     After(&'a Definition),
-    /// As the last member of a class.
+    /// The end of a class, as its last member.
     In(&'a Definition),
-    /// At the end of the module, but before `if __name__ == "__main__"`.
+    /// The end of the module, but before `if __name__ == "__main__"`.
     End,
 }
 

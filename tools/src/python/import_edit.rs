@@ -84,8 +84,7 @@ pub fn add_imports(
 }
 
 /// Replaces every binding of `old` with one from elsewhere; other names of the statements stay unchanged. Returns
-/// `None`
-/// if the file has no such binding.
+/// `None` if the file has no such binding.
 pub fn replace_binding(
     module: &Module,
     old: &Binding,

@@ -1,7 +1,7 @@
 //! Analyses Python source with tree-sitter, without executing it.
 //!
 //! Old repositories contain Python 2 syntax and invalid code, so everything here works on the parts that could be
-//! parsed. Callers compare errors before and after, instead of requiring that there are none.
+//! parsed. Callers compare errors before and after, instead of requiring valid code.
 
 mod assertions;
 mod asserts;

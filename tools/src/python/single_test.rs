@@ -47,8 +47,7 @@ struct Cut {
 }
 
 /// Returns the file with only the test at `keep`. Classes that become empty and that no other code names are removed
-/// too.
-/// Returns `None` if the test is not a function on lines of its own.
+/// too. Returns `None` if the test is not a function on lines of its own.
 pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Option<SingleTest> {
     let kept = tests.get(keep)?;
     let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();

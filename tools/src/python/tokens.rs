@@ -1,6 +1,5 @@
 //! Reduces code to the tokens that determine its meaning, without comments, layout, docstrings, the choice of quotes,
-//! and
-//! trailing commas.
+//! and trailing commas.
 
 use tree_sitter::Node;
 

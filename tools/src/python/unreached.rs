@@ -6,10 +6,8 @@ use super::Module;
 use super::definitions::last_line;
 
 /// Returns the first and last lines of the assertions after the failed line, in the branch that failed. `first` is the
-/// line
-/// of the file at which the source begins; lines are counted from 1. Assertions that a loop or a `try` may have run
-/// anyway
-/// are left out.
+/// line of the file at which the source begins; lines are counted from 1. Assertions that a loop or a `try` may have
+/// run anyway are left out.
 pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(usize, usize)> {
     let module = Module::parse(source);
     let Some(row) = failed.checked_sub(first) else {

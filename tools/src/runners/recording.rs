@@ -1,8 +1,7 @@
 //! Files and the report socket of a program that records a test run.
 //!
 //! Everything that the program loads is rewritten for each run, in the toolbox's own folder, so it contains nothing
-//! from an
-//! earlier program. The program writes its own files into a new folder as well.
+//! from an earlier program. The program writes its own files into a new folder as well.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! Standard input and output for the protocol, each on its own thread for the lifetime of the server.
 //!
 //! tokio's own stdio starts threads on demand. The confinement must know all thread ids of the toolbox in advance, to
-//! stop
-//! programs from signalling them.
+//! stop programs from signalling them.
 
 use std::io::{Read, Write};
 use std::thread::JoinHandle;

@@ -255,7 +255,7 @@ mod tests {
     #[derive(Debug, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Args {
-        /// Where.
+        /// The path.
         #[schemars(example = "tests/test_x.py")]
         path: String,
         #[serde(default)]

@@ -15,8 +15,8 @@ pub(super) fn spec<T: Tool>() -> ToolSpec {
 }
 
 /// Removes everything that a model does not need from a schema, since every character is sent with each call. Examples
-/// are
-/// only for refusals. Rarely useful fields are marked `unlisted`; fields that need no description are marked `plain`.
+/// are only for refusals. Rarely useful fields are marked `unlisted`; fields that need no description are marked
+/// `plain`.
 fn concise(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         for key in ["examples", "additionalProperties", "default"] {

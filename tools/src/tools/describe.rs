@@ -27,7 +27,7 @@ pub struct Facts {
     pytest: Option<String>,
     files: usize,
     test_files: usize,
-    /// For each top-level folder with Python files: the number of files, and the number of test files.
+    /// Numbers of Python files and of test files, for each top-level folder with Python files.
     folders: BTreeMap<String, [usize; 2]>,
     /// Folders with test files and the number of these, highest number first.
     test_folders: Vec<(String, usize)>,

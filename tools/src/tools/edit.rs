@@ -1,6 +1,5 @@
 //! `edit`: replaces text or a function in a file, creates a file, or restores one. Together with `insert_function`, an
-//! agent
-//! needs no other editing tool; that matters because schemas are sent with every call.
+//! agent needs no other editing tool; that matters because schemas are sent with every call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -123,7 +122,7 @@ mod tests {
     const FILE: &str = "import a\r\n\r\ndef test_a():\r\n    assert a.f() == 0\r\n";
 
     #[test]
-    fn a_small_change_is_made_and_shown() {
+    fn small_change_is_made_and_shown() {
         let mut f = Fixture::new(&[
             ("tests/test_a.py", FILE.as_bytes()),
             ("tests/roots/index.rst", b"Title\n=====\n"),
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn without_old_text_a_new_file_is_made() {
+    fn missing_old_text_creates_file() {
         let mut f = Fixture::new(&[("a.txt", b"a\n")]);
         let made = f.text("edit", json!({"path": "roots/b.txt", "new": "b"}));
         assert_eq!(made, "Made roots/b.txt, 1 line.\n");
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_replaced_with_its_decorators_kept_and_a_file_put_back() {
+    fn function_is_replaced_and_file_restored() {
         let file = "import a\n\n\n@a.mark\ndef test_a():\n    assert a.f() == 0\n";
         let mut f = Fixture::new(&[("tests/test_a.py", file.as_bytes())]);
         let edit = |what: serde_json::Value| {
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_leave_the_file() {
+    fn refusals_leave_file_unchanged() {
         let mut f = Fixture::new(&[("tests/test_a.py", FILE.as_bytes())]);
         let mut refuse = |old: &str, new: &str| {
             f.refusal(

@@ -17,8 +17,7 @@ impl Tool for Handshake {
     type Args = Args;
     type Data = Value;
     const NAME: &'static str = "handshake";
-    const DESCRIPTION: &'static str =
-        "The toolbox's version, the SHA-256 of its sources, and the layers that protect it from programs.";
+    const DESCRIPTION: &'static str = "The toolbox's version, the SHA-256 of its sources, and the layers that protect it from programs.";
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {

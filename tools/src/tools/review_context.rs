@@ -148,8 +148,7 @@ fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition
 }
 
 /// Returns the line numbers to show. For a function, its lines without the middle of its docstring, or at most
-/// [`LINES`] with
-/// its head and those around the place. For a class or a module, the lines around the place.
+/// [`LINES`] with its head and those around the place. For a class or a module, the lines around the place.
 fn around(
     module: &Module,
     outline: &[Definition],

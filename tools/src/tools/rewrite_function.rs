@@ -130,8 +130,7 @@ impl Tool for RewriteFunction {
 }
 
 /// Returns decorators of a function, and of its nested definitions, that the new code in these lines lacks. They are
-/// compared by
-/// text and number, since a method may have been renamed.
+/// compared by text and number, since a method may have been renamed.
 fn dropped_decorators(old: &Definition, new: &Module, lines: (usize, usize)) -> Vec<String> {
     let outline = new.outline();
     let mut now: Vec<&str> = (flatten(&outline).into_iter())
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_leave_the_file() {
+    fn refusals_leave_file_unchanged() {
         let mut f = Fixture::new(&[
             ("t.py", FILE.as_bytes()),
             ("two.py", b"def f(): 1\ndef f(): 2\n"),

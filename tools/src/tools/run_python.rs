@@ -20,7 +20,7 @@ pub struct RunPython;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// It prints what you want.
+    /// The code; it prints what you want to see.
     #[schemars(extend("plain" = true))]
     code: String,
     /// Maximum seconds. Default: 60.

@@ -42,7 +42,7 @@ pub struct Args {
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     path: Option<String>,
-    /// Like `test_*.py`, `src/**/*.py`.
+    /// A glob such as `test_*.py`, `src/**/*.py`.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
     glob: Option<String>,

@@ -18,14 +18,13 @@ pub struct Submission {
     pub contributed: Vec<ContributedTest>,
     /// Problems that are visible without running anything: see [`ProblemKind`].
     pub problems: Vec<Problem>,
-    /// Report at the base commit on existing tests of the changed files that do not pass with the patch; `None` if
-    /// there
-    /// are none. If one of them passed, this is the run of the whole files.
+    /// Report at the base commit on existing tests of the changed files that do not pass with the patch, if any.
+    /// If one of them passed, this is the run of the whole files.
     pub before: Option<Report>,
-    /// Report at the base commit on the tests that the patch changes; `None` if there are none.
+    /// Report at the base commit on the tests that the patch changes, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_before: Option<Report>,
-    /// Existing tests beside files of the patch that tests share; `None` if there are none.
+    /// Existing tests beside files of the patch that tests share, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<SiblingTests>,
     /// Report on the changed test files with the patch, on the old code; traced (`executed` is filled).
@@ -66,7 +65,7 @@ pub struct Problem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
-    /// No test function was added or changed.
+    /// The patch adds or changes no test function.
     NothingContributed,
     /// A skip or xfail mark, or a call of `pytest.skip`/`xfail`, in a contributed test.
     Vacuous,

@@ -1,6 +1,5 @@
 //! `test_patch`: selects the changes that form a test patch. The host evaluates the patch in another sandbox, since
-//! anything
-//! else in this one is untrusted.
+//! anything else in this one is untrusted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

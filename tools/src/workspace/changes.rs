@@ -24,7 +24,7 @@ const MAX_FILE_LEN: u64 = 16 << 20;
 /// Maximum bytes of all contents together.
 const MAX_TOTAL_LEN: u64 = 128 << 20;
 
-/// How a file or a test differs from the base commit.
+/// The kind of difference of a file or a test from the base commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {

@@ -1,4 +1,4 @@
-//! `cover`: the wanted lines that tests run, and those that they miss.
+//! Tests of `cover`: wanted lines that tests run, and those that they miss.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn call(project: &Project) -> Result<Answer, ToolError> {
 }
 
 #[test]
-fn missed_lines_are_told_with_the_line_that_decided() {
+fn missed_lines_name_deciding_line() {
     let test = "import pkg\ndef test_a(): assert pkg.size(3) == 'small'\n";
     let answer = cover(test, 1..=12).unwrap();
     let text = answer.text;
@@ -57,7 +57,7 @@ fn missed_lines_are_told_with_the_line_that_decided() {
 }
 
 #[test]
-fn nothing_is_missed_where_all_wanted_lines_run() {
+fn all_wanted_lines_can_run() {
     let test = "import pkg\ndef test_a(): assert pkg.size(10) == 'small'\n";
     let answer = cover(test, 3..=4).unwrap();
     assert!(answer.text.contains("1 failed"), "{}", answer.text);
@@ -70,7 +70,7 @@ fn nothing_is_missed_where_all_wanted_lines_run() {
 }
 
 #[test]
-fn without_wanted_lines_it_is_refused() {
+fn missing_wanted_lines_are_refused() {
     let project = Project::new(&[("tests/test_a.py", "def test_a(): pass\n")]);
     let refused = call(&project).unwrap_err().to_string();
     assert!(refused.contains("no wanted lines"), "{refused}");

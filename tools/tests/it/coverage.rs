@@ -1,4 +1,4 @@
-//! `toolbox test`, and the lines that it says ran.
+//! Tests of `toolbox test` and the executed lines that it reports.
 
 mod interference;
 mod marks;
@@ -21,7 +21,7 @@ fn package() -> PathBuf {
     coverage_for(&python())
 }
 
-/// Does Python tell of lines that run for the first time alone (3.12)?
+/// Returns whether Python reports only the first run of each line (3.12).
 fn is_monitored() -> bool {
     let mut python = Command::new(python());
     let asked = python.args(["-c", "import sys; sys.exit(not hasattr(sys, 'monitoring'))"]);
@@ -49,7 +49,7 @@ fn lines<'a>(coverage: &'a Coverage, file: &str) -> (&'a [u32], &'a [u32]) {
     (&lines.statements, &lines.executed)
 }
 
-/// Statements at lines 1, 2, 5, 9, 11, 15, 16, 18, 19.
+/// Statements are at lines 1, 2, 5, 9, 11, 15, 16, 18, 19.
 const PKG: &str = "\
 import functools
 def plain(
@@ -88,7 +88,7 @@ fn project() -> Project {
 }
 
 #[test]
-fn lines_are_the_first_of_their_statements() {
+fn lines_are_first_of_statements() {
     let project = project();
     let files = ["pkg/__init__.py", "pkg/other.py", "pkg/gone.py"];
     let of = |id: &str| {
@@ -134,7 +134,7 @@ fn lines_are_the_first_of_their_statements() {
 }
 
 #[test]
-fn how_often_lines_run_is_counted_since_the_first_test() {
+fn line_counts_start_at_first_test() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -173,19 +173,19 @@ def test_replaced():
     };
     let looped = of("test_loop");
     assert_eq!(looped.problem, None);
-    // What ran on import, and before the first test, does not count.
+    // Lines that ran on import, or before the first test, do not count.
     assert_eq!((times(&looped, 5), times(&looped, 1)), (3, 0));
     let elsewhere = of("test_elsewhere");
     assert_eq!((elsewhere.problem.as_deref(), elsewhere.lost), (None, 0));
     assert_eq!(times(&elsewhere, 5), 2);
-    // Nobody who monitors needs the trace function.
+    // Monitoring does not need the trace function.
     let replaced = of("test_replaced");
     assert_eq!(replaced.problem.is_some(), !is_monitored());
 }
 
-/// From Python 3.12 on counting takes nothing away.
+/// From Python 3.12 on, counting does not affect the other measurements.
 #[test]
-fn counting_says_besides_which_lines_ran() {
+fn counting_also_reports_executed_lines() {
     let project = project();
     let ids = ["tests/test_a.py::test_fails"];
     let mut request = request(&project, &ids, &["pkg/__init__.py"]);
@@ -203,9 +203,9 @@ fn counting_says_besides_which_lines_ran() {
     }
 }
 
-/// What is not known to the end of the run is not measured: a test that would end the measuring does no harm then.
+/// Measuring stops once all requested lines are known, so a later test that disturbs the measurement does no harm.
 #[test]
-fn measuring_ends_when_all_lines_that_are_asked_about_have_run() {
+fn measuring_stops_after_requested_lines_ran() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -236,20 +236,20 @@ def test_d(): pkg.plain(1)
         let (_, executed) = lines(coverage, "pkg/__init__.py");
         executed.contains(&line)
     };
-    // Before the first test, and before the second.
+    // Measuring stops before the first test, and before the second.
     let imported = until(&[1]);
     assert_eq!(imported.problem, None);
     assert!(ran(&imported, 1) && !ran(&imported, 15));
     let called = until(&[1, 15]);
     assert_eq!(called.problem, None);
     assert!(ran(&called, 1) && ran(&called, 15) && !ran(&called, 5));
-    // A line that never runs: to the end.
+    // With a line that never runs, measuring continues to the end.
     let never = until(&[1, 15, 18]);
     assert!(never.problem.is_some(), "{never:?}");
 }
 
 #[test]
-fn what_runs_on_import_is_told_from_what_tests_run() {
+fn import_lines_are_not_called_lines() {
     let project = project();
     let ids = ["tests/test_a.py::test_plain"];
     let coverage = measured(&project, &ids, &["pkg/__init__.py"]).coverage;
@@ -297,7 +297,7 @@ def never():
 ";
 
 #[test]
-fn lines_are_the_same_however_they_are_seen() {
+fn all_measuring_methods_agree() {
     let tests = "\
 import subprocess, sys
 import pkg

@@ -1,4 +1,4 @@
-//! Programs that tools start try to reach the toolbox that started them: its memory, its streams, its files, its life.
+//! Programs that tools start must not reach the toolbox: its memory, streams, files or lifetime.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ fn private_project() -> PrivateProject {
     PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)])
 }
 
-/// What a snippet tries, one after the other: a line of `name: what happened` each.
+/// A snippet that makes several attempts and prints `name: result` for each.
 const ATTEMPTS: &str = r#"
 import ctypes, fcntl, os, signal
 libc = ctypes.CDLL(None, use_errno=True)
@@ -64,15 +64,15 @@ fn attempts(isolated: &PrivateProject, tried: &[(&str, &str)]) -> String {
         code.push_str(&format!("attempt({name:?}, lambda: {work})\n"));
     }
     let (text, _) = client.call("run_python", &json!({ "code": code }));
-    // It answers as before.
+    // The toolbox still answers.
     let (alive, _) = client.call("shell", &json!({ "command": "echo alive" }));
     assert_eq!(alive, "alive");
     text
 }
 
-/// Calls without an effect of their own where they are allowed, so that the toolbox lives to tell.
+/// The calls have no effect if they are allowed, so that the toolbox survives and can report.
 #[test]
-fn the_toolbox_is_out_of_reach() {
+fn toolbox_is_out_of_reach() {
     let tried = [
         ("memory", "open('/proc/%d/mem' % toolbox, 'r+b')"),
         ("output", "open('/proc/%d/fd/1' % toolbox, 'wb', 0)"),
@@ -114,7 +114,7 @@ fn the_toolbox_is_out_of_reach() {
 }
 
 #[test]
-fn the_toolboxs_own_folder_is_not_written() {
+fn toolbox_folder_is_not_writable() {
     let isolated = private_project();
     let folder = isolated.folder().display().to_string();
     let tried = [
@@ -146,9 +146,9 @@ fn the_toolboxs_own_folder_is_not_written() {
     assert_eq!(worked, Vec::<&str>::new());
 }
 
-/// What tests need stays allowed.
+/// Operations that tests need stay allowed.
 #[test]
-fn programs_write_where_they_always_could() {
+fn programs_can_write_elsewhere() {
     let tried = [
         ("workspace", "open('written', 'w').write('x')"),
         ("renamed", "os.rename('written', 'pkg/written')"),
@@ -185,7 +185,7 @@ fn programs_write_where_they_always_could() {
 }
 
 #[test]
-fn the_handshake_says_what_is_in_force() {
+fn handshake_reports_confinement_layers() {
     let (_, data) = Client::start(&private_project().project).call("handshake", &json!({}));
     let all = json!({ "undumpable": true, "signals": true, "files": true, "filter": true });
     assert_eq!(data["layers"], all);
@@ -193,7 +193,7 @@ fn the_handshake_says_what_is_in_force() {
 
 /// A service of the repository runs before the toolbox does, in the same sandbox.
 #[test]
-fn a_program_that_runs_before_the_toolbox_does_not_change_it() {
+fn earlier_program_cannot_change_toolbox() {
     let isolated = private_project();
     std::fs::create_dir_all(isolated.folder()).unwrap();
     let toolbox = isolated.folder().join("toolbox");
@@ -247,9 +247,9 @@ fn a_program_that_runs_before_the_toolbox_does_not_change_it() {
     );
 }
 
-/// What earlier calls left in the folders of a run has no part in the next one.
+/// Files that earlier calls left in the folders of a run have no effect on the next one.
 #[test]
-fn a_run_of_tests_loads_nothing_that_an_earlier_program_left() {
+fn test_runs_ignore_leftover_files() {
     let isolated = private_project();
     let mut client = Client::start(&isolated.project);
     let tests = json!({ "tests": ["tests/test_a.py"] });
@@ -274,9 +274,9 @@ fn a_run_of_tests_loads_nothing_that_an_earlier_program_left() {
     assert_eq!(data["tests"][0]["outcome"], "passed", "{text}");
 }
 
-/// A folder of the toolbox that is now a link, a file or not to be entered.
+/// A toolbox folder that is now a link, a file, or inaccessible.
 #[test]
-fn folders_that_programs_replaced_are_made_again() {
+fn replaced_folders_are_recreated() {
     let isolated = private_project();
     let mut client = Client::start(&isolated.project);
     let scratch = isolated.project.config.scratch.display().to_string();
@@ -307,9 +307,10 @@ def test_forger():
             report.write(json.dumps(event).encode() + b"\n")
 "#;
 
-/// It can add to the record, in the same process as what writes it; not to what the process ends with by itself.
+/// A test can add to the record, since it runs in the same process as the recorder, but it cannot forge the exit
+/// status.
 #[test]
-fn a_record_that_a_test_wrote_contradicts_the_exit_status() {
+fn forged_record_contradicts_exit_status() {
     let isolated = PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", FORGER)]);
     let report = answer(&isolated.project.request(&["tests/test_a.py"])).report;
     assert!(report.contradicted, "{report:#?}");
@@ -327,9 +328,9 @@ fn isolated_report(isolated: &PrivateProject) -> testwright_tools::outcomes::rep
     answer(&isolated.project.request(&["tests/test_a.py"])).report
 }
 
-/// What was recorded once cannot be taken back: not by truncating, not by removing the report.
+/// Recorded events cannot be removed, neither by truncating nor by deleting the report.
 #[test]
-fn a_record_is_not_rewritten() {
+fn record_cannot_be_rewritten() {
     let tests = r#"
 import os, sys
 
@@ -353,9 +354,9 @@ def test_b():
     assert_eq!(b.outcome, Outcome::Passed, "{report:#?}");
 }
 
-/// Much more than is kept, and no end: the deadline is seen, and so is what was recorded before.
+/// An endless record exceeds the limit: the deadline still applies, and earlier events are kept.
 #[test]
-fn a_record_without_end_is_read_to_the_deadline_only() {
+fn endless_record_is_read_until_deadline() {
     let tests = r#"
 import os, sys
 
@@ -378,7 +379,7 @@ def test_b():
     assert_eq!(a.outcome, Outcome::Failed, "{report:#?}");
 }
 
-/// What is said of the patch alone.
+/// Returns the changes that are not part of the patch, with the reasons.
 fn dropped(isolated: &PrivateProject, prepare: &str) -> Vec<(String, String)> {
     let mut client = Client::start(&isolated.project);
     client.call("shell", &json!({ "command": prepare }));
@@ -393,7 +394,7 @@ fn dropped(isolated: &PrivateProject, prepare: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_patch_holds_no_settings_of_the_runner_and_no_links() {
+fn patch_excludes_runner_settings_and_links() {
     let isolated = private_project();
     let found = dropped(
         &isolated,
@@ -417,9 +418,9 @@ fn a_patch_holds_no_settings_of_the_runner_and_no_links() {
     );
 }
 
-/// In records, in answers and in a message between toolbox and host there is room for so much.
+/// Large files do not fit into records, answers and messages between toolbox and host.
 #[test]
-fn a_patch_holds_no_large_files_and_says_so() {
+fn patch_excludes_large_files() {
     let isolated = private_project();
     let mut client = Client::start(&isolated.project);
     let made = "truncate -s 30M tests/data.bin; for n in 1 2 3; do truncate -s 1500K tests/part$n.bin; done; \
@@ -447,9 +448,9 @@ fn a_patch_holds_no_large_files_and_says_so() {
     assert!(state.get("left_out").is_none());
 }
 
-/// Where tests are is what the base commit says, whatever a model writes into the settings before a restart.
+/// The base commit decides which files are tests, even if a model changes the settings before a restart.
 #[test]
-fn settings_that_make_tests_of_the_code_have_no_effect() {
+fn settings_cannot_turn_code_into_tests() {
     let isolated = PrivateProject::new(&[("pkg/latest.py", PKG), ("tests/test_a.py", TESTS)]);
     std::fs::write(
         isolated.project.root().join("pytest.ini"),
@@ -463,7 +464,7 @@ fn settings_that_make_tests_of_the_code_have_no_effect() {
     );
 }
 
-/// Looks for the record under every name and number, and tries to take it back while it is written.
+/// Searches for the record under every name and number, and tries to read it back while it is written.
 const TAKER: &str = r#"
 import os, socket, stat, sys
 
@@ -503,12 +504,12 @@ def test_taker():
 "#;
 
 #[test]
-fn a_test_cannot_read_the_record() {
+fn tests_cannot_read_the_record() {
     let isolated = private_project_with(TAKER);
     let report = isolated_report(&isolated);
     assert_eq!(report.tests.len(), 1, "{report:#?}");
     assert_eq!(report.tests[0].outcome, Outcome::Passed, "{report:#?}");
-    // In a process that is forked from one that was kept.
+    // Run in a process forked from a warm one.
     let mut client = Client::start(&isolated.project);
     for _ in 0..2 {
         let (text, data) = client.call("run_pytest", &json!({ "tests": ["tests/test_a.py"] }));
@@ -516,9 +517,9 @@ fn a_test_cannot_read_the_record() {
     }
 }
 
-/// Tests that do to their descriptors what they like.
+/// Tests that misuse their descriptors.
 #[test]
-fn the_record_survives_closed_and_foreign_descriptors() {
+fn record_survives_closed_and_foreign_descriptors() {
     let closes = "import os, sys
 def test_closes():
     os.close(sys.modules['testwright_record'].SETTINGS['report'])
@@ -528,7 +529,7 @@ def test_after(): assert 0
     let outcomes: Vec<_> = report.tests.iter().map(|test| test.outcome).collect();
     assert_eq!(outcomes, [Outcome::Passed, Outcome::Failed], "{report:#?}");
 
-    // A socket that takes an hour to close must not keep the toolbox.
+    // A socket that takes an hour to close must not block the toolbox.
     let sends = "import array, os, socket, struct, sys
 def test_sends():
     listener = socket.create_server(('127.0.0.1', 0))

@@ -1,4 +1,4 @@
-//! Events that a test forges.
+//! Forged test events.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use testwright_tools::process::ExitReason;
 use testwright_tools::workspace::Layout;
 
 #[test]
-fn times_without_end_leave_a_report_that_can_be_read() {
+fn infinite_times_leave_report_readable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     let id = "tests/test_a.py::test_a";
@@ -35,7 +35,7 @@ fn times_without_end_leave_a_report_that_can_be_read() {
         &classifier,
     );
     let record = serde_json::to_string(&report).unwrap();
-    // It said `"seconds":null`, and grading ended as a failure of the machine.
+    // The record must not contain `"seconds":null`, which would end grading as a machine failure.
     let again: Report = serde_json::from_str(&record).unwrap();
     assert_eq!(again, report);
 }

@@ -1,4 +1,4 @@
-//! Names, sources and output with characters that steer a terminal, or turn text around: they reach a model as escapes.
+//! Names, sources and output with terminal control characters or bidirectional marks reach a model as escapes.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ const NAME: &str = "pkg/\u{1b}[2Jred\u{202e}.py";
 const SHOWN: &str = "pkg/\\u{1b}[2Jred\\u{202e}.py";
 const SOURCE: &str = "red = '\u{1b}[31m'  # \u{2066}if admin\r\n\tx = 'ä\u{200d}\u{feff}'\u{c}\n";
 
-/// No answer holds any of these.
+/// Checks that an answer contains no such character.
 fn check(text: &str) {
     let steers =
         |c: char| (c.is_control() && !"\n\t\u{c}".contains(c)) || "\u{202e}\u{2066}".contains(c);
@@ -18,7 +18,7 @@ fn check(text: &str) {
 }
 
 #[test]
-fn hostile_names_and_lines_are_shown_as_escapes() {
+fn hostile_names_and_lines_are_escaped() {
     let project = Project::new(&[(NAME, SOURCE)]);
     let mut client = Client::start(&project);
     for (tool, arguments, wanted) in [
@@ -48,7 +48,7 @@ fn hostile_names_and_lines_are_shown_as_escapes() {
         assert!(text.contains("\\u{"), "{text:?}");
         check(&text);
     }
-    // What is for programs stays as it is.
+    // Data for programs stays unchanged.
     client.call("shell", &json!({"command": "echo >> pkg/*.py"}));
     let (_, data) = client.call("changes", &json!({}));
     assert_eq!(data["files"][0]["path"], NAME);

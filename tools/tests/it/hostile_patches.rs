@@ -1,11 +1,11 @@
-//! Patches of tests that change what is tested, or what other tests see.
+//! Test patches that change the tested code, or the environment of other tests.
 
 use serde_json::{Value, json};
 
 use crate::project::Project;
 use crate::toolbox::Client;
 
-/// What `submit` found out after this was done by the shell.
+/// Returns the result of `submit` after a shell command.
 fn submitted(files: &[(&str, &str)], prepare: &str) -> (String, Value) {
     let project = Project::new(files);
     let mut client = Client::start(&project);
@@ -13,7 +13,7 @@ fn submitted(files: &[(&str, &str)], prepare: &str) -> (String, Value) {
     client.call("submit", &json!({}))
 }
 
-/// What is put back, and why.
+/// Returns the reverted files, with the reasons.
 fn dropped(data: &Value) -> Vec<(&str, &str)> {
     (data["files"].as_array().unwrap().iter())
         .filter(|file| file["kept"] == false)
@@ -26,12 +26,12 @@ fn dropped(data: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Passes on the code as it is.
+/// Creates a test that passes on the current code.
 const NEW: &str =
     "printf 'import pkg\\n\\ndef test_new():\\n    assert pkg.half(4) == 2\\n' > tests/test_new.py";
 
 #[test]
-fn code_in_a_folder_named_for_tests_is_put_back() {
+fn code_in_test_folder_is_reverted() {
     let files = [
         (
             "pkg/__init__.py",
@@ -65,7 +65,7 @@ const SLUGS: [(&str, &str); 2] = [
 ];
 
 #[test]
-fn a_module_in_the_place_of_the_package_is_refused() {
+fn module_that_shadows_package_is_refused() {
     let prepare = format!(
         "{NEW}; printf 'def half(n):\\n    return 3\\n' > tests/pkg.py; echo 'X = 1' > tests/helpers.py"
     );
@@ -77,7 +77,7 @@ fn a_module_in_the_place_of_the_package_is_refused() {
 }
 
 #[test]
-fn tests_beside_a_shared_file_are_run_without_and_with_the_patch() {
+fn tests_beside_shared_files_run_twice() {
     let outcomes = |data: &Value, of: &str| -> Vec<(String, String)> {
         let word = |value: &Value| value.as_str().unwrap().to_owned();
         (data["neighbours"][of]["tests"].as_array().unwrap().iter())
@@ -92,7 +92,7 @@ fn tests_beside_a_shared_file_are_run_without_and_with_the_patch() {
     assert_eq!(data["neighbours"]["shared"], json!(["tests/__init__.py"]));
     assert_eq!(outcomes(&data, "before"), one("passed"));
     assert_eq!(outcomes(&data, "now"), one("failed"));
-    // Files of its own concern no other tests.
+    // Files in its own new folder do not affect other tests.
     let prepare = "mkdir tests/new; touch tests/new/__init__.py tests/data.txt; \
                    printf 'def test_x():\\n    assert 0\\n' > tests/new/test_x.py";
     let (_, data) = submitted(&SLUGS, prepare);
@@ -100,9 +100,9 @@ fn tests_beside_a_shared_file_are_run_without_and_with_the_patch() {
     assert_eq!(data.get("neighbours"), None);
 }
 
-/// A test of what a `conftest.py` does is no `conftest.py`.
+/// A test file for a `conftest.py` is not itself one.
 #[test]
-fn a_test_file_may_be_called_after_conftest() {
+fn test_conftest_files_are_allowed() {
     let files = [
         ("tests/test_conftest.py", "def test_old():\n    pass\n"),
         SLUGS[0],

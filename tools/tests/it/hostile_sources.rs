@@ -1,4 +1,4 @@
-//! Python sources made to break what reads them: nesting without end.
+//! Python sources with excessive nesting, designed to break parsers.
 
 use testwright_tools::python::edit::{Code, InsertionPoint, insert};
 use testwright_tools::python::{
@@ -6,7 +6,7 @@ use testwright_tools::python::{
 };
 use testwright_tools::workspace::Layout;
 
-/// Sources that nest `depth` levels, each in its own way.
+/// Returns sources with `depth` levels of nesting, each of a different kind.
 fn nested(depth: usize) -> Vec<String> {
     let indented: String = (0..depth.min(300))
         .map(|level| format!("{}if 1:\n", " ".repeat(level)))
@@ -43,14 +43,14 @@ fn read_all(source: &str) {
     contributed("tests/test_a.py", Some(source), source, &Layout::default());
 }
 
-/// As the toolbox and the program do it.
+/// Runs work on a thread with the same stack as in the toolbox and the program.
 fn on_a_thread(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(STACK);
     thread.spawn(work).unwrap().join().unwrap();
 }
 
 #[test]
-fn endless_nesting_is_an_error_of_syntax_and_not_the_end_of_the_process() {
+fn excessive_nesting_is_a_syntax_error() {
     on_a_thread(|| {
         for source in nested(60_000) {
             read_all(&source);
@@ -63,13 +63,13 @@ fn endless_nesting_is_an_error_of_syntax_and_not_the_end_of_the_process() {
 }
 
 #[test]
-fn what_nests_as_deep_as_is_followed_fits_the_stack() {
+fn maximum_nesting_fits_the_stack() {
     on_a_thread(|| {
         for source in nested(600) {
             read_all(&source);
         }
     });
-    // Long sums are code that people write.
+    // Real code contains long sums.
     let sum = Module::parse(format!("y = 1\nx = {}z\n", "y + ".repeat(600)));
     assert_eq!(sum.errors(), []);
     let unknown = new_undefined_names(None, &sum);

@@ -1,4 +1,4 @@
-//! The toolbox and the pytest runner on small Python projects, with a real interpreter.
+//! Tests of the toolbox and the test runners on small Python projects, with a real interpreter.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cover;

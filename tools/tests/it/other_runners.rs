@@ -1,4 +1,4 @@
-//! Runners beside pytest, with the real programs: unittest, Django's runtests.py, SymPy's bin/test.
+//! Tests of the other runners with the real programs: unittest, Django's runtests.py, SymPy's bin/test.
 
 mod projects;
 mod unittest;
@@ -31,7 +31,7 @@ fn measure(python: &Path, file: &str) -> Measure {
 }
 
 #[test]
-fn what_cannot_run_at_all_is_told() {
+fn runner_failures_are_reported() {
     let mut project = Project::new(&[
         ("sympy/__init__.py", "import none_such\n"),
         ("sympy/test_a.py", ""),

@@ -12,8 +12,8 @@ use testwright_tools::runners::{self, Options};
 use testwright_tools::test_run::{Answer, Request};
 use testwright_tools::workspace::Workspace;
 
-/// The interpreter of a virtual environment with pytest, made once for all test runs. Another one can be
-/// named by `TESTWRIGHT_TEST_PYTHON`, to try other versions of Python and pytest.
+/// Returns the interpreter of a virtual environment with pytest, created once for all test runs.
+/// `TESTWRIGHT_TEST_PYTHON` names another interpreter, to try other versions of Python and pytest.
 pub(crate) fn python() -> PathBuf {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON
@@ -33,7 +33,8 @@ fn make_environment() -> PathBuf {
     folder.join("bin/python")
 }
 
-/// A folder that is made once for all test runs: aside and renamed, since other test processes may be at it too.
+/// Returns a folder that is created once for all test runs. It is renamed into place, since other test processes may
+/// create it at the same time.
 pub(crate) fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let done = tmp.join(name);
@@ -47,7 +48,7 @@ pub(crate) fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     done
 }
 
-/// The program `uv`: the one that is installed, or one that is made once for all test runs.
+/// Returns `uv`: the installed program, or one that is installed once for all test runs.
 pub(crate) fn uv() -> Command {
     let is_installed = || Command::new("uv").arg("--version").output().is_ok();
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
@@ -65,7 +66,7 @@ pub(crate) fn uv() -> Command {
     Command::new(found)
 }
 
-/// An interpreter of this version, if there is one on this machine: pyenv's, or one that uv finds.
+/// Returns an interpreter of this version, if the machine has one: pyenv's, or one that uv finds.
 pub(crate) fn interpreter(version: &str) -> Option<PathBuf> {
     let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv"));
@@ -95,7 +96,7 @@ pub(crate) fn interpreter(version: &str) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim()))
 }
 
-/// The interpreter of an environment with these packages, for this version of Python (default: any).
+/// Returns the interpreter of an environment with these packages, for this version of Python (default: any).
 pub(crate) fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBuf {
     let folder = shared_folder(&format!("python-{name}"), |aside| {
         let base = base.unwrap_or(Path::new("python3"));
@@ -109,7 +110,7 @@ pub(crate) fn environment(name: &str, base: Option<&Path>, packages: &[&str]) ->
     folder.join("bin/python")
 }
 
-/// A folder with coverage.py for this interpreter, made once.
+/// Returns a folder with coverage.py for this interpreter, created once.
 pub(crate) fn coverage_for(python: &Path) -> PathBuf {
     let path = python.display().to_string().replace('/', "-");
     let mark = &path[path.len().saturating_sub(80)..];
@@ -188,7 +189,7 @@ impl Project {
         Workspace::open(self.config.clone()).unwrap()
     }
 
-    /// Runs tests with a deadline that no sound run reaches.
+    /// Runs tests with a deadline that no working run reaches.
     pub(crate) fn run(&self, ids: &[&str]) -> Report {
         self.run_with(ids, |_| ())
     }
@@ -207,7 +208,7 @@ pub(crate) fn test<'a>(report: &'a Report, id: &str) -> &'a TestResult {
 }
 
 impl Project {
-    /// A run for a grader, without coverage.
+    /// Returns a grader's request, without coverage.
     pub(crate) fn request(&self, ids: &[&str]) -> Request {
         Request {
             config: self.config.clone(),
@@ -224,7 +225,7 @@ impl Project {
     }
 }
 
-/// `toolbox test` with this on stdin.
+/// Runs `toolbox test` with this on stdin.
 pub(crate) fn toolbox_test(request: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_toolbox"))
         .arg("test")
@@ -239,7 +240,7 @@ pub(crate) fn toolbox_test(request: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The answer of `toolbox test`.
+/// Returns the answer of `toolbox test`.
 pub(crate) fn answer(request: &Request) -> Answer {
     let output = toolbox_test(&serde_json::to_string(request).unwrap());
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -249,7 +250,7 @@ pub(crate) fn answer(request: &Request) -> Answer {
     serde_json::from_str(&text).unwrap()
 }
 
-/// How each test ended, by what comes after the path in its id.
+/// Returns the outcome of each test, by the part of its id after the path.
 pub(crate) fn outcomes(report: &Report) -> Vec<(&str, Outcome)> {
     let after = |id: &'_ str| id.find("::").map_or(0, |at| at + 2);
     let tests = report.tests.iter();

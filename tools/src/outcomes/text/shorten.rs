@@ -63,8 +63,7 @@ pub(super) fn indented(text: &str, by: &str) -> String {
 }
 
 /// Shortens a message to the available room. Overlong lines lose their middles first, so that a line such as `At index
-/// 39 diff`
-/// stays.
+/// 39 diff` stays.
 pub(super) fn fitted(message: &str) -> String {
     fitted_in(message, usize::MAX)
 }

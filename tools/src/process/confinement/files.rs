@@ -1,9 +1,9 @@
 //! The Landlock domain: it restricts no reading, and allows writing everywhere except in the toolbox's own folder.
 //!
 //! Landlock can allow folders, but cannot forbid one inside an allowed folder. So the domain allows the siblings of
-//! every
-//! folder on the path to the toolbox's folder: all of `/` except `/home`, all of `/home` except the toolbox's folder.
-//! `/proc` and `/sys` are left out: tests have nothing to write there, and they hold the settings of other processes.
+//! every folder on the path to the toolbox's folder: all of `/` except `/home`, all of `/home` except the toolbox's
+//! folder. `/proc` and `/sys` are left out: tests have nothing to write there, and they hold the settings of other
+//! processes.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

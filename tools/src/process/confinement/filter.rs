@@ -1,8 +1,7 @@
 //! The system call filter: calls that target the toolbox fail with EPERM.
 //!
 //! A filter sees only the numeric arguments. So it compares them with the toolbox's thread ids, and refuses calls
-//! entirely
-//! if their target is in memory, which a filter cannot read.
+//! entirely if their target is in memory, which a filter cannot read.
 
 use std::collections::BTreeMap;
 

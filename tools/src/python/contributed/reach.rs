@@ -6,10 +6,8 @@ use super::referred_names::Scope;
 use super::test_file::{Test, TestFile};
 
 /// Maximum steps from a name to its definition, for all tests together. This suffices for 1,000 tests with 250 steps
-/// each,
-/// before and after; no hand-written file comes near. If every test names everything, the steps would grow with the
-/// square
-/// of the file's length.
+/// each, before and after; no hand-written file comes near. If every test names everything, the steps would grow with
+/// the square of the file's length.
 const STEPS: usize = 500_000;
 
 /// Pieces of code by key, with a hash of each definition.
@@ -35,8 +33,7 @@ impl<'s> Comparison<'s> {
     }
 
     /// Returns whether the test, or anything that it depends on, differs. Beyond [`STEPS`], the test counts as
-    /// depending on
-    /// all code except other tests.
+    /// depending on all code except other tests.
     pub(super) fn differs(&mut self, before: &Test, after: &Test) -> bool {
         if let Some(then) = reach(self.before, before, &mut self.steps)
             && let Some(now) = reach(self.after, after, &mut self.steps)

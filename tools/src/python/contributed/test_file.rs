@@ -44,7 +44,7 @@ pub(super) struct Test {
     pub source: String,
     /// Key of its function.
     pub unit: String,
-    /// Its class and that class's bases in this file, in lookup order.
+    /// Paths of the test's class and of that class's bases in this file, in lookup order.
     pub classes: Vec<String>,
 }
 

@@ -54,8 +54,7 @@ pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec
 }
 
 /// Returns whether code does nothing of interest: a function with only `pass`, such as many a `setUp`, or code that
-/// runs the
-/// file as a script.
+/// runs the file as a script.
 fn does_nothing(source: &str) -> bool {
     let mut lines = source.lines().map(str::trim);
     let first = lines.next().unwrap_or_default();

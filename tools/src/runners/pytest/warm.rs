@@ -2,11 +2,9 @@
 //! `fork_server.py`). A new interpreter would load everything again.
 //!
 //! A warm run gives the same result as a new process, or none. If files have changed since they were loaded, a fork
-//! fails,
-//! or the run ends abnormally, the caller starts a new process. One server is kept, for the most recent arguments. It
-//! starts after an orderly run in a new process, and gets ready in the background. Trusted runs (`submit`, the grader)
-//! do
-//! not use it.
+//! fails, or the run ends abnormally, the caller starts a new process. One server is kept, for the most recent
+//! arguments. It starts after an orderly run in a new process, and gets ready in the background. Trusted runs
+//! (`submit`, the grader) do not use it.
 
 mod control;
 

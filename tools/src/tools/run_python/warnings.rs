@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// Maximum number of warnings from the repository's code that are shown: the last ones, since import warnings come
-/// first.
-/// Warnings of libraries are the same each time.
+/// first. Warnings of libraries are the same each time.
 const SHOWN: usize = 3;
 
 /// Beginning of the line that replaces repeated warnings.
@@ -18,8 +17,7 @@ static WARNING: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(.+):\d+: (\w*Warning): ").ok());
 
 /// Shows only the last warnings, and counts the others. Warnings from the snippet itself stay, each message once. If
-/// the
-/// snippet is about warnings, all stay, each message once per line of code.
+/// the snippet is about warnings, all stay, each message once per line of code.
 pub(super) fn folded(stderr: &str, code: &str) -> String {
     let Some(pattern) = WARNING.as_ref() else {
         return stderr.to_owned();
@@ -33,8 +31,7 @@ pub(super) fn folded(stderr: &str, code: &str) -> String {
 }
 
 /// Shows each warning once, with the number of repetitions: those with the same message and, if `is_by_line`, from the
-/// same
-/// line of code.
+/// same line of code.
 fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String {
     let lines: Vec<&str> = printed.split_inclusive('\n').collect();
     // The first line, the complete text and the number of repetitions of each warning.

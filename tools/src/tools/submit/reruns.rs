@@ -1,9 +1,8 @@
 //! Reruns the failing contributed tests, each time under other conditions.
 //!
 //! If enough processors are available, the reruns start at the same time as the run of the changed files, before the
-//! failing
-//! tests are known. The runs may then disturb each other by the files they write or the time they take. Unless all runs
-//! agree, their results are discarded, and all are repeated one after the other.
+//! failing tests are known. The runs may then disturb each other by the files they write or the time they take. Unless
+//! all runs agree, their results are discarded, and all are repeated one after the other.
 
 use crate::config::RunnerKind;
 use crate::outcomes;

@@ -1,9 +1,8 @@
 //! Detects new modules that would be imported instead of others.
 //!
 //! pytest puts the folder of each test file, or the parent of its package, first into `sys.path`. Modules there take
-//! precedence
-//! over the code under test, the standard library and installed packages. (unittest does the same with its start
-//! folder.)
+//! precedence over the code under test, the standard library and installed packages. (unittest does the same with its
+//! start folder.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -114,8 +114,7 @@ fn collect(
 }
 
 /// Returns whether a node is a decorator, a call, or a value (in a list of marks), as opposed to a parameter or
-/// variable
-/// name.
+/// variable name.
 fn is_used(node: Node<'_>) -> bool {
     node.kind() == "attribute"
         || node

@@ -127,8 +127,7 @@ fn in_place_of(change: &FileChange, shadows: &BTreeMap<String, String>) -> Optio
 }
 
 /// Refuses large files: a patch is sent as a whole, and stays in every record of the run. `bytes` is the size of the
-/// files
-/// before this one.
+/// files before this one.
 fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
     let length = |content: &Option<Vec<u8>>| content.as_ref().map_or(0, Vec::len);
     let own = match change.oversized {
@@ -156,8 +155,7 @@ fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
 }
 
 /// Returns whether a path holds settings of test runners, or a module that Python imports automatically, above or
-/// beside
-/// tests. Elsewhere such files are ordinary data.
+/// beside tests. Elsewhere such files are ordinary data.
 fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
     const NAMES: &[&str] = &[
         "pytest.ini",

@@ -1,11 +1,10 @@
 //! Finds changed files in test folders that the code under test uses, so that their change affects the tested code:
 //! `numpy/testing`, `django/test`, but not `astropy/table/tests`.
 //!
-//! A folder named for tests belongs to the code under test if a module outside of such folders imports from it, or
-//! names it as
-//! in imports by name (`"pkg.testing"`, or `"testing"` in the same package). Modules in folders that already belong to
-//! the code
-//! count too. A test file belongs to the code if it is itself imported. Names that are built at run time are missed.
+//! A folder named for tests belongs to the code under test if a module outside of such folders imports from it. It also
+//! does if such a module names it as in imports by name (`"pkg.testing"`, or `"testing"` in the same package). Modules
+//! in folders that already belong to the code count too. A test file belongs to the code if it is itself imported. The
+//! search does not find names built at run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -45,8 +45,7 @@ impl FixedFile {
 
 impl FixedFiles {
     /// Returns the names of the innermost functions and classes that the edits touch. For a special method, the name of
-    /// its
-    /// class.
+    /// its class.
     pub(super) fn edited_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for file in self.files.values() {

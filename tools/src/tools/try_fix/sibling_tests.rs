@@ -185,8 +185,7 @@ impl SiblingTests {
     }
 
     /// Runs the failing siblings again, with the fix. Only equal runs are comparable: among others, a test may fail
-    /// because of
-    /// their leftovers.
+    /// because of their leftovers.
     ///
     /// # Errors
     ///
@@ -443,8 +442,7 @@ fn is_unfinished(test: &TestResult, report: &Report) -> bool {
 }
 
 /// Runs these tests in a part of the time left, and returns those with a known outcome; `None` if there are no tests,
-/// or too
-/// little time.
+/// or too little time.
 ///
 /// # Errors
 ///

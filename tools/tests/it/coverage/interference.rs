@@ -1,15 +1,15 @@
-//! Measuring changes nothing for the tests, and what the repository sets up changes nothing for measuring.
+//! Measuring does not affect the tests, and the repository's settings do not affect measuring.
 
 use super::*;
 
 #[test]
-fn outcomes_are_the_same_with_and_without() {
+fn outcomes_do_not_depend_on_measuring() {
     let project = project();
     let mut request = request(&project, &["tests"], &["pkg/__init__.py"]);
     request.reversed = true;
     let with = answer(&request);
     request.coverage = None;
-    // What the request needs; the archive of the base commit is not.
+    // The request needs no archive of the base commit.
     std::fs::remove_file(&project.config.base_archive).unwrap();
     let without = answer(&request);
     assert!(with.coverage.is_some() && without.coverage.is_none());
@@ -26,7 +26,7 @@ fn outcomes_are_the_same_with_and_without() {
     assert_eq!(outcomes(&with), outcomes(&without));
     let failure = |answer: &Answer| answer.report.tests[0].failure.clone();
     assert_eq!(failure(&with), failure(&without));
-    // Nothing of ours is left in the tree.
+    // The toolbox leaves nothing in the tree.
     let mut names: Vec<_> = std::fs::read_dir(project.root())
         .unwrap()
         .map(|e| e.unwrap().file_name())
@@ -36,7 +36,7 @@ fn outcomes_are_the_same_with_and_without() {
 }
 
 #[test]
-fn tests_see_nothing_of_it() {
+fn tests_cannot_see_the_measuring() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -82,7 +82,7 @@ def test_dump():
 }
 
 #[test]
-fn the_repositorys_own_coverage_settings_do_not_matter() {
+fn repository_coverage_settings_are_ignored() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         ("tests/test_a.py", TESTS),
@@ -112,7 +112,7 @@ fn the_repositorys_own_coverage_settings_do_not_matter() {
 }
 
 #[test]
-fn a_plugin_that_measures_too_does_not_disturb() {
+fn pytest_cov_does_not_interfere() {
     let needed = ["pytest==8.3.5", "pytest-cov==5.0.0", "coverage==7.4.4"];
     let python = environment("pytest-8.3.5-cov", None, &needed);
     let own = "import coverage\ndef test_own(): assert coverage.__version__ == '7.4.4'\n";
@@ -139,7 +139,7 @@ fn a_plugin_that_measures_too_does_not_disturb() {
 }
 
 #[test]
-fn pytest_can_be_the_code_under_test() {
+fn pytest_can_be_code_under_test() {
     // A copy of pytest's own code in the workspace, as in its repository.
     let code = "import os, _pytest; print(os.path.dirname(os.path.dirname(_pytest.__file__)))";
     let output = Command::new(python()).args(["-c", code]).output().unwrap();
@@ -168,7 +168,7 @@ fn pytest_can_be_the_code_under_test() {
         u32::try_from(at.unwrap() + 1).unwrap()
     };
     let (statements, executed) = lines(&coverage, file);
-    // The module itself, which is imported long before any plugin, and the inside of a function.
+    // A line of the module itself, which is imported long before any plugin, and a line inside a function.
     for line in [
         line("def pytest_addoption"),
         line("def pytest_cmdline_main") + 1,

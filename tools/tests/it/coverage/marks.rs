@@ -1,16 +1,16 @@
-//! Where certain lines are asked about alone, marks in the code tell what a trace function tells, and what has none is
-//! traced.
+//! If only certain lines are requested, marks in the code report the same as a trace function; code that cannot have
+//! marks is traced.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// What pytest 8.3.5 and CPython 3.8 to 3.11 have in common.
+/// Versions that both pytest 8.3.5 and CPython 3.8 to 3.11 support.
 const VERSIONS: [&str; 4] = ["3.8", "3.9", "3.10", "3.11"];
 
 const FILE: &str = "pkg/__init__.py";
 
-/// The last line runs nowhere.
+/// The last line never runs.
 const NASTY: &str = r#"'''A text.'''
 from __future__ import annotations
 import asyncio, contextlib, functools
@@ -207,7 +207,7 @@ def test_reload():
     importlib.reload(pkg)
 ";
 
-/// Whether there was a trace function in the last test, and what was measured.
+/// Returns whether the last test had a trace function, and the measured lines.
 fn asked(project: &Project, file: &str, lines: Option<&BTreeSet<u32>>) -> (bool, Coverage) {
     let mut request = request(project, &["tests"], &[file]);
     let measure = request.coverage.as_mut().unwrap();
@@ -228,7 +228,7 @@ fn asked(project: &Project, file: &str, lines: Option<&BTreeSet<u32>>) -> (bool,
     (is_traced, coverage)
 }
 
-/// Holds lines that are asked about alone against those of a whole measurement; whether they were traced too.
+/// Compares a measurement of some lines with a complete one, and returns whether these lines were traced too.
 fn compared(project: &Project, file: &str, lines: impl Fn(&str) -> bool) -> bool {
     let (is_traced, all) = asked(project, file, None);
     assert!(is_traced);
@@ -239,7 +239,7 @@ fn compared(project: &Project, file: &str, lines: impl Fn(&str) -> bool) -> bool
     let wanted: BTreeSet<u32> = wanted
         .filter(|line| lines(text[*line as usize - 1]))
         .collect();
-    // A line that runs nowhere is among them, so that measuring goes on to the end.
+    // One of them never runs, so measuring continues to the end.
     assert!(wanted.iter().any(|line| !found.executed.contains(line)));
     let (is_traced, some) = asked(project, file, Some(&wanted));
     let of = |lines: &[u32]| -> Vec<(u32, String)> {
@@ -266,7 +266,7 @@ fn with(version: &str, files: &[(&str, &str)]) -> Option<Project> {
 }
 
 #[test]
-fn marks_tell_what_a_trace_function_tells() {
+fn marks_match_trace_function() {
     for version in VERSIONS {
         let files = [(FILE, NASTY), ("tests/test_a.py", NASTY_TESTS)];
         let Some(project) = with(version, &files) else {
@@ -277,7 +277,7 @@ fn marks_tell_what_a_trace_function_tells() {
         let cannot = |line: &str| line.contains("__future__") || is_old && is_jump(line);
         let is_traced = compared(&project, FILE, |line| !cannot(line));
         assert!(!is_traced, "{version}");
-        // No mark can stand there.
+        // These lines cannot have marks.
         assert!(compared(&project, FILE, |_| true), "{version}");
     }
 }
@@ -292,7 +292,7 @@ if __name__ == 'none':
 ";
 
 #[test]
-fn what_has_no_marks_is_traced() {
+fn code_without_marks_is_traced() {
     let compiled = "exec(compile(open(pkg.__file__).read(), pkg.__file__, 'exec'), scope)";
     let loaded = "\
 class Own(importlib.machinery.SourceFileLoader):
@@ -321,7 +321,7 @@ text = open(pkg.__file__).read()
         (function, true),
         (replaced, true),
         (changed, true),
-        // Who reads the syntax alone is taken for one who compiles.
+        // Code that only parses the file counts as compiling it.
         (
             "scope['plain'] = pkg.plain; compile(open(pkg.__file__).read(), pkg.__file__, 'exec', 0x400)",
             true,
@@ -363,7 +363,7 @@ text = open(pkg.__file__).read()
 }
 
 #[test]
-fn files_that_are_imported_before_or_that_pytest_compiles_are_traced() {
+fn early_imports_and_rewritten_files_are_traced() {
     let tests = "from pkg import plain\ndef test_x(): plain(1)\n";
     let conftest = "pytest_plugins = ['pkg']\n";
     let early = "import pkg\n";
@@ -380,9 +380,9 @@ fn files_that_are_imported_before_or_that_pytest_compiles_are_traced() {
     }
 }
 
-/// Before Python 3.8 nobody sees code that comes into being.
+/// Before Python 3.8, new code objects cannot be observed.
 #[test]
-fn older_interpreters_trace() {
+fn older_interpreters_use_tracing() {
     let Some(base) = interpreter("3.7") else {
         return;
     };

@@ -1,9 +1,9 @@
-//! What makes the figures too small is a problem of theirs; bad requests and broken environments are errors.
+//! Incomplete figures have a problem; invalid requests and broken environments are errors.
 
 use super::*;
 
 #[test]
-fn what_makes_the_figures_too_small_is_told() {
+fn incomplete_figures_have_a_problem() {
     for (body, problem, outcome) in [
         (
             "os._exit(3)",
@@ -37,7 +37,7 @@ fn what_makes_the_figures_too_small_is_told() {
         let answer = measured(&project, &["tests"], &["pkg/__init__.py"]);
         assert_eq!(answer.report.tests[0].outcome, outcome, "{body}");
         let coverage = answer.coverage.unwrap();
-        // From 3.12 on nothing depends on the trace function.
+        // From 3.12 on, nothing depends on the trace function.
         let problem = Some(problem).filter(|_| !(is_monitored() && body.contains("settrace")));
         assert_eq!(coverage.problem.as_deref(), problem, "{body}");
         assert!(coverage.files.contains_key("pkg/__init__.py"));
@@ -45,7 +45,7 @@ fn what_makes_the_figures_too_small_is_told() {
 }
 
 #[test]
-fn a_deadline_is_a_problem_of_the_figures() {
+fn deadline_makes_figures_incomplete() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -65,7 +65,7 @@ fn a_deadline_is_a_problem_of_the_figures() {
 }
 
 #[test]
-fn files_that_are_no_python_and_a_coverage_that_is_not_there_are_told() {
+fn unparsable_files_and_missing_coverage_are_reported() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         ("pkg/bad.py", "def f(:\n"),
@@ -95,7 +95,7 @@ fn files_that_are_no_python_and_a_coverage_that_is_not_there_are_told() {
 }
 
 #[test]
-fn bad_requests_and_broken_environments_have_their_exit_codes() {
+fn invalid_requests_have_exit_codes() {
     let project = project();
     let good = request(&project, &["tests"], &[]);
     let code = |request: &Request| {
@@ -129,7 +129,7 @@ fn bad_requests_and_broken_environments_have_their_exit_codes() {
         .status();
     assert!(status.unwrap().success());
     for files in [[].as_slice(), &["pkg/__init__.py".to_owned()]] {
-        // The package may be one for another version of Python than this one, too.
+        // The environment lacks pytest, and the coverage package may be for another Python version.
         let mut request = good.clone();
         request.config.python = bare.path().join("venv/bin/python");
         request.coverage.as_mut().unwrap().files = files.to_vec();

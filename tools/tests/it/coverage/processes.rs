@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn trace_functions_that_are_put_back_at_once_and_children_that_fork_are_no_problem() {
+fn restored_trace_functions_and_forks_are_fine() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -37,7 +37,7 @@ def test_thread():
 }
 
 #[test]
-fn processes_that_tests_start_are_measured() {
+fn child_processes_are_measured() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -83,13 +83,13 @@ def test_fails():
         "{executed:?}"
     );
     assert!(!executed.contains(&19), "{executed:?}");
-    // Tests alone start them, so all that they run is of the tests, importing included.
+    // Only tests start them, so all of their lines count as called, including imports.
     assert_eq!(child.files["pkg/__init__.py"].called, executed);
     assert_eq!(child.lost, 0);
     let ended = of("test_ended");
     assert_eq!(ended.lost, 1);
     assert!(lines(&ended, "pkg/__init__.py").1.is_empty());
-    // What runs nothing of the files is no loss.
+    // A process that runs none of the files is not lost.
     assert_eq!(of("test_others").lost, 0);
     assert_eq!(of("test_traces").lost, u32::from(!is_monitored()));
     let fails = of("test_fails");
@@ -98,8 +98,8 @@ def test_fails():
 }
 
 #[test]
-fn lines_of_several_processes_are_united() {
-    // Options that pytest refuses, a broken conftest beside a good one, and a file that is no test module.
+fn lines_of_processes_are_merged() {
+    // Options that pytest refuses, a broken conftest beside a valid one, and a file that is not a test module.
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         ("pytest.ini", "[pytest]\naddopts = --of-an-absent-plugin\n"),
@@ -128,7 +128,7 @@ fn lines_of_several_processes_are_united() {
 }
 
 #[test]
-fn nothing_that_the_tests_started_is_left() {
+fn no_test_process_survives() {
     let project = Project::new(&[(
         "tests/test_a.py",
         "\

@@ -119,7 +119,7 @@ def test_xpass(): pass
     assert!(lines.executed.len() < lines.statements.len());
 }
 
-/// Django's own tests, from its source distribution.
+/// Runs Django's own tests, from its source distribution.
 #[test]
 fn django_by_its_own_runner() {
     let source = shared_folder("django-4.2.16", |aside| {

@@ -1,4 +1,4 @@
-//! unittest, by its own loader.
+//! Tests of the unittest runner, which uses unittest's own loader.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn cases() -> Project {
 }
 
 #[test]
-fn unittest_outcomes_stay_apart() {
+fn unittest_outcomes_are_distinguished() {
     let project = cases();
     let report = answer(&project.request(&["tests/test_a.py"])).report;
     use Outcome::{Error, Failed, Passed, Skipped, Xfailed, Xpassed};
@@ -149,7 +149,7 @@ fn unittest_outcomes_stay_apart() {
 }
 
 #[test]
-fn unittest_runs_what_is_asked_and_tells_what_is_missing() {
+fn unittest_runs_requested_ids() {
     let project = cases();
     let ids = [
         "tests/test_a.py::A::test_pass",
@@ -172,7 +172,7 @@ fn unittest_runs_what_is_asked_and_tells_what_is_missing() {
 }
 
 #[test]
-fn unittest_finds_files_in_folders_with_and_without_packages() {
+fn unittest_finds_files_outside_packages() {
     let two = "import unittest, beside\nclass T(unittest.TestCase):\n    def test_t(self): pass\n";
     let project = unittest(&[
         ("a/beside.py", ""),
@@ -209,7 +209,7 @@ fn unittest_finds_files_in_folders_with_and_without_packages() {
 }
 
 #[test]
-fn unittest_keeps_what_ran_before_a_death_and_measures() {
+fn unittest_keeps_results_before_crash() {
     let project = unittest(&[
         ("pkg/__init__.py", PKG),
         (

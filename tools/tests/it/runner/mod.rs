@@ -1,4 +1,4 @@
-//! The pytest runner.
+//! Tests of the pytest runner.
 
 mod options;
 mod outcomes;

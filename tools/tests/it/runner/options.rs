@@ -1,4 +1,4 @@
-//! The repository's own configuration.
+//! Tests with the repository's own configuration.
 
 use testwright_tools::outcomes::report::Outcome;
 
@@ -26,7 +26,7 @@ fn options_of_absent_plugins_are_dropped() {
 }
 
 #[test]
-fn options_that_stop_early_or_select_are_taken_back() {
+fn stopping_and_selecting_options_are_overridden() {
     let ini = "[pytest]\naddopts = -x --maxfail=1 --strict -p no:doctest --lf\nmarkers =\n    slow: takes long\n";
     let test = "def test_a(): assert 0\ndef test_b(): assert 0\ndef test_c(): pass\n";
     let project = Project::new(&[("tox.ini", ini), ("tests/test_a.py", test)]);
@@ -44,7 +44,7 @@ fn options_that_stop_early_or_select_are_taken_back() {
 }
 
 #[test]
-fn a_plugin_may_use_the_cache_folder_from_the_start() {
+fn cache_folder_exists_from_start() {
     let conftest = "import os\ndef pytest_runtest_setup(item):\n    \
                     os.mkdir(os.path.join(str(item.config.getini('cache_dir')), 'mine'))\n";
     let project = Project::new(&[
@@ -56,7 +56,7 @@ fn a_plugin_may_use_the_cache_folder_from_the_start() {
 }
 
 #[test]
-fn tests_left_out_by_marks_are_skipped_and_say_so() {
+fn deselected_tests_are_skipped_with_reason() {
     let ini = "[pytest]\naddopts = -m \"not slow\"\nmarkers =\n    slow: takes long\n";
     let test_file = "import pytest\n@pytest.mark.slow\ndef test_a(): pass\ndef test_b(): pass\n";
     let project = Project::new(&[("tox.ini", ini), ("tests/test_a.py", test_file)]);
@@ -69,7 +69,7 @@ fn tests_left_out_by_marks_are_skipped_and_say_so() {
 }
 
 #[test]
-fn ids_are_relative_to_the_workspace_wherever_the_ini_file_lies() {
+fn ids_are_relative_to_workspace() {
     let project = Project::new(&[
         ("sub/tests/pytest.ini", "[pytest]\n"),
         ("sub/tests/test_a.py", "def test_a(): assert 0\n"),

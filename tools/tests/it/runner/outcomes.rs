@@ -1,4 +1,4 @@
-//! Outcomes, classes of failure, ids and modules that pytest does not find.
+//! Tests of outcomes, failure classes, and ids and modules that pytest does not find.
 
 use testwright_tools::outcomes::report::{FailureClass, Outcome, Phase, Place};
 
@@ -6,7 +6,7 @@ use super::{PKG, pkg};
 use crate::project::{Project, test};
 
 #[test]
-fn outcomes_stay_apart() {
+fn outcomes_are_distinguished() {
     let project = pkg("\
 import sys, unittest, pytest
 def test_pass(): print('garbage {\"event\": \"phase\"}')
@@ -82,7 +82,7 @@ class TestCase(unittest.TestCase):
 }
 
 #[test]
-fn classes_of_failure_follow_the_traceback() {
+fn failure_class_follows_traceback() {
     let project = pkg("\
 import unittest, pytest
 import pkg
@@ -199,7 +199,7 @@ class TestCase(unittest.TestCase):
 }
 
 #[test]
-fn unknown_ids_do_not_keep_the_rest_from_running() {
+fn unknown_ids_do_not_stop_others() {
     let project = pkg("\
 import pytest
 @pytest.mark.parametrize('x', ['a::b', 'ü[1]', ' ', 'a/b'])
@@ -239,7 +239,7 @@ class TestC:
 }
 
 #[test]
-fn a_module_that_cannot_be_imported_is_an_error_of_its_tests_alone() {
+fn import_error_affects_own_tests_only() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -284,7 +284,7 @@ fn a_module_that_cannot_be_imported_is_an_error_of_its_tests_alone() {
 }
 
 #[test]
-fn a_broken_conftest_is_an_error_of_what_lies_beneath_it() {
+fn broken_conftest_affects_tests_below() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         ("tests/a/conftest.py", "import nothing_like_this\n"),
@@ -312,7 +312,7 @@ fn a_broken_conftest_is_an_error_of_what_lies_beneath_it() {
 }
 
 #[test]
-fn tests_to_run_first_are_accounted_for_one_by_one() {
+fn first_tests_are_reported_individually() {
     let project = Project::new(&[
         ("tests/a/conftest.py", "import nothing_like_this\n"),
         ("tests/a/test_a.py", "def test_x(): pass\n"),
@@ -332,7 +332,7 @@ fn tests_to_run_first_are_accounted_for_one_by_one() {
 }
 
 #[test]
-fn the_reason_of_a_skipped_module_is_the_same_each_time() {
+fn skipped_module_reason_is_stable() {
     let project = pkg("\
 import pytest
 pytest.skip('not with %r' % object(), allow_module_level=True)
@@ -346,7 +346,7 @@ def test_a(): pass
 }
 
 #[test]
-fn the_workspace_stays_clean_and_two_runs_say_the_same() {
+fn runs_are_clean_and_repeatable() {
     let project = pkg("import pkg\ndef test_a(tmpdir): print(tmpdir); assert object() == tmpdir\n");
     let strip = |mut report: testwright_tools::outcomes::report::Report| {
         report.seconds = 0.0;
@@ -367,7 +367,7 @@ fn the_workspace_stays_clean_and_two_runs_say_the_same() {
 }
 
 #[test]
-fn more_ids_than_an_environment_variable_holds_are_no_trouble() {
+fn many_ids_are_accepted() {
     let many = "import pytest\n@pytest.mark.parametrize('n', range(4000))\ndef test_n(n): pass\n";
     let project = pkg(many);
     let ids: Vec<String> = (0..4000)

@@ -8,7 +8,7 @@ use super::pkg;
 use crate::project::{Project, test};
 
 #[test]
-fn a_process_that_dies_keeps_what_ran() {
+fn crash_keeps_earlier_results() {
     let project = pkg("\
 import os
 def test_before(): assert 0
@@ -32,7 +32,7 @@ def test_after(): pass
 }
 
 #[test]
-fn a_process_that_dies_while_collecting_is_an_error() {
+fn crash_during_collection_is_an_error() {
     let project = pkg("import os\nos.kill(os.getpid(), 9)\ndef test_x(): pass\n");
     let report = project.run(&["tests/test_a.py::test_x"]);
     assert_eq!(report.exit_code, None);
@@ -50,7 +50,7 @@ fn a_process_that_dies_while_collecting_is_an_error() {
 }
 
 #[test]
-fn a_test_that_hangs_is_absent_and_leaves_no_process() {
+fn hanging_test_is_absent() {
     let project = pkg("\
 import subprocess, time
 def test_before(): pass
@@ -78,7 +78,7 @@ def test_hangs():
 }
 
 #[test]
-fn a_further_test_that_hangs_after_one_that_fails_is_ended_in_its_time() {
+fn hanging_later_test_is_ended() {
     let project = pkg("\
 import threading, time
 def test_own(): pass
@@ -113,7 +113,7 @@ def test_after(): pass
 }
 
 #[test]
-fn a_test_that_an_error_of_pytest_itself_kept_from_running_is_absent() {
+fn pytest_internal_error_makes_test_absent() {
     let project = Project::new(&[
         (
             "conftest.py",
@@ -135,7 +135,7 @@ fn a_test_that_an_error_of_pytest_itself_kept_from_running_is_absent() {
 }
 
 #[test]
-fn a_forked_child_does_not_write_into_the_report() {
+fn forked_child_cannot_write_report() {
     let project = pkg("\
 import os
 def test_forks():
@@ -156,7 +156,7 @@ def test_after(): pass
 }
 
 #[test]
-fn sessions_inside_tests_do_not_load_the_plugin() {
+fn inner_pytest_sessions_lack_plugin() {
     let project = pkg("\
 import os, subprocess, sys
 pytest_plugins = ['pytester']

@@ -1,4 +1,4 @@
-//! Which files a test runs, also in processes that it starts.
+//! Files that a test runs, including in processes that it starts.
 
 use testwright_tools::outcomes::report::{Outcome, Report};
 
@@ -6,7 +6,7 @@ use super::{PKG, pkg};
 use crate::project::{Project, test};
 
 #[test]
-fn hash_seed_order_and_trace() {
+fn hash_seed_order_and_trace_apply() {
     let project = pkg("\
 import os, pytest, threading
 import pkg
@@ -44,7 +44,7 @@ def test_d(): assert pkg.half(2) == 2
 }
 
 #[test]
-fn functions_run_by_processes_that_a_test_starts_count_as_executed() {
+fn child_process_functions_count_as_executed() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -126,7 +126,7 @@ def test_itself():
 }
 
 #[test]
-fn following_processes_ends_with_the_test_and_does_not_show_in_tracebacks() {
+fn process_tracing_ends_with_test() {
     let project = pkg("\
 import os, pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, 'posix_spawn'), reason='came with Python 3.8')

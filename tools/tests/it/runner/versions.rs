@@ -1,4 +1,4 @@
-//! The oldest and the newest Python and pytest that the plugin is for, with xdist asked for by the repository.
+//! The oldest and the newest Python and pytest that the plugin supports, with xdist requested by the repository.
 
 use serde_json::json;
 use testwright_tools::outcomes::report::{Outcome, Report};
@@ -37,7 +37,7 @@ class TestCase(unittest.TestCase):
     def test_b(self): self.assertEqual(1, 2)
 ";
 
-/// Loading it takes time, and is noted in a file beside the workspace.
+/// Loading takes time, and is recorded in a file beside the workspace.
 const CONFTEST: &str = "\
 import os, pytest, time
 time.sleep(0.35)
@@ -81,7 +81,7 @@ fn check(name: &str, python: &str, packages: &[&str]) {
     assert_eq!(outcomes(&report), expected, "{}", report.printed);
     assert_eq!(report.collection_errors.len(), 1);
     assert_eq!(report.collection_errors[0].id, "tests/test_bad.py");
-    // xdist is there, and its option was no reason to start again without it.
+    // xdist is installed, and its option did not cause a second run without it.
     assert!(report.printed.contains("xdist"), "{}", report.printed);
 
     let loads = || {
@@ -97,18 +97,18 @@ fn check(name: &str, python: &str, packages: &[&str]) {
         assert_eq!(outcomes(&report), expected, "{}", report.printed);
         assert_eq!(report.collection_errors.len(), 1);
     }
-    // By a new process, and by the one from which the others were forked.
+    // The package is loaded by a new process, and by the one from which the others are forked.
     assert_eq!(loads() - before, 2);
 }
 
 #[test]
-fn the_oldest() {
+fn oldest_versions() {
     let packages = ["pytest==3.0.7", "pytest-xdist==1.24.1", "setuptools<60"];
     check("3.6-pytest-3.0.7", "3.6", &packages);
 }
 
 #[test]
-fn the_newest() {
+fn newest_versions() {
     check(
         "3.13-pytest-9.0.1",
         "3.13",

@@ -1,4 +1,4 @@
-//! The built toolbox, driven over its stdio as a host does.
+//! Tests that drive the built toolbox over its stdio, as a host does.
 
 mod runs;
 mod submit;
@@ -84,7 +84,7 @@ impl Client {
         )
     }
 
-    /// Text and data of a call that is not refused.
+    /// Returns the text and data of a call, which must not be refused.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> (String, Value) {
         let answer = self.raw(tool, arguments);
         assert_ne!(answer["result"]["isError"], true, "{answer:#}");
@@ -133,7 +133,7 @@ fn write(project: &Project, path: &str, content: &str) {
 }
 
 #[test]
-fn lists_tools_with_schemas_and_leaves_out_those_of_the_host() {
+fn tool_list_excludes_host_tools() {
     let project = project();
     let mut client = Client::start(&project);
     let answer = client.request("tools/list", &json!({}));
@@ -150,7 +150,7 @@ fn lists_tools_with_schemas_and_leaves_out_those_of_the_host() {
 }
 
 #[test]
-fn the_handshake_tells_version_and_digest() {
+fn handshake_reports_version_and_digest() {
     let project = project();
     let mut client = Client::start(&project);
     let (_, data) = client.call("handshake", &json!({}));
@@ -160,7 +160,7 @@ fn the_handshake_tells_version_and_digest() {
 }
 
 #[test]
-fn pings_are_answered_while_a_tool_runs_and_the_deadline_ends_it() {
+fn pings_are_answered_during_calls() {
     let project = project();
     let mut client = Client::start(&project);
     let call = client.send(
@@ -188,7 +188,7 @@ fn pings_are_answered_while_a_tool_runs_and_the_deadline_ends_it() {
 }
 
 #[test]
-fn closing_the_stream_ends_what_runs() {
+fn closing_stream_ends_running_programs() {
     let project = project();
     let mut client = Client::start(&project);
     let mark = format!("sleep 98{}", std::process::id());
@@ -204,7 +204,7 @@ fn closing_the_stream_ends_what_runs() {
         let output = Command::new("pgrep").args(["-f", &mark]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    // A killed process is seen until the kernel comes round to it.
+    // A killed process stays visible until the kernel reaps it.
     for _ in 0..100 {
         if running().is_empty() {
             break;
@@ -215,7 +215,7 @@ fn closing_the_stream_ends_what_runs() {
 }
 
 #[test]
-fn unknown_tools_and_bad_arguments_are_refused_with_the_nearest() {
+fn unknown_names_are_refused_with_nearest() {
     let project = project();
     let mut client = Client::start(&project);
     assert!(
@@ -241,7 +241,7 @@ fn unknown_tools_and_bad_arguments_are_refused_with_the_nearest() {
 }
 
 #[test]
-fn programs_inherit_no_secrets_and_cannot_reach_the_protocol() {
+fn programs_cannot_reach_secrets_or_protocol() {
     let project = project();
     let mut client = Client::start(&project);
     let (text, data) = client.call(
@@ -271,7 +271,7 @@ fn programs_inherit_no_secrets_and_cannot_reach_the_protocol() {
 }
 
 #[test]
-fn run_pytest_takes_the_contributed_tests_and_answers_the_same_twice() {
+fn run_pytest_is_repeatable() {
     let project = project();
     let mut client = Client::start(&project);
     write(&project, "tests/test_a.py", &format!("{TESTS}{NEW}"));
@@ -302,7 +302,7 @@ fn run_pytest_takes_the_contributed_tests_and_answers_the_same_twice() {
 }
 
 #[test]
-fn run_pytest_says_why_nothing_ran() {
+fn run_pytest_explains_empty_runs() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         (
@@ -327,7 +327,7 @@ fn run_pytest_says_why_nothing_ran() {
 }
 
 #[test]
-fn state_goes_out_and_into_a_fresh_workspace() {
+fn state_moves_to_fresh_workspace() {
     let one = project();
     let mut first = Client::start(&one);
     write(&one, "tests/test_b.py", "def test_x(): pass\n");
@@ -346,7 +346,7 @@ fn state_goes_out_and_into_a_fresh_workspace() {
 }
 
 #[test]
-fn describe_counts_what_there_is() {
+fn describe_counts_files() {
     let project = project();
     let (text, data) = Client::start(&project).call("describe", &json!({}));
     assert!(text.contains("1 test file, in tests/ (1)."), "{text}");
@@ -355,7 +355,7 @@ fn describe_counts_what_there_is() {
 }
 
 #[test]
-fn a_call_by_hand_and_its_exit_codes() {
+fn manual_calls_have_exit_codes() {
     let project = project();
     let config = serde_json::to_string(&project.config).unwrap();
     let run = |args: &[&str]| {
@@ -397,7 +397,7 @@ fn a_call_by_hand_and_its_exit_codes() {
 }
 
 #[test]
-fn a_trivial_call_is_a_matter_of_milliseconds() {
+fn trivial_calls_take_milliseconds() {
     let project = project();
     let mut client = Client::start(&project);
     client.call("changes", &json!({}));

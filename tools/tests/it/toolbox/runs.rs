@@ -1,4 +1,4 @@
-//! What `run_pytest` and `run_python` say of a run.
+//! Tests of the reports of `run_pytest` and `run_python`.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{Client, PKG, project, write};
 use crate::project::Project;
 
 #[test]
-fn values_are_whole_and_assertions_that_did_not_run_are_named() {
+fn unreached_assertions_are_named() {
     let project = Project::new(&[("pkg/__init__.py", PKG)]);
     let mut client = Client::start(&project);
     let test = "\
@@ -25,7 +25,7 @@ def test_long():
         "{text}"
     );
     assert!(!text.contains("Use -v to get"), "{text}");
-    // What a reviewer sees of it comes from these.
+    // A reviewer's view is built from these messages.
     let cut_free = |data: &serde_json::Value| {
         let message = data["failure"]["message"].as_str().unwrap();
         message.contains("'a rather long word 20'") && message.contains("'another'")
@@ -47,7 +47,7 @@ def test_long():
 }
 
 #[test]
-fn sides_of_a_diff_warnings_and_ids_with_spaces_are_pointed_out() {
+fn diffs_and_warnings_are_explained() {
     let project = Project::new(&[
         (
             "pkg/__init__.py",
@@ -76,7 +76,7 @@ def test_text(text):
     let all = json!({ "tests": ["tests"] });
     let (text, data) = client.call("run_pytest", &all);
     let sides = "[diff: + is the left side of the comparison, - the right side]";
-    // A message without a diff has its own lines that begin with a sign, and short values stand in the first line.
+    // A message without a diff has its own lines that begin with a sign; short values are already in the first line.
     assert_eq!(text.matches(sides).count(), 1, "{text}");
     let (before, _) = text.split_once(sides).unwrap();
     assert!(
@@ -98,7 +98,7 @@ def test_text(text):
 }
 
 #[test]
-fn what_a_snippet_prints_stands_in_the_order_in_which_it_was_written() {
+fn snippet_output_keeps_write_order() {
     let project = project();
     let mut client = Client::start(&project);
     let code = "import sys\nfor n in range(3):\n    print('out', n)\n    print('err', n, file=sys.stderr)\nprint('-- ../../testbed/src/a.py:1')";
@@ -110,7 +110,7 @@ fn what_a_snippet_prints_stands_in_the_order_in_which_it_was_written() {
 }
 
 #[test]
-fn relative_and_absolute_paths_and_several_objects_can_be_told_apart() {
+fn paths_and_objects_are_distinguishable() {
     let project = project();
     let mut client = Client::start(&project);
     let code = "\

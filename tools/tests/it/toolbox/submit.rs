@@ -1,4 +1,4 @@
-//! `submit`, over stdio.
+//! Tests of `submit` over stdio.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Client, NEW, PKG, TESTS, project, write};
 use crate::project::Project;
 
 #[test]
-fn submit_keeps_tests_drops_the_rest_and_reruns() {
+fn submit_keeps_and_reruns_tests() {
     let project = project();
     let mut client = Client::start(&project);
     write(&project, "tests/test_a.py", &format!("{TESTS}{NEW}"));
@@ -68,7 +68,7 @@ fn submit_keeps_tests_drops_the_rest_and_reruns() {
 }
 
 #[test]
-fn submit_tells_how_existing_tests_did_before_if_they_do_not_pass_now() {
+fn submit_reports_earlier_outcomes() {
     let broken = "\ndef test_red():\n    assert 0\n";
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
@@ -97,7 +97,7 @@ fn submit_tells_how_existing_tests_did_before_if_they_do_not_pass_now() {
         outcomes(&data),
         [("test_red".to_owned(), "failed".to_owned())]
     );
-    // `pkg` is gone from under test_old, and the second class of the name hides the first.
+    // `pkg` is deleted, which breaks test_old, and the second class of the same name hides the first.
     let patched = format!(
         "{}{NEW}\nclass TestC:\n    def test_new(self): pass\n\ndel pkg\n",
         now
@@ -164,7 +164,7 @@ fn submit_names_static_problems() {
 }
 
 #[test]
-fn a_flaky_test_shows_in_the_reruns() {
+fn flaky_tests_show_in_reruns() {
     let project = project();
     let mut client = Client::start(&project);
     write(
@@ -177,7 +177,7 @@ fn a_flaky_test_shows_in_the_reruns() {
     assert!(text.contains("(again in 2 of 3 reruns)"), "{text}");
 }
 
-/// Notes in a file beside the workspace each time it is imported.
+/// Records each import in a file beside the workspace.
 const SEVERAL: &str = "
 import os, pkg
 
@@ -199,7 +199,7 @@ def test_third():
 ";
 
 #[test]
-fn several_tests_are_run_alone_without_being_imported_again() {
+fn isolated_tests_reuse_imports() {
     let project = project();
     let imports = || std::fs::read(project.root().join("../imports")).map_or(0, |f| f.len());
     let mut client = Client::start(&project);
@@ -216,10 +216,10 @@ fn several_tests_are_run_alone_without_being_imported_again() {
     for rerun in reruns {
         assert_eq!(rerun["report"]["contradicted"], Value::Null);
     }
-    // The file, and three reruns.
+    // One import for the file, and one for each of the three reruns.
     assert_eq!(imports(), 4);
 
-    // Two that pass alone, and one of them before the others.
+    // Two tests pass alone, and one of them passes before the others.
     let order = SEVERAL.replace("pkg.half(0) == 0", "len(STATE) == 1");
     write(&project, "tests/test_new.py", &order);
     let (text, _) = client.call("submit", &json!({}));
@@ -232,7 +232,7 @@ fn several_tests_are_run_alone_without_being_imported_again() {
         "{text}"
     );
 
-    // No process is forked while threads run.
+    // Processes with running threads are not forked.
     let threads = format!(
         "{SEVERAL}\nimport threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     );
@@ -247,7 +247,7 @@ fn several_tests_are_run_alone_without_being_imported_again() {
     assert!(imports() > before + 4);
 }
 
-/// Fails with another exception where it runs twice at the same time, and so does a test beside it.
+/// Fails with another exception if it runs twice at the same time, and makes a test beside it fail too.
 const ALONE: &str = "
 import os, time
 
@@ -262,7 +262,7 @@ def test_zero():
 ";
 
 #[test]
-fn tests_that_disturb_each_other_run_one_after_the_other() {
+fn interfering_tests_run_sequentially() {
     let project = project();
     let mut client = Client::start(&project);
     write(&project, "tests/test_a.py", &format!("{TESTS}{ALONE}"));
@@ -276,7 +276,7 @@ fn tests_that_disturb_each_other_run_one_after_the_other() {
 }
 
 #[test]
-fn existing_tests_that_a_new_one_disturbs_are_not_said_to_break() {
+fn disturbed_existing_tests_are_not_broken() {
     let existing = format!(
         "{TESTS}\ndef test_folder():\n    import os\n    os.mkdir('held')\n    os.rmdir('held')\n"
     );

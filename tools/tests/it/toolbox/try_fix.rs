@@ -1,4 +1,4 @@
-//! `try_fix`, over stdio.
+//! Tests of `try_fix` over stdio.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{Client, NEW, PKG, TESTS, project, write};
 use crate::project::Project;
 
 #[test]
-fn try_fix_runs_the_tests_on_the_fixed_code() {
+fn try_fix_runs_tests_on_fixed_code() {
     let project = project();
     let mut client = Client::start(&project);
     write(&project, "tests/test_a.py", &format!("{TESTS}{NEW}"));
@@ -44,7 +44,7 @@ fn try_fix_runs_the_tests_on_the_fixed_code() {
 }
 
 #[test]
-fn try_fix_tells_which_neighbours_the_fix_breaks() {
+fn try_fix_reports_broken_neighbours() {
     let old = "import pkg\ndef test_one(): assert pkg.half(1) == 0\ndef test_red(): assert pkg.half(0) == 7\ndef test_green(): assert pkg.half(4) == 2\n";
     let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
     let mut client = Client::start(&project);
@@ -75,7 +75,7 @@ fn try_fix_tells_which_neighbours_the_fix_breaks() {
     assert!(data["patch"].as_str().unwrap().contains("pkg/new.py"));
 }
 
-/// What `try_fix` says of the right fix, with these tests beside the new one.
+/// Returns the text of `try_fix` for the correct fix, with these tests beside the new one.
 fn fixed_beside(old: &str) -> String {
     let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
     let mut client = Client::start(&project);
@@ -86,8 +86,8 @@ fn fixed_beside(old: &str) -> String {
 }
 
 #[test]
-fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
-    // The nearest runs first.
+fn try_fix_runs_nearest_tests_first() {
+    // The nearest test runs first.
     let old = "import pkg, os\ndef test_green(): pass\ndef test_dies(): os._exit(3)\n";
     let text = fixed_beside(old);
     insta::assert_snapshot!(text, @r"
@@ -101,7 +101,7 @@ fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
 }
 
 #[test]
-fn tests_that_name_what_a_fix_edits_run_before_nearer_ones() {
+fn tests_naming_edited_code_run_first() {
     let old =
         "import os, pkg\ndef test_named(): assert pkg.half(4) == 3\ndef test_dies(): os._exit(3)\n";
     let text = fixed_beside(old);
@@ -116,7 +116,7 @@ fn tests_that_name_what_a_fix_edits_run_before_nearer_ones() {
 }
 
 #[test]
-fn try_fix_does_not_blame_the_fix_for_what_the_others_leave_behind() {
+fn try_fix_ignores_test_interference() {
     let old = "\
 import pkg
 LEFT = []
@@ -134,7 +134,7 @@ def test_leaves(): LEFT.append(1)
 }
 
 #[test]
-fn try_fix_counts_all_the_tests_that_were_named() {
+fn try_fix_counts_all_named_tests() {
     let project = Project::new(&[
         ("pkg/__init__.py", PKG),
         ("tests/test_a.py", TESTS),
@@ -169,7 +169,7 @@ fn try_fix_counts_all_the_tests_that_were_named() {
 }
 
 #[test]
-fn try_fix_says_why_a_test_did_not_run() {
+fn try_fix_explains_absent_tests() {
     let ini = "[pytest]\naddopts = -m \"not slow\"\nmarkers =\n    slow: takes long\n";
     let project = Project::new(&[
         ("tox.ini", ini),
@@ -192,7 +192,7 @@ fn try_fix_says_why_a_test_did_not_run() {
 }
 
 #[test]
-fn several_fixes_are_tried_beside_each_other() {
+fn several_fixes_are_tried() {
     let old = "import pkg\ndef test_one(): assert pkg.half(1) == 0\n";
     let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
     let mut client = Client::start(&project);

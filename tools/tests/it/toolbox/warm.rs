@@ -1,4 +1,4 @@
-//! Runs that are repeated: forked from a process that has everything loaded, they give what a new process gives.
+//! Repeated runs are forked from a process that has everything loaded, and give the same result as a new process.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Client;
 use crate::project::Project;
 
-/// Loading it takes time, and is noted in a file beside the workspace.
+/// Loading takes time, and is recorded in a file beside the workspace.
 const PKG: &str = "\
 import os, time
 time.sleep(0.35)
@@ -69,26 +69,26 @@ fn project(files: &[(&str, &str)]) -> Project {
     Project::new(&all)
 }
 
-/// How often the package was loaded.
+/// Returns how often the package was loaded.
 fn loads(project: &Project) -> usize {
     let file: PathBuf = project.root().join("../loads");
     std::fs::read(file).map_or(0, |bytes| bytes.len())
 }
 
 fn write(project: &Project, path: &str, content: &str) {
-    // The kernel's clock has ticks.
+    // The kernel's clock advances in ticks.
     std::thread::sleep(std::time::Duration::from_millis(20));
     std::fs::write(project.root().join(path), content).unwrap();
 }
 
-/// A report without what differs from one run to the next.
+/// Returns a report without the parts that differ between runs.
 fn told(client: &mut Client, ids: &[&str]) -> (String, Value) {
     let (text, mut data) = client.call("run_pytest", &json!({ "tests": ids }));
     data["seconds"] = Value::Null;
     for test in data["tests"].as_array_mut().unwrap() {
         test["seconds"] = Value::Null;
     }
-    // pytest's last line says how long it took.
+    // pytest's last line contains the duration.
     let printed = data["printed"].as_str().unwrap();
     let lines: Vec<&str> = printed
         .lines()
@@ -98,19 +98,20 @@ fn told(client: &mut Client, ids: &[&str]) -> (String, Value) {
     (text, data)
 }
 
-/// Waits until the server has everything: one load by the process that collects, and one by the one it was forked from.
+/// Waits until the server is ready. The package is loaded by the process that collects, and by the one it was forked
+/// from.
 fn until_loaded(project: &Project, times: usize) {
     let begun = Instant::now();
     while loads(project) < times && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // It is noted before the loading is over.
+    // The load is recorded before loading is complete.
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(loads(project), times);
 }
 
 #[test]
-fn a_repeated_run_loads_nothing_and_tells_the_same() {
+fn repeated_run_loads_nothing() {
     let project = project(&[]);
     let mut client = Client::start(&project);
     let cold = told(&mut client, &["tests/test_a.py"]);
@@ -126,7 +127,7 @@ fn a_repeated_run_loads_nothing_and_tells_the_same() {
     let one = told(&mut client, &["tests/test_a.py::test_fails"]);
     assert!(one.0.starts_with("1 test: 1 failed"), "{}", one.0);
     assert_eq!(loads(&project), 3);
-    // Other programs come and go.
+    // Other programs start and end meanwhile.
     client.call("run_python", &json!({ "code": "print(1)" }));
     assert_eq!(one, told(&mut client, &["tests/test_a.py::test_fails"]));
     assert_eq!(loads(&project), 3);
@@ -134,7 +135,7 @@ fn a_repeated_run_loads_nothing_and_tells_the_same() {
 }
 
 #[test]
-fn an_edited_test_is_collected_again_and_edited_code_is_loaded_again() {
+fn edits_cause_collection_or_reload() {
     let project = project(&[]);
     let mut client = Client::start(&project);
     let id = ["tests/test_a.py::test_fails"];
@@ -156,14 +157,14 @@ fn an_edited_test_is_collected_again_and_edited_code_is_loaded_again() {
     assert!(told(&mut client, &id).0.contains("assert 3 == 2"));
     assert_eq!(loads(&project), 6);
 
-    // What is read by code that is loaded may be anything.
+    // Files that loaded code reads may have any content.
     write(&project, "tests/data.json", "{}");
     assert!(told(&mut client, &id).0.contains("assert 3 == 2"));
     until_loaded(&project, 9);
 }
 
 #[test]
-fn what_a_test_imports_is_imported_before_it_runs_again() {
+fn imports_are_preloaded_for_repeated_runs() {
     let late = "import pkg\n\ndef test_a():\n    import late\n    assert late.VALUE == 1\n";
     let tests = [
         ("tests/test_a.py", late),
@@ -180,7 +181,8 @@ fn what_a_test_imports_is_imported_before_it_runs_again() {
     let cold = told(&mut client, &id);
     until_loaded(&project, 3);
     assert_eq!(cold, told(&mut client, &id));
-    // The new process, the one that tries it, the one that has collected, and the one that this was forked from.
+    // Imported by the new process, the one that tries the import, the collector, and the process that it was forked
+    // from.
     let times = of_late();
     assert_eq!(times, 4);
     for _ in 0..3 {
@@ -195,7 +197,7 @@ fn what_a_test_imports_is_imported_before_it_runs_again() {
 }
 
 #[test]
-fn nothing_of_a_server_outlives_the_toolbox() {
+fn server_ends_with_toolbox() {
     let project = project(&[]);
     let mut client = Client::start(&project);
     told(&mut client, &["tests/test_a.py"]);
@@ -212,7 +214,7 @@ fn nothing_of_a_server_outlives_the_toolbox() {
     assert_eq!(left.count(), 0);
 }
 
-/// What it is about, files, the outcomes that a new process and a fork must both have, and whether forks are made.
+/// Description, files, the outcomes that a new process and a fork must both have, and whether a fork is used.
 type Case = (
     &'static str,
     &'static [(&'static str, &'static str)],
@@ -220,7 +222,7 @@ type Case = (
     bool,
 );
 
-/// Where runs could tell a fork from a new process.
+/// Cases in which a run could detect whether its process was forked.
 const BATTERY: &[Case] = &[
     (
         "a test ends its process",
@@ -387,7 +389,7 @@ const BATTERY: &[Case] = &[
 ];
 
 #[test]
-fn forked_and_new_processes_give_the_same() {
+fn forked_and_new_processes_agree() {
     for (name, files, outcome, is_forked) in BATTERY {
         let project = project(files);
         let mut client = Client::start(&project);
