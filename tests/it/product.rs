@@ -1,28 +1,28 @@
-//! What users run and see.
+//! Tests of user-visible behaviour.
 
-/// `testwright eval cases`: which tests run which lines.
+/// `testwright eval cases`: the lines that each test runs.
 mod cases;
 /// `testwright clover`.
 mod clover;
-/// `testwright compare`, also by workers.
+/// `testwright compare`, in one process and with workers.
 mod compare;
 /// `testwright cover`.
 mod cover;
 /// `testwright serve`, `worker`, `runs` and `tokens`: the API, pages, MCP, GitHub, two databases.
 mod daemon;
-/// Logs, and what `TESTWRIGHT_LOG` adds.
+/// Logs and `TESTWRIGHT_LOG`.
 mod diagnostics;
-/// Drafts, and how one of them is chosen.
+/// Drafts and the choice between them.
 mod drafts;
-/// `testwright eval`, also by workers.
+/// `testwright eval`, in one process and with workers.
 mod eval;
 /// The first request that each approach sends.
 mod first_requests;
-/// Attacks on runs: by the repository, by the model, by files that somebody sent.
+/// Attacks on runs by the repository, the model or received files.
 mod hostile;
 /// Issues by address, file and standard input.
 mod issues;
-/// Messages about wrong input.
+/// Several calls in one message.
 mod messages;
 /// `testwright mine`.
 mod mine;
@@ -30,7 +30,7 @@ mod mine;
 mod pipelines;
 /// The reviewer of submissions.
 mod review;
-/// `testwright run`, `replay`, `show`: what they leave, and going on after a crash.
+/// `testwright run`, `replay`, `show`: their results, and resuming after a crash.
 mod runs;
 /// `testwright select` and `inspect`.
 mod select;

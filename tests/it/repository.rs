@@ -1,18 +1,18 @@
-//! What holds for the repository itself.
+//! Rules for the repository itself.
 
 /// The GitHub Action.
 mod action;
-/// Crates, folders and what they may use; how files are named and laid out.
-pub mod architecture;
+/// Crates, folders and their allowed dependencies; names and layout of files.
+pub(crate) mod architecture;
 /// Files for systemd, Compose and Kubernetes.
 mod deployment;
 /// The user's guide: its commands, links and generated pages.
 mod guide;
-/// A list plus one file for each item.
+/// Output that is generated from lists.
 mod lists;
 /// Manual pages and completions.
 mod manual;
-/// A tool, an approach, a backend … are added to a copy by one file and one line.
+/// Adding a tool, an approach and a backend to a copy takes one file and one line each.
 mod samples;
 /// Licences and origins of dependencies.
 mod supply_chain;

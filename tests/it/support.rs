@@ -1,6 +1,6 @@
-//! What other tests share.
+//! Shared test code.
 
 #[path = "../../sandboxes/tests/it/base_image.rs"]
-pub mod base_image;
-pub mod program;
-pub mod server;
+pub(crate) mod base_image;
+pub(crate) mod program;
+pub(crate) mod server;

@@ -299,7 +299,7 @@ def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, troubl
 def test_a_form_says_what_is_missing_by_its_fields(page: Page, daemon: Daemon, trouble):
     page.goto(f"{daemon.url}/comparisons/new")
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("alert")).to_contain_text("Instances: there are none")
+    expect(page.get_by_role("alert")).to_contain_text("Instances: no instances were given")
     trouble.expect_answer(422)
     page.goto(f"{daemon.url}/new")
     page.get_by_label("Issue:").fill(ISSUE)

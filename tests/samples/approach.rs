@@ -1,5 +1,6 @@
-//! `--approach sample`: two tools and no feedback. Added to a copy of the project as `agent/src/approaches/sample.rs` by
-//! `tests/it/repository/samples.rs`.
+//! The approach `sample`: two tools and no feedback.
+//!
+//! `tests/it/repository/samples.rs` adds this file to a copy of the project as `agent/src/approaches/sample.rs`.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, TestwrightSystem};

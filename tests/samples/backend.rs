@@ -1,5 +1,6 @@
-//! `--sandbox sample`: the local sandbox by another name. Added to a copy of the project as `agent/src/backends/sample.rs` by
-//! `tests/it/repository/samples.rs`.
+//! The backend `sample`, which is the local sandbox under another name.
+//!
+//! `tests/it/repository/samples.rs` adds this file to a copy of the project as `agent/src/backends/sample.rs`.
 
 use async_trait::async_trait;
 use testwright_sandboxes::Backend;
@@ -18,7 +19,7 @@ impl Connector for SampleConnector {
     }
 
     fn description(&self) -> &'static str {
-        "as local"
+        "same as local"
     }
 
     fn requirement(&self) -> &'static str {
@@ -36,7 +37,7 @@ impl Connector for SampleConnector {
             promises: vec![Promise {
                 what: "files",
                 holds: Holds::Yes,
-                text: "as local keeps them",
+                text: "isolated as in local",
             }],
         })
     }

@@ -1,4 +1,6 @@
-//! `sample`: counts the lines of a file. Added to a copy of the project as `tools/src/tools/sample.rs` by `tests/it/repository/samples.rs`.
+//! The tool `sample`, which counts the lines of a file.
+//!
+//! `tests/it/repository/samples.rs` adds this file to a copy of the project as `tools/src/tools/sample.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

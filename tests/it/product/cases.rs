@@ -1,4 +1,4 @@
-//! Test files as they are given: how they come out, what they run, and that none of them reaches another one.
+//! Test files in a batch: their outcomes, the lines they run, and their isolation from each other.
 
 mod lines;
 mod place;
@@ -11,7 +11,7 @@ use testwright_evals::cases::{Case, CaseOptions, CaseOutcome, Place, verify};
 use crate::support::base_image;
 use place::{FILES, case};
 
-/// Fails, and tells what is in the repository: names, modes and contents, compiled files included.
+/// A test that fails with a digest of the repository: names, modes and contents, including compiled files.
 const DIGEST: &str = r#"
 import hashlib, os
 
@@ -34,7 +34,7 @@ fn options(workers: usize) -> CaseOptions {
     }
 }
 
-/// The outcome's name, and what is said of it.
+/// Returns the name of an outcome and its message.
 fn told(outcome: &CaseOutcome) -> (&'static str, &str) {
     match outcome {
         CaseOutcome::Passed => ("passed", ""),
@@ -47,7 +47,7 @@ fn told(outcome: &CaseOutcome) -> (&'static str, &str) {
     }
 }
 
-/// Sources by what becomes of them, and a word of the reason.
+/// Ordinary cases: the expected outcome, a part of its message, and the source.
 const ORDINARY: [(&str, &str, &str); 11] = [
     (
         "passed",
@@ -94,7 +94,7 @@ const ORDINARY: [(&str, &str, &str); 11] = [
     ),
 ];
 
-/// Answers that mean no good.
+/// Malicious cases, as in `ORDINARY`; `|` separates alternative outcomes.
 const HOSTILE: [(&str, &str, &str); 19] = [
     (
         "crashed",
@@ -111,7 +111,7 @@ const HOSTILE: [(&str, &str, &str); 19] = [
         "SystemExit",
         "import sys\ndef test_a(): sys.exit(0)\n",
     ),
-    // By the release of pytest.
+    // The outcome depends on the version of pytest.
     (
         "crashed|not run",
         "",
@@ -134,7 +134,7 @@ const HOSTILE: [(&str, &str, &str); 19] = [
     ),
     ("timed out", "", "def test_a():\n    while True: pass\n"),
     (
-        // Where nothing but the sandbox can end it, that is replaced.
+        // If only the sandbox can end it, the sandbox is replaced.
         "timed out|crashed",
         "",
         "import os\ndef test_a():\n    while True:\n        try: os.fork()\n        except OSError: pass\n",
@@ -194,7 +194,7 @@ const HOSTILE: [(&str, &str, &str); 19] = [
     ),
 ];
 
-/// All of them, with the state of the repository told in between.
+/// Returns all cases, with a digest of the repository before and after each.
 fn among_digests(sources: &[(&str, &str, &str)]) -> Vec<Case> {
     let mut cases = vec![case("digest", DIGEST)];
     for (at, (_, _, source)) in sources.iter().enumerate() {
@@ -229,7 +229,7 @@ async fn come_out(place: &Place, sources: &[(&str, &str, &str)], options: &CaseO
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cases_come_out_as_they_are() {
+async fn ordinary_cases_have_expected_outcomes() {
     let place = place::local().await;
     for warm in [true, false] {
         let options = CaseOptions { warm, ..options(1) };
@@ -256,13 +256,13 @@ async fn cases_come_out_as_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_case_harms_another_one_or_passes_by_a_trick() {
+async fn malicious_cases_neither_harm_nor_pass() {
     let place = place::local().await;
     come_out(&place, &HOSTILE, &options(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_no_case_harms_another_one_or_passes_by_a_trick() {
+async fn docker_malicious_cases_neither_harm_nor_pass() {
     if !base_image::is_there() {
         return;
     }
@@ -272,7 +272,7 @@ async fn docker_no_case_harms_another_one_or_passes_by_a_trick() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_comes_out_in_two_ways_is_flaky() {
+async fn case_with_two_outcomes_is_flaky() {
     let place = place::local().await;
     let flaky = "import os\ndef test_a(): assert os.environ['PYTHONHASHSEED'] == '0'\n";
     let cases = [case("a", flaky), case("b", "def test_a(): assert 0\n")];
@@ -285,16 +285,18 @@ async fn a_case_that_comes_out_in_two_ways_is_flaky() {
     assert_eq!(told(&ran[1].outcome).0, "failed");
 }
 
-/// pytest warns of a plugin that was imported before pytest itself imports it, which settings can turn into an error: none is
-/// imported before processes are forked, and none is run anew for it.
+/// Cases that import a pytest plugin are still forked.
+///
+/// pytest warns if a plugin is imported before pytest itself imports it, and settings can turn that into an error. So
+/// no plugin is imported before processes are forked, and no case is run again because of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn cases_that_import_a_plugin_of_pytest_are_forked_all_the_same() {
+async fn cases_importing_pytest_plugin_are_forked() {
     let (path, settings) = FILES[0];
     let settings = settings
         .replace("test = [\"pytest\"]", "test = [\"pytest\", \"anyio\"]")
         .replace("testpaths =", "filterwarnings = [\"error\"]\ntestpaths =");
     let place = place::local_with(&[(path, settings)]).await;
-    // What was there before the fork is frozen in it.
+    // `gc.freeze` is called before the fork, so the count is positive only in a forked process.
     let source =
         "import gc\nimport anyio\n\ndef test_a(): assert anyio and gc.get_freeze_count()\n";
     let cases: Vec<Case> = (0..3).map(|n| case(&n.to_string(), source)).collect();

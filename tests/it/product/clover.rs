@@ -1,4 +1,4 @@
-//! `testwright clover`: problems from a real repository, answers of a real endpoint on the loopback interface, real pytest.
+//! `testwright clover` with a real repository, an HTTP endpoint on the loopback interface, and real pytest.
 
 mod agents;
 
@@ -114,7 +114,7 @@ fn repository(folder: &Path) {
     git(folder, &["commit", "-qm", "Shapes"]);
 }
 
-/// A repository, and the problems that were made from it.
+/// A repository and the problems built from it.
 struct Bench {
     place: Place,
 }
@@ -200,7 +200,7 @@ fn golden(problem: &Value) -> String {
     }
 }
 
-/// Test files that do not do what they were asked for.
+/// Returns test files that cheat, with the expected reason for rejection.
 fn cheats(problem: &Value) -> Vec<(String, &'static str)> {
     let text = &problem["text"];
     let with = |imports: &str, body: &str| {
@@ -247,7 +247,7 @@ fn cheats(problem: &Value) -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Finds the problem that a prompt asks about.
+/// Returns the problem that a prompt asks about.
 fn asked(problems: &[Value], prompt: &str) -> Value {
     let is_asked = |problem: &&Value| {
         let question = &problem["question"];
@@ -274,7 +274,7 @@ fn asked(problems: &[Value], prompt: &str) -> Value {
         .clone()
 }
 
-/// `golden` answers as it should, `cheat-N` with the cheat of that number.
+/// Starts a model service. `golden` answers correctly, `cheat-N` with cheat number N.
 fn model(problems: Vec<Value>) -> Server {
     Server::start(move |request: &Request| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
@@ -297,7 +297,7 @@ fn model(problems: Vec<Value>) -> Server {
 }
 
 #[test]
-fn problems_are_made_answered_judged_and_cheats_refused() {
+fn golden_answers_pass_and_cheats_fail() {
     let bench = Bench::new();
     let output = bench.build("problems", &[]);
     assert_exit_code(&output, 0);
@@ -308,7 +308,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     );
     assert!(table.contains("it fails in isolation"), "{table}");
 
-    // The same again, byte for byte.
+    // A second build gives the same bytes.
     assert_exit_code(&bench.build("again", &[]), 0);
     for file in [
         "problems.jsonl",
@@ -320,7 +320,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
         assert_eq!(read("problems"), read("again"), "{file}");
     }
 
-    // What is there is not made again, and nothing else is put beside it.
+    // Existing problems are not built again, and other settings are rejected.
     let output = bench.build("again", &[]);
     assert_exit_code(&output, 0);
     assert!(String::from_utf8_lossy(&output.stderr).contains("shapes: already built"));
@@ -335,7 +335,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     let problems = bench.lines("problems/problems.jsonl");
     let of = |task: &str| problems.iter().filter(|p| p["task"] == task).count();
     assert!(of("assertion") >= 4, "{table}");
-    // A fixture's value is of no class that can be seen.
+    // The class of a fixture's value is unknown.
     assert_eq!(of("target"), 2, "{table}");
     assert_eq!(of("blocks"), 1, "{table}");
     let block = problems.iter().find(|p| p["task"] == "blocks").unwrap();
@@ -344,7 +344,6 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     assert_eq!((&first["first"], &first["last"]), (&json!(11), &json!(16)));
     assert!(!str(&block["text"], "before").contains("test_area"));
 
-    // A model that knows the answers.
     let server = model(problems.clone());
     let words = ["--models", "golden", "--context", "po,4k,64k"];
     let output = bench.eval(&server, &words);
@@ -362,7 +361,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
         calls,
         "nothing is asked twice"
     );
-    // Nothing of the code is shown without a context, and the target's file is not named.
+    // Without a context, prompts show no code and do not name the target's file.
     let prompts = server.requests(|request| request.body.clone());
     assert!(
         prompts
@@ -378,7 +377,6 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
             .all(|prompt| !prompt.contains("`shapes/boxes.py`"))
     );
 
-    // Models that cheat.
     let count = cheats(block).len();
     let names: Vec<String> = (0..count).map(|n| format!("cheat-{n}")).collect();
     let output = bench.eval(&server, &["--models", &names.join(","), "--context", "64k"]);

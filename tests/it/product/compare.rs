@@ -1,4 +1,4 @@
-//! `testwright compare`: a real endpoint on the loopback interface that bills, real git, a real pytest.
+//! `testwright compare` with a billing HTTP endpoint on the loopback interface, real git and real pytest.
 
 mod given;
 mod workers;
@@ -17,27 +17,27 @@ use crate::support::server::{Request, Response, Server};
 
 const ISSUE: &str = "add(1, -2) gives 0\n\nI expected -1, as in `add(1, -2) == -1`.";
 
-/// Dollars per million tokens.
+/// Prices in US dollars per million tokens.
 const PRICES: &str = "[prices.m]\nprompt = 10\ncompletion = 100\n";
 
-/// What a model service did, in tokens.
+/// Calls and tokens that a model service billed.
 #[derive(Default)]
-pub struct Bill {
+pub(super) struct Bill {
     pub calls: u32,
     prompt_tokens: u64,
     completion_tokens: u64,
-    /// By request: how often it was answered.
+    /// Number of responses by request.
     answered: BTreeMap<String, u32>,
 }
 
 impl Bill {
-    pub fn dollars(&self) -> f64 {
+    pub(super) fn dollars(&self) -> f64 {
         (self.prompt_tokens as f64 * 10.0 + self.completion_tokens as f64 * 100.0) / 1e6
     }
 }
 
-/// A model service whose answers depend on the question alone. Every fifth call fails, billed all the same.
-pub fn service(wait: Duration) -> (Server, Arc<Mutex<Bill>>) {
+/// Starts a model service whose answers depend only on the request. Every fifth call fails but is billed.
+pub(super) fn service(wait: Duration) -> (Server, Arc<Mutex<Bill>>) {
     let bill: Arc<Mutex<Bill>> = Arc::default();
     let booked = bill.clone();
     let server = Server::start(move |request: &Request| {
@@ -74,19 +74,19 @@ fn answer(question: &str) -> String {
     if question.contains("unified diff") {
         return "I cannot see what is wrong.".to_owned();
     }
-    // A test that passes.
+    // This test passes on the old code.
     "```python\nfrom pkg.calc import add\n\n\ndef test_sum():\n    assert add(2, 2) == 4\n```\n"
         .to_owned()
 }
 
-/// A repository with two issues, and a dataset of them.
-pub struct Bench {
+/// A repository with two issues and their dataset.
+pub(super) struct Bench {
     pub place: Place,
     url: String,
 }
 
 impl Bench {
-    pub fn new(server: &Server) -> Bench {
+    pub(super) fn new(server: &Server) -> Bench {
         let place = Place::new();
         let repository = Repository::new(place.path("repositories/example+sums"), None);
         let dataset = place.path("dataset.jsonl");
@@ -143,7 +143,7 @@ const APPROACHES: [&str; 4] = [
     "m",
 ];
 
-/// The report and the predictions, by name.
+/// Returns the report and the predictions by file name.
 fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for name in [
@@ -163,7 +163,7 @@ fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Systems and pairs of a report. Seconds are not the same in two runs.
+/// Returns the systems and pairs of a report without seconds, which differ between runs.
 fn without_seconds(bench: &Bench) -> Vec<Vec<String>> {
     let report = bench.json("out", "report.json");
     let of = |s: &Value| {
@@ -179,7 +179,7 @@ fn without_seconds(bench: &Bench) -> Vec<Vec<String>> {
         .into()
 }
 
-pub fn answered(bill: &Mutex<Bill>) -> u32 {
+pub(super) fn answered(bill: &Mutex<Bill>) -> u32 {
     bill.lock().unwrap().answered.values().sum()
 }
 
@@ -196,7 +196,7 @@ fn assert_same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
 }
 
 #[test]
-fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
+fn replayed_comparison_is_identical() {
     let (server, bill) = service(Duration::ZERO);
     let bench = Bench::new(&server);
     let output = bench
@@ -218,7 +218,7 @@ fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
     assert_eq!(rate("zero-shot-file@m"), (0.0, 2));
     assert_eq!(rate("libro@m"), (1.0, 2));
     assert_eq!(rate("pass-at-k@m"), (1.0, 10));
-    // An upper bound is compared with nobody.
+    // An upper bound is in no pair.
     let pairs = report["pairs"].as_array().unwrap();
     assert_eq!(pairs.len(), 6);
     let discordant = pairs[0]["discordant"][0].clone();
@@ -230,7 +230,7 @@ fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
     let spent = std::fs::read_to_string(bench.out("out").join("spending.jsonl")).unwrap();
     assert!(spent.lines().count() as u32 >= 2 * bill.lock().unwrap().calls * 4 / 5);
 
-    // Failed calls that were billed are in no run's own cost.
+    // The cost of failed calls is not part of any run's cost.
     let dollars = report["dollars"].as_f64().unwrap();
     assert!(dollars >= bill.lock().unwrap().dollars(), "{dollars}");
     let csv = text(&std::fs::read(bench.out("out").join("report.csv")).unwrap());
@@ -248,7 +248,7 @@ fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
     let page = text(&std::fs::read(bench.out("out").join("report.html")).unwrap());
     assert!(page.contains("dollars a run") && page.contains("model calls a run"));
 
-    // The same command has nothing left to do, and asks nobody.
+    // The same command has nothing left to do and makes no calls.
     let calls = bill.lock().unwrap().calls;
     let before = tables(&bench.out("out"));
     let output = bench.compare("out", &APPROACHES).output().unwrap();
@@ -256,7 +256,7 @@ fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
     assert_eq!(bill.lock().unwrap().calls, calls);
     assert_same(&before, &tables(&bench.out("out")));
 
-    // Without any model.
+    // The replay makes no calls.
     let recorded = bench.out("out");
     let output = bench
         .compare("again", &["--replay", recorded.to_str().unwrap()])
@@ -267,7 +267,7 @@ fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
     assert_eq!(bill.lock().unwrap().calls, calls);
     assert_same(&before, &tables(&bench.out("again")));
 
-    // Less than is there is refused, and nothing is lost.
+    // A smaller comparison in the same folder is rejected, and nothing is lost.
     let words = ["--approaches", "libro", "--models", "m"];
     let output = bench.compare("out", &words).output().unwrap();
     assert_exit_code(&output, 2);
@@ -280,7 +280,7 @@ fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
 }
 
 #[test]
-fn killed_at_any_moment_it_goes_on_and_pays_for_nothing_twice() {
+fn killed_comparison_resumes_without_paying_twice() {
     let (server, bill) = service(Duration::from_millis(60));
     let bench = Bench::new(&server);
     let words = [&APPROACHES[..], &["--max-dollars", "50"]].concat();
@@ -295,7 +295,7 @@ fn killed_at_any_moment_it_goes_on_and_pays_for_nothing_twice() {
     let other = Bench::new(&whole);
     assert_exit_code(&other.compare("out", &words).output().unwrap(), 0);
     assert_eq!(without_seconds(&bench), without_seconds(&other));
-    // At most the calls in flight are made again: eight runs go on at one time.
+    // Only calls in flight are repeated, at most one for each of eight concurrent runs.
     let (with, without) = (answered(&bill), answered(&undisturbed));
     assert!(
         (without..=without + 3 * 8).contains(&with),
@@ -304,7 +304,7 @@ fn killed_at_any_moment_it_goes_on_and_pays_for_nothing_twice() {
 }
 
 #[test]
-fn a_call_that_outlasts_its_run_does_so_in_a_replay_too() {
+fn replay_repeats_call_timeouts() {
     let (server, _) = service(Duration::from_secs(6));
     let bench = Bench::new(&server);
     let words = [
@@ -342,7 +342,7 @@ fn spent(output: &Output, bill: &Mutex<Bill>, most: f64) {
 }
 
 #[test]
-fn the_ceiling_is_never_passed_and_a_higher_one_goes_on() {
+fn spending_limit_holds_and_can_be_raised() {
     let (server, bill) = service(Duration::ZERO);
     let bench = Bench::new(&server);
     let run = |most: &str| {
@@ -363,7 +363,7 @@ fn the_ceiling_is_never_passed_and_a_higher_one_goes_on() {
     );
     let begun = bill.lock().unwrap().calls;
     assert!(begun > 0);
-    // What could not be run counts against nobody.
+    // Runs that could not be made are not counted in any rate.
     let report = bench.json("out", "report.json");
     assert!(
         report["not_judged"]
@@ -379,7 +379,7 @@ fn the_ceiling_is_never_passed_and_a_higher_one_goes_on() {
     let report = bench.json("out", "report.json");
     assert_eq!(report["not_judged"], json!([]));
 
-    // A ceiling is of no use where nobody knows a price.
+    // A limit in dollars needs a price.
     let words = [
         "--approaches",
         "zero-shot",
@@ -394,7 +394,7 @@ fn the_ceiling_is_never_passed_and_a_higher_one_goes_on() {
 }
 
 #[test]
-fn an_outage_is_nobodys_failure() {
+fn outages_are_not_failures() {
     let server = Server::start(|_| Response::status(401));
     let bench = Bench::new(&server);
     let words = ["--approaches", "zero-shot,zero-shot-plus", "--models", "m"];

@@ -1,4 +1,4 @@
-//! `testwright cover`: a test for lines of code, from the model's first draft to the patch.
+//! `testwright cover`, from the model's first draft to the patch.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ const IDLE: &str = "def test_cut():\n    slugify(\"How to\", max_length=3)\n";
 const CUT: &str = "def test_cut():\n    assert slugify(\"How to\", max_length=3) == \"how\"\n";
 const REFUSED: &str = "import pytest\n\ndef test_length():\n    with pytest.raises(ValueError):\n        slugify(\"How to\", max_length=0)\n";
 
-/// The line of `slugify` that refuses a length.
+/// Returns the line of `slugify` that rejects a length.
 fn raise() -> usize {
     let code = std::fs::read_to_string(format!("{}/src/slugs/slug.py", example("slugs"))).unwrap();
     let mut lines = code.lines();
@@ -26,7 +26,7 @@ fn cover(place: &Place, targets: &[&str], model: &str) -> std::process::Output {
 }
 
 #[test]
-fn a_test_is_accepted_when_it_passes_asserts_and_runs_all_the_lines() {
+fn passing_test_that_covers_lines_is_accepted() {
     let place = Place::new();
     let insert = |code: &str| {
         (
@@ -74,7 +74,7 @@ fn a_test_is_accepted_when_it_passes_asserts_and_runs_all_the_lines() {
 }
 
 #[test]
-fn what_names_no_lines_is_refused_with_what_there_is() {
+fn invalid_target_is_rejected_with_candidates() {
     let place = Place::new();
     let model = place.recording(&[]);
     for (target, cause) in [

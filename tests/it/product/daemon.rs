@@ -1,11 +1,11 @@
-//! The daemon as a client meets it: over HTTP, on both databases, through crashes.
+//! The server as clients see it: over HTTP, on both databases, and through crashes.
 
 mod answers;
 mod artifacts;
 mod client;
 mod comparison_page;
 mod comparisons;
-pub mod databases;
+pub(super) mod databases;
 mod full_disk;
 mod github;
 mod gradings;
@@ -47,7 +47,7 @@ use client::{Client, StreamEvent};
 use databases::Database;
 use slow_model::{is_slow_step, model, slow_issue};
 
-/// A run to put into the store, which nobody can work on.
+/// Returns a run for the store that no worker can execute.
 fn stored_run(owner: &str, batch: &str) -> NewRun {
     NewRun {
         request: "{}".to_owned(),
@@ -62,7 +62,7 @@ fn stored_run(owner: &str, batch: &str) -> NewRun {
     }
 }
 
-/// A daemon that runs; it is killed with the test.
+/// A running server, killed on drop.
 struct Daemon {
     child: Child,
     client: Client,
@@ -73,7 +73,7 @@ impl Daemon {
         Daemon::start_in(place, database, model, "data")
     }
 
-    /// One that works on nothing.
+    /// Starts a server without workers of its own.
     fn start_idle(place: &Place) -> Daemon {
         Daemon::start_with(
             place,
@@ -113,14 +113,14 @@ impl Daemon {
         let address = loop {
             let line = lines
                 .next()
-                .unwrap_or_else(|| panic!("it ended: {before:?}"))
+                .unwrap_or_else(|| panic!("the server exited: {before:?}"))
                 .unwrap();
             if let Some((_, address)) = line.split_once("listening on http://") {
                 break address.to_owned();
             }
             before.push(line);
         };
-        // Nobody is to wait for a reader.
+        // The server must not block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Daemon {
             child,
@@ -128,7 +128,7 @@ impl Daemon {
         }
     }
 
-    /// What it says goes into a file.
+    /// Starts a server with its stderr in a file.
     fn logged(mut command: Command, log: &std::path::Path) -> Daemon {
         command.stderr(std::fs::File::create(log).unwrap());
         let child = command.spawn().unwrap();
@@ -139,7 +139,7 @@ impl Daemon {
         }
     }
 
-    /// Ends it orderly, and says how it ended.
+    /// Stops the server with SIGTERM and returns its exit code.
     fn terminate(mut self) -> Option<i32> {
         let killed = Command::new("kill")
             .arg(self.child.id().to_string())
@@ -203,7 +203,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What follows a text in a file that is being written, to the end of the line.
+/// Waits for a text in a growing file. Returns the rest of its line.
 fn wait_for_text(file: &std::path::Path, text: &str) -> String {
     let begun = Instant::now();
     loop {

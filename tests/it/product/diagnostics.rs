@@ -1,11 +1,11 @@
-//! TESTWRIGHT_LOG: what goes on behind a run, for finding the cause of a problem.
+//! TESTWRIGHT_LOG: details of a run, to find the cause of a problem.
 
 use serde_json::json;
 
 use crate::support::program::{Place, code};
 use crate::support::server::{Response, Server};
 
-/// A run whose model is busy at first: what it printed to stderr.
+/// Runs the example with a model that is busy at first. Returns the exit code and stderr.
 fn printed(log: Option<&str>) -> (i32, String) {
     let place = Place::new();
     let refusals = std::sync::atomic::AtomicUsize::new(0);
@@ -33,7 +33,7 @@ fn printed(log: Option<&str>) -> (i32, String) {
 }
 
 #[test]
-fn a_variable_shows_what_goes_on() {
+fn log_variable_shows_retries() {
     const RETRY: &str = "waiting before asking the model again";
     let (ended, text) = printed(Some("testwright=info"));
     assert_eq!(ended, 1, "{text}");
@@ -48,7 +48,7 @@ fn a_variable_shows_what_goes_on() {
 }
 
 #[test]
-fn a_level_that_is_none_is_an_error() {
+fn invalid_log_level_is_rejected() {
     let output = Place::new()
         .testwright()
         .env("TESTWRIGHT_LOG", "testwright=loud")

@@ -1,19 +1,19 @@
-//! Several drafts in one run: each begins anew, the matrix chooses, and a test for which too little speaks is withheld.
+//! Several drafts in one run: each starts from scratch, the matrix selects one, and low confidence withholds the test.
 
 use serde_json::{Value, json};
 
 use crate::support::program::{Place, assert_exit_code, calls, says};
 
-/// A test that asks for what the issue asks for.
+/// An assertion of the behaviour that the issue asks for.
 const RIGHT: &str = "assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"";
-/// One that asks for what nobody said.
+/// An assertion that the issue does not support.
 const WRONG: &str = "assert slugify(\"How to bake bread\", max_length=7) == \"how-to_\"";
 
 fn edit(new: &str) -> Value {
     json!({"path": "src/slugs/slug.py", "old": "slug[:max_length]", "new": new})
 }
 
-/// A whole draft in one reply.
+/// Returns one reply that contains a whole draft.
 fn draft(name: &str, assertion: &str, fix: &str) -> Value {
     let code = format!("def {name}():\n    {assertion}\n");
     calls(&[
@@ -30,7 +30,7 @@ fn draft(name: &str, assertion: &str, fix: &str) -> Value {
     ])
 }
 
-/// Three drafts, the first of which has only its own fix on its side.
+/// Returns three drafts. The first one passes only with its own fix.
 fn replies() -> Vec<Value> {
     let wrong_fix = "slug[:max_length - 1] + \"_\" if max_length == 7 else slug[:max_length]";
     vec![
@@ -54,7 +54,7 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
 }
 
 #[test]
-fn the_draft_on_which_fixes_and_drafts_agree_is_chosen() {
+fn draft_with_most_agreement_is_selected() {
     let place = Place::new();
     let model = place.recording(&replies());
     let output = run(&place, &model, &["--effort", "high", "--json"]);
@@ -64,7 +64,7 @@ fn the_draft_on_which_fixes_and_drafts_agree_is_chosen() {
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     assert!(patch.contains("def test_second"), "{patch}");
     assert!(!patch.contains("test_first"), "{patch}");
-    // Its own fix, that of the third, and that of the first, which does not make it pass.
+    // The fixes are its own, the third draft's, and the first draft's, with which it still fails.
     let fixes = record["evidence"]["fixes"].as_array().unwrap();
     assert_eq!(fixes.len(), 3);
     assert_eq!(record["evidence"]["steps"], 3);
@@ -77,7 +77,7 @@ fn the_draft_on_which_fixes_and_drafts_agree_is_chosen() {
     chosen: draft 2
     ");
     assert_eq!(of_kind(&events, "draft_ended").len(), 3);
-    // Each draft has the same beginning, and nothing of those before it.
+    // Each draft starts with the same messages, without those of earlier drafts.
     let said = of_kind(&events, "message");
     let text = |at: usize| said[at]["message"].to_string();
     assert_eq!(text(0), text(2));
@@ -97,7 +97,7 @@ fn the_draft_on_which_fixes_and_drafts_agree_is_chosen() {
 }
 
 #[test]
-fn drafts_go_on_wherever_the_run_was_cut_short() {
+fn drafts_resume_from_any_point() {
     let place = Place::new();
     let model = place.recording(&replies());
     assert_exit_code(&run(&place, &model, &["--effort", "high"]), 0);
@@ -105,7 +105,7 @@ fn drafts_go_on_wherever_the_run_was_cut_short() {
     let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
     let lines: Vec<&str> = trajectory.lines().collect();
     let replies = replies();
-    // Behind the end of each draft, and in the middle of the choice.
+    // The run is cut after each draft and during the selection.
     let ends = (0..lines.len())
         .filter(|at| lines[*at].contains("\"draft_ended\"") || lines[*at].contains("\"stage-"));
     let ends: Vec<usize> = ends.collect();
@@ -126,7 +126,7 @@ fn drafts_go_on_wherever_the_run_was_cut_short() {
 }
 
 #[test]
-fn a_draft_that_uses_up_its_share_leaves_the_others_theirs() {
+fn exhausted_draft_keeps_others_budget() {
     let place = Place::new();
     let look = || calls(&[("search", json!({"pattern": "max_length"}))]);
     let mut all = vec![look(); 8];
@@ -139,7 +139,7 @@ fn a_draft_that_uses_up_its_share_leaves_the_others_theirs() {
     let limits: Vec<&Value> = ended.iter().map(|event| &event["limit"]).collect();
     assert_eq!(limits, [&json!("steps"), &Value::Null, &Value::Null]);
     assert_eq!(place.json("run.json")["usage"]["steps"], 10);
-    // Cut short behind the first draft's steps, it ends there again.
+    // Cut after the first draft's steps, that draft ends at the same step again.
     let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
     let end = trajectory
         .find("{\"event\":\"draft_ended\",\"number\":2")
@@ -149,7 +149,7 @@ fn a_draft_that_uses_up_its_share_leaves_the_others_theirs() {
     let output = place.resume();
     assert_exit_code(&output, 0);
     assert_eq!(place.json("run.json")["usage"]["steps"], 10);
-    // So it does where another reason ended it.
+    // The same holds if another reason ended the draft.
     let cut = trajectory[..end].replace(
         "\"number\":1,\"limit\":\"steps\"",
         "\"number\":1,\"reason\":\"the tool server ended\"",
@@ -163,10 +163,10 @@ fn a_draft_that_uses_up_its_share_leaves_the_others_theirs() {
 }
 
 #[test]
-fn two_drafts_that_agree_are_enough() {
+fn two_agreeing_drafts_are_enough() {
     let place = Place::new();
     let mut all = replies().split_off(2);
-    // A test in a package of its own, whose file is empty.
+    // This test is in a new package with an empty `__init__.py`.
     let code = format!("from slugs.slug import slugify\n\n\ndef test_other():\n    {RIGHT}\n");
     let fix = "slug[:max_length].rstrip(\"-\")";
     all[2] = calls(&[
@@ -194,7 +194,7 @@ fn two_drafts_that_agree_are_enough() {
     two drafts agree, and no further one was written
     chosen: draft 1
     ");
-    // What is tried on a draft is exactly its files.
+    // Each trial on a draft uses exactly that draft's files.
     let states: Vec<String> = of_kind(&events, "state")
         .iter()
         .map(|state| state["files"].to_string())
@@ -204,7 +204,7 @@ fn two_drafts_that_agree_are_enough() {
 }
 
 #[test]
-fn a_model_whose_context_is_full_ends_a_draft_and_nothing_else() {
+fn full_context_ends_only_its_draft() {
     let place = Place::new();
     let full = || json!({"error": {"kind": "context_full", "detail": "too long"}});
     let all = [vec![full()], replies().split_off(2)].concat();
@@ -214,7 +214,7 @@ fn a_model_whose_context_is_full_ends_a_draft_and_nothing_else() {
     let events = place.events();
     assert_eq!(of_kind(&events, "no_reply").len(), 1);
     assert_eq!(of_kind(&events, "draft_ended")[0]["reason"], "too long");
-    // It is met again where the run goes on.
+    // The resumed run reaches the full context again.
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
     let end = trajectory
@@ -229,7 +229,7 @@ fn a_model_whose_context_is_full_ends_a_draft_and_nothing_else() {
 }
 
 #[test]
-fn without_an_accepted_draft_the_run_ends_as_the_first_did() {
+fn rejected_drafts_end_as_first() {
     let place = Place::new();
     let gives_up = || says("I stop here.");
     let model = place.recording(&vec![gives_up(); 9]);
@@ -241,7 +241,7 @@ fn without_an_accepted_draft_the_run_ends_as_the_first_did() {
 }
 
 #[test]
-fn a_test_for_which_too_little_speaks_is_withheld() {
+fn test_with_low_confidence_is_withheld() {
     let place = Place::new();
     let model = place.recording(&replies()[2..4]);
     let output = run(&place, &model, &["--min-confidence", "0.9"]);

@@ -1,11 +1,11 @@
-//! `testwright eval`, as a user runs it: real git, a real pytest in the local sandbox.
+//! `testwright eval` with real git and real pytest in the local sandbox.
 
 mod corpus;
 mod folder;
 mod hostile;
 mod interrupted;
 mod parquet;
-pub mod repository;
+pub(super) mod repository;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use repository::{GOOD, Repository, TESTS, lines};
 
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 
-/// A repository, a dataset of it and predictions.
+/// A repository with its dataset and predictions.
 struct Bench {
     place: Place,
     repository: Repository,
@@ -75,7 +75,7 @@ impl Bench {
         command
     }
 
-    /// Results by prediction and instance.
+    /// Returns the results by prediction and instance.
     fn results(&self, out: &str) -> BTreeMap<(String, String), Value> {
         let text = std::fs::read_to_string(self.place.path(out).join("results.jsonl")).unwrap();
         let text_of = |value: &Value| value.as_str().unwrap().to_owned();
@@ -87,7 +87,7 @@ impl Bench {
 }
 
 #[test]
-fn nasty_predictions_get_the_verdicts_that_they_deserve() {
+fn nasty_predictions_get_correct_verdicts() {
     let bench = Bench::new(None);
     let (slow, cases): (Vec<_>, Vec<_>) = corpus::cases(&bench.repository)
         .into_iter()
@@ -116,7 +116,7 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
         0,
     );
     let mut results = bench.results("out");
-    // All that it takes is time.
+    // This prediction only takes time.
     bench.predictions(&[("hangs", "plain", Some(&slow[0].patch))]);
     let short = ["--test-seconds", "20", "--instances", "pl*"];
     assert_exit_code(&bench.grade(&short, "slow").output().unwrap(), 0);
@@ -158,11 +158,12 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
         assert_eq!(of(name, "plain")["applied"], false);
     }
     let plain = of("plain", "plain");
-    // Of the changed lines that golden tests and base suite run, two run more often; `def total` runs on import in both.
+    // Of the changed lines that golden tests and base suite run, two run more often. `def total` runs on import in both
+    // cases.
     let delta = plain["coverage_delta"].as_f64().unwrap();
     assert!((delta - 2.0 / 3.0).abs() < 1e-9, "{plain:#}");
     assert_eq!(plain["coverage_lines"], 3);
-    // It replaces its old self, which ran the same lines.
+    // The changed test replaces the old one, which ran the same lines.
     let changed = of("changes a test that passes", "plain");
     assert_eq!(changed["coverage_delta"], 0.0, "{changed:#}");
     assert_eq!(plain["old_class"], "assertion");
@@ -178,13 +179,13 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
 }
 
 #[test]
-fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
+fn verify_detects_planted_new_code() {
     let bench = Bench::new(Some(
         "d=\"$(python -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])')/later/pkg\" && mkdir -p \"$d\" && \
          printf 'def add(a, b):\\n    return a + b\\ndef total(numbers):\\n    result = 0\\n    for number in numbers:\\n        \
          result = add(result, number)\\n    return result\\n' > \"$d/calc.py\"",
     ));
-    // The new code of the second has an environment of its own.
+    // The new code of the second instance has its own environment.
     let plain = bench.repository.instance("plain", ISSUE);
     let mut packaging = bench.repository.instance("packaging", ISSUE);
     let more = bench.repository.patch(|r| {
@@ -209,7 +210,7 @@ fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
         assert!(place.ends_with("later/pkg/calc.py"), "{found}");
     }
 
-    // What a prediction shares with the fix is put over the fix, on either kind of new code; prose does not matter.
+    // Files shared with the fix are applied over it, on either kind of new code. Prose files do not matter.
     let of = |edit: &dyn Fn(&Repository)| {
         bench.repository.patch(|r| {
             r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());
@@ -239,7 +240,7 @@ fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
     }
 }
 
-/// What a result says, without what may differ from one time to the next.
+/// Removes the fields of a result that may differ between runs.
 fn lasting(mut result: Value) -> Value {
     for key in ["seconds", "cached"] {
         result.as_object_mut().unwrap().remove(key);
@@ -248,7 +249,7 @@ fn lasting(mut result: Value) -> Value {
 }
 
 #[test]
-fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
+fn killed_evaluation_resumes_with_same_results() {
     let bench = Bench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let good = bench.repository.added(GOOD);
@@ -271,7 +272,7 @@ fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    // As if the last line had been cut short.
+    // This simulates a last line that was cut short.
     let path = bench.place.path("out/results.jsonl");
     let mut bytes = std::fs::read(&path).unwrap_or_default();
     bytes.extend(b"{\"instance_id\": \"plain\", \"predi");
@@ -286,7 +287,7 @@ fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
         assert_eq!(lasting(resumed[&name].clone()), lasting(result), "{name:?}");
     }
 
-    // Nothing is left to do, and nothing is done.
+    // A further command has nothing left to do.
     let before = std::fs::read(&path).unwrap();
     assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     assert!(std::fs::read(&path).unwrap() == before, "graded again");
@@ -303,7 +304,7 @@ fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
 }
 
 #[test]
-fn wrong_input_gets_one_line_with_a_hint() {
+fn invalid_input_is_rejected_with_hint() {
     let bench = Bench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let shown = |command: &mut Command| {

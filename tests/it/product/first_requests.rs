@@ -1,15 +1,15 @@
-//! What each approach sends first for a fixed instance: the example's issue and code.
+//! The first request of each approach for the example's issue and code.
 
 use serde_json::Value;
 use testwright_agent::approaches::{self, ModelKind};
 
 use crate::support::program::{Place, says};
 
-/// Lines of a message that are shown from its beginning, and from its end.
+/// Lines shown from the beginning of a message. `TAIL` lines are shown from its end.
 const HEAD: usize = 40;
 const TAIL: usize = 12;
 
-/// A long message without its middle.
+/// Shortens a long message by omitting its middle.
 fn bounded(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     match lines.len() - HEAD.min(lines.len()) {
@@ -44,7 +44,7 @@ fn shown(exchange: &Value) -> String {
 }
 
 #[test]
-fn the_first_request_of_every_approach_is_known() {
+fn first_requests_match_snapshots() {
     for approach in approaches::ALL {
         let place = Place::new();
         let mut arguments = vec!["--approach", approach.name(), "--max-steps", "1"];
@@ -54,7 +54,7 @@ fn the_first_request_of_every_approach_is_known() {
         }
         let mut command = place.run_example(&arguments);
         let traffic = place.path("traffic.jsonl");
-        // However it ends: the replies stop after the first.
+        // The exit code does not matter, because the recording ends after one reply.
         command.arg("--record").arg(&traffic).output().unwrap();
         let recorded = std::fs::read_to_string(&traffic).unwrap();
         let first = recorded
@@ -72,7 +72,7 @@ fn the_first_request_of_every_approach_is_known() {
 }
 
 #[test]
-fn long_messages_lose_their_middle() {
+fn long_messages_omit_middle() {
     let long: Vec<String> = (1..=60).map(|n| n.to_string()).collect();
     let text = bounded(&long.join("\n"));
     assert!(

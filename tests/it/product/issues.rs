@@ -1,4 +1,4 @@
-//! Issues by GitHub's API, from a real server.
+//! Issues read through GitHub's API, from a mock server.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn with_token(server: &Server) -> Options {
     Options::from_settings(&Settings::load(&sources).unwrap(), true)
 }
 
-/// An API at the root of a server, as stand-ins have it: `/api/v3` is not there.
+/// Starts a server with the API at its root, without `/api/v3`.
 fn api(answer: impl Fn(&Request) -> Response + Send + 'static) -> Server {
     Server::start(move |request| match request.path.starts_with("/api/v3") {
         true => Response::status(404),
@@ -75,7 +75,7 @@ async fn refused(server: &Server, options: &Options) -> (Error, String) {
 }
 
 #[tokio::test]
-async fn an_issue_comes_with_what_it_says_about_itself() {
+async fn issue_contains_its_metadata() {
     let server = only(issue(json!({ "comments": 3 })));
     let issue: Issue = load(&format!("{URL}#issuecomment-1"), &options(&server))
         .await
@@ -91,7 +91,7 @@ async fn an_issue_comes_with_what_it_says_about_itself() {
         issue.created_at.unwrap().to_string(),
         "2024-03-01T10:00:00Z"
     );
-    // Comments only when asked for.
+    // Comments are read only on request.
     assert!(issue.comments.is_empty());
     assert_eq!(
         server.requests(|r| r.path.clone()).last().unwrap(),
@@ -106,7 +106,7 @@ async fn an_issue_comes_with_what_it_says_about_itself() {
 }
 
 #[tokio::test]
-async fn an_enterprise_server_has_its_api_below_itself() {
+async fn enterprise_server_uses_own_api() {
     let server = Server::start(|request| match request.path.as_str() {
         "/api/v3/repos/acme/slugs/issues/7" => Response::json(issue(json!({}))),
         _ => Response::status(404),
@@ -115,7 +115,7 @@ async fn an_enterprise_server_has_its_api_below_itself() {
     let issue = load(&url, &options(&server)).await.unwrap();
     assert_eq!(issue.origin, url);
     assert_eq!(issue.repository, Some(format!("{}/acme/slugs", server.url)));
-    // Without the setting nothing is sent to a server that merely looks like one.
+    // Without the setting, a server that merely looks like GitHub receives no request.
     let before = server.requests(|_| ()).len();
     let error = load(&url, &Options::default()).await.unwrap_err();
     assert_eq!(error.kind, Kind::Usage);
@@ -124,14 +124,14 @@ async fn an_enterprise_server_has_its_api_below_itself() {
 }
 
 #[tokio::test]
-async fn all_pages_of_comments_are_read() {
+async fn all_comment_pages_are_read() {
     let server = api(|request| match request.path.as_str() {
         "/repos/acme/slugs/issues/7" => Response::json(issue(json!({ "comments": 103 }))),
         path if path.contains("/events") => Response::json(json!([])),
         path if path.ends_with("&page=1") => {
             Response::json((0..100).map(|i| comment(2, &format!("c{i}"))).collect())
         }
-        // A short page is the last one, unless the server says otherwise.
+        // A short page is the last one, unless the server links to another.
         path if path.ends_with("&page=2") => {
             Response::json(json!([comment(3, "c100"), comment(3, "c101")])).with(
                 "link",
@@ -163,7 +163,7 @@ async fn all_pages_of_comments_are_read() {
 }
 
 #[tokio::test]
-async fn comments_stop_where_the_fix_begins() {
+async fn comments_after_fix_are_ignored() {
     let events = json!([
         { "event": "labeled", "commit_id": null, "created_at": "2024-03-02T00:00:00Z" },
         { "event": "referenced", "commit_id": "abc", "created_at": "2024-03-05T10:00:00Z" },
@@ -203,7 +203,7 @@ async fn comments_stop_where_the_fix_begins() {
     options.before = Some("2024-03-03T00:00:00Z".parse().unwrap());
     assert_eq!(bodies(&load(URL, &options).await.unwrap()), ["day 2"]);
 
-    // Without events, the closing counts.
+    // Without events, the time of closing counts.
     let server = start(None);
     options.before = None;
     options.base_url = Some(RedactedUrl::new(server.url.clone()));
@@ -217,7 +217,7 @@ async fn comments_stop_where_the_fix_begins() {
 }
 
 #[tokio::test]
-async fn a_pull_request_is_refused() {
+async fn pull_request_is_rejected() {
     let server = only(issue(json!({ "pull_request": { "url": "x" } })));
     let (_, shown) = refused(&server, &options(&server)).await;
     insta::assert_snapshot!(shown, @r"
@@ -228,7 +228,7 @@ async fn a_pull_request_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_is_told_with_a_way_out() {
+async fn server_errors_have_hints() {
     let server = api(|_| Response::status(404));
     let (error, shown) = refused(&server, &options(&server)).await;
     insta::assert_snapshot!(shown, @r"
@@ -273,7 +273,7 @@ async fn what_the_server_refuses_is_told_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_says_when_it_ends() {
+async fn rate_limit_error_shows_end() {
     let server = api(|_| {
         Response::status(403)
             .with("x-ratelimit-remaining", 0)
@@ -294,7 +294,7 @@ async fn a_rate_limit_says_when_it_ends() {
       hint: wait, or save the issue's text into a file and give that
     ");
 
-    // Forbidden for another reason.
+    // Here the request is forbidden for another reason.
     let server = api(|_| Response::status(403).with("x-ratelimit-remaining", 10));
     insta::assert_snapshot!(refused(&server, &options(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
@@ -303,7 +303,7 @@ async fn a_rate_limit_says_when_it_ends() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_for_a_moment_is_asked_again() {
+async fn temporary_failures_are_retried() {
     let times = std::sync::atomic::AtomicU32::new(0);
     let server = api(
         move |_| match times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
@@ -325,7 +325,7 @@ async fn a_server_that_fails_for_a_moment_is_asked_again() {
         3
     );
 
-    // Nobody listens there any more.
+    // No server listens on this port any more.
     let gone = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -340,7 +340,7 @@ async fn a_server_that_fails_for_a_moment_is_asked_again() {
 }
 
 #[tokio::test]
-async fn the_token_goes_to_the_server_and_nowhere_else() {
+async fn token_is_sent_only_to_server() {
     let server = only(issue(json!({})));
     load(URL, &with_token(&server)).await.unwrap();
     let sent = server.requests(|r| r.header("authorization").map(str::to_owned));
@@ -350,7 +350,7 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
         "{sent:?}"
     );
 
-    // A transferred issue is followed on the same server …
+    // The redirect of a transferred issue is followed on the same server.
     let server = api(|request| match request.path.as_str() {
         "/repos/acme/slugs/issues/7" => {
             Response::status(301).with("location", "/repositories/5/issues/9")
@@ -370,7 +370,7 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
         ("https://github.com/acme/words/issues/9", Some(9))
     );
 
-    // … though not wherever its answer says …
+    // Redirects to other paths are not followed.
     for page in [
         "/root/slugs/issues/9",
         "slugs/issues/9",
@@ -403,7 +403,7 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
         );
     }
 
-    // … and never to another one, nor in circles.
+    // Redirects to other servers and redirect loops are not followed.
     let other = only(issue(json!({})));
     let to = format!("{}/repos/acme/slugs/issues/7", other.url);
     let server = api(move |_| Response::status(302).with("location", &to));

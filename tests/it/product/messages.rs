@@ -1,4 +1,4 @@
-//! Several calls in one message: what depends on a call that went wrong.
+//! Several calls in one message, some of which depend on a failed call.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn edit(old: &str, new: &str) -> Value {
 }
 
 #[test]
-fn what_follows_a_refused_edit_is_skipped_and_its_fix_is_kept() {
+fn refused_edit_skips_dependent_calls() {
     let place = Place::new();
     let fix = json!({"edits": [edit("slug[:max_length]", "slug[:max_length].strip(\"-\")")]});
     let model = place.recording(&[
@@ -60,7 +60,7 @@ fn what_follows_a_refused_edit_is_skipped_and_its_fix_is_kept() {
 }
 
 #[test]
-fn a_submission_is_held_back_where_what_is_before_it_does_not_speak_for_it() {
+fn submission_needs_supporting_calls_before_it() {
     let place = Place::new();
     let wrong = edit("slug[:max_length]", "slug[:max_length + 1]");
     let right = edit("slug[:max_length + 1]", "slug[:max_length].strip(\"-\")");

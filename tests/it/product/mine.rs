@@ -1,4 +1,4 @@
-//! `testwright mine`, as a user runs it: a history that git makes, a real pytest in the local sandbox.
+//! `testwright mine` with a real git history and real pytest in the local sandbox.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -21,7 +21,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A day a change, from 2024-02-01 on.
+    /// Creates a history with one change a day, starting on 2024-02-01.
     fn new() -> Bench {
         let place = Place::new();
         let folder = place.path("repositories/acme+sums");
@@ -35,11 +35,11 @@ impl Bench {
         bench.git(1, &["init", "-q", "-b", "main"]);
         bench.commit(1, "Begin");
 
-        // Squashed, of pull request 12.
+        // A squashed commit of pull request 12.
         bench.fix("a + abs(b)", "a + b", "add(1, -2) == -1");
         bench.commit(2, "Add negative numbers (#12)\n\nFixes #11.");
 
-        // The merge of pull request 14, whose commit names the issue.
+        // The merge of pull request 14; its commit names the issue.
         bench.git(3, &["switch", "-q", "-c", "topic"]);
         bench.fix("a // 2", "a / 2", "half(3) == 1.5");
         bench.commit(3, "Halves of odd numbers, closes #13");
@@ -47,25 +47,25 @@ impl Bench {
         let title = "Merge pull request #14 from ann/topic";
         bench.git(3, &["merge", "-q", "--no-ff", "-m", title, "topic"]);
 
-        // Its test passes on the old code already.
+        // The test of this fix already passes on the old code.
         bench.fix("def half", "# Rounded down once.\ndef half", "half(4) == 2");
         bench.write("changes/15.bugfix.rst", "Halves are halves.\n");
         bench.commit(4, "Say what half does");
 
-        // What is no fix with tests, or names none.
+        // Commits that are not fixes with tests, or that name no issue.
         bench.write("README.md", "Sums.\n");
         bench.commit(5, "A readme, fixes #16");
         bench.fix("def add", "# Sums.\ndef add", "add(0, 0) == 0");
         bench.commit(6, "Say what add does, as asked in #16");
 
-        // No text is known, or one from later alone.
+        // The issue's text is unknown, or only a later version is known.
         bench.fix("items[1]", "items[0]", "first([1, 2]) == 1");
         bench.commit(7, "First is first (#18)\n\nResolves #17");
         bench.git(8, &["revert", "--no-edit", "HEAD"]);
         bench.fix("items[1]", "items[0]", "first('ab') == 'a'");
         bench.commit(9, "First is first again, fixes #19");
 
-        // On a branch that was merged without a pull request, with the pointer of a submodule.
+        // A fix on a branch that was merged without a pull request, with a submodule.
         bench.git(10, &["switch", "-q", "-c", "stable"]);
         bench.fix(
             "return items[0]\n$",
@@ -97,7 +97,7 @@ impl Bench {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Changes the code, and adds a test. `$` is the end of the file.
+    /// Commits a change of the code and a new test. `$` is the end of the file.
     fn fix(&self, old: &str, new: &str, assertion: &str) {
         let path = self.folder.join("pkg/calc.py");
         let code = std::fs::read_to_string(&path).unwrap() + "$";
@@ -189,7 +189,7 @@ impl Bench {
 }
 
 #[test]
-fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_not() {
+fn verified_fixes_become_instances() {
     let bench = Bench::new();
     let output = bench.mined("fresh.jsonl");
     assert_exit_code(&output, 0);
@@ -258,7 +258,7 @@ fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_
         "{page}"
     );
 
-    // The bench reads it as it is.
+    // `testwright eval` accepts the file unchanged.
     let verified = bench
         .place
         .testwright()
@@ -283,7 +283,7 @@ fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_
 }
 
 #[test]
-fn a_killed_miner_goes_on_and_comes_to_the_same_file() {
+fn killed_command_resumes_with_same_file() {
     let bench = Bench::new();
     let issues = bench.issues();
     for wait in [150, 900, 2500] {
@@ -293,7 +293,7 @@ fn a_killed_miner_goes_on_and_comes_to_the_same_file() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    // Later commits are not of what was begun.
+    // Later commits do not belong to the interrupted command.
     bench.fix("def last", "# Last.\ndef last", "last([3]) == 3");
     bench.commit(20, "Say what last does, fixes #11");
     assert_exit_code(&bench.mined("fresh.jsonl"), 0);
@@ -305,7 +305,7 @@ fn a_killed_miner_goes_on_and_comes_to_the_same_file() {
     let renamed = page("whole.md").replace("whole.work", "fresh.work");
     assert_eq!(page("fresh.md"), renamed);
 
-    // Other dates are another dataset.
+    // Other dates make it a different dataset.
     let mut other = bench.mine("fresh.jsonl", &["--until", "2024-02-03", "--issues"]);
     let refused = other.arg(&issues).output().unwrap();
     assert_exit_code(&refused, 2);
@@ -316,7 +316,7 @@ fn a_killed_miner_goes_on_and_comes_to_the_same_file() {
     );
 }
 
-/// Issue 11 was renamed and edited once its fix was known.
+/// Answers GitHub requests. Issue 11 was renamed and edited after its fix.
 fn forge(request: &Request) -> Response {
     let day = |day: u32| format!("2024-02-{day:02}T12:00:00Z");
     let issue = |title: &str, updated: String| json!({"title": title, "body": "Today: abs is to blame.", "created_at": "2024-01-20T00:00:00Z", "updated_at": updated});
@@ -342,7 +342,7 @@ fn forge(request: &Request) -> Response {
 }
 
 #[test]
-fn issues_of_a_server_are_read_as_they_were_before_the_fix() {
+fn issues_are_read_before_their_fix() {
     let bench = Bench::new();
     let server = Server::start(forge);
     let run = |out: &str, token: bool| {
@@ -371,7 +371,7 @@ fn issues_of_a_server_are_read_as_they_were_before_the_fix() {
     );
     assert_eq!(rows[1]["issues"][0]["later_edits"], "none");
 
-    // Without a token, edits are not told: the row says so.
+    // GitHub does not report edits without a token, and the row says so.
     let shown = run("unknown.jsonl", false);
     assert!(
         shown.contains("note: 1 text may have been edited"),
@@ -382,14 +382,14 @@ fn issues_of_a_server_are_read_as_they_were_before_the_fix() {
         "not known"
     );
 
-    // What is kept is not asked for again.
+    // Stored texts are not requested again.
     let before = server.requests(|_| ()).len();
     run("fresh.jsonl", true);
     assert_eq!(server.requests(|_| ()).len(), before);
 }
 
 #[test]
-fn wrong_input_gets_one_line_with_a_hint() {
+fn invalid_input_is_rejected_with_hint() {
     let bench = Bench::new();
     let refused = |more: &[&str]| {
         let output = bench.mine("fresh.jsonl", more).output().unwrap();
@@ -405,7 +405,7 @@ fn wrong_input_gets_one_line_with_a_hint() {
     assert!(name.contains("`sums` is not OWNER/NAME"), "{name}");
     let day = refused(&["--until", "soon"]);
     assert!(day.contains("YYYY-MM-DD"), "{day}");
-    // Nothing is there after that day.
+    // There are no commits after that day.
     let output = bench
         .mine("none.jsonl", &["--max-changed-lines", "0", "--issues", "/"])
         .output()
@@ -413,7 +413,7 @@ fn wrong_input_gets_one_line_with_a_hint() {
     assert_exit_code(&output, 1);
     assert!(!bench.place.path("none.jsonl").exists());
     assert!(bench.place.path("none.md").exists());
-    // No text is made up where no server answers: nobody listens at this port.
+    // No server listens on this port, so no text is available.
     let mut silent = bench.mine("silent.jsonl", &["--until", "2024-02-02"]);
     silent.env("TESTWRIGHT_GITHUB_BASE_URL", "http://127.0.0.1:9/");
     let output = silent.output().unwrap();
@@ -421,7 +421,7 @@ fn wrong_input_gets_one_line_with_a_hint() {
     let shown = String::from_utf8(output.stderr).unwrap();
     assert!(shown.contains("--issues FOLDER reads files"), "{shown}");
     assert!(!bench.place.path("silent.jsonl").exists());
-    // A refused token says nothing of any issue: it is said once, and the first answer is the last.
+    // A rejected token affects every issue, so the command stops at the first response.
     let server = Server::start(|_| Response::status(401));
     let mut refused = bench.mine("refused.jsonl", &["--until", "2024-02-04"]);
     refused.env("TESTWRIGHT_GITHUB_BASE_URL", format!("{}/", server.url));

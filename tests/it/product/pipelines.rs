@@ -1,4 +1,4 @@
-//! Pipelines: stages in a fixed order, each model call with a prompt of its own.
+//! Pipelines: approaches with a fixed order of stages and a prompt for each model call.
 
 mod given;
 mod many_calls;
@@ -10,12 +10,12 @@ use crate::support::program::{Place, assert_exit_code, says};
 const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
 
-/// As a function block.
+/// Formats a test as a function block.
 fn block(test: &str) -> String {
     format!("diff\ntests/test_slug.py\ninsert\nEOF\n{test}end diff\n")
 }
 
-/// A hunk that stands nowhere near its line numbers.
+/// Returns a diff whose hunk has wrong line numbers.
 fn diff() -> String {
     let added: String = TEST.lines().map(|line| format!("+{line}\n")).collect();
     format!(
@@ -41,7 +41,7 @@ fn stages(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn one_call_ends_in_an_accepted_test_in_every_format() {
+fn every_reply_format_is_accepted() {
     let file = format!("```python\nfrom slugs import slugify\n\n\n{TEST}```\n");
     for (approach, reply, wanted) in [
         ("zero-shot", diff(), &["retrieve", "write"][..]),
@@ -60,7 +60,7 @@ fn one_call_ends_in_an_accepted_test_in_every_format() {
         let replies = of_kind(&place, "reply");
         assert_eq!(replies[0]["purpose"], "prompt");
         let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
-        // The code that the issue speaks of, and the tests of it.
+        // The prompt contains the code of the issue and its tests.
         let has_code = asked.contains("<file path=\"src/slugs/slug.py\">")
             && asked.contains("<file path=\"tests/test_slug.py\">");
         assert_eq!(has_code, approach != "zero-shot-file", "{asked}");
@@ -73,7 +73,7 @@ fn one_call_ends_in_an_accepted_test_in_every_format() {
 }
 
 #[test]
-fn what_was_repaired_and_what_cannot_be_read_is_on_record() {
+fn repairs_and_unreadable_replies_are_recorded() {
     let place = Place::new();
     assert_exit_code(&run(&place, "zero-shot", &[says(&diff())]), 0);
     let written = of_kind(&place, "stage")[1]["result"]
@@ -96,7 +96,7 @@ fn what_was_repaired_and_what_cannot_be_read_is_on_record() {
         "the model's reply cannot be used: the reply holds no diff"
     );
 
-    // Handed in all the same: the gate speaks for the record alone.
+    // The test is submitted all the same, and the gate's verdict is only recorded.
     let place = Place::new();
     let passing = block("def test_short():\n    assert slugify(\"bread\") == \"bread\"\n");
     assert_exit_code(&run(&place, "zero-shot-plus", &[says(&passing)]), 1);
@@ -104,7 +104,7 @@ fn what_was_repaired_and_what_cannot_be_read_is_on_record() {
     assert!(place.path("out/refused.patch").exists());
 }
 
-/// Five samples: one that passes, one that cannot be read, one with a mistake, and one twice.
+/// Returns five samples: one passes, one is unreadable, one has an error, and one occurs twice.
 fn samples() -> Vec<Value> {
     let long = TEST.replace("def test_cut", "# The words are cut.\ndef test_long_cut");
     vec![
@@ -136,7 +136,7 @@ const LIBRO: [&str; 11] = [
 ];
 
 #[test]
-fn libro_hands_in_the_shortest_sample_that_fails_as_the_issue_says() {
+fn libro_submits_shortest_matching_sample() {
     let place = Place::new();
     let output = run(&place, "libro", &samples());
     assert_exit_code(&output, 0);
@@ -156,7 +156,7 @@ fn libro_hands_in_the_shortest_sample_that_fails_as_the_issue_says() {
 }
 
 #[test]
-fn assert_flip_turns_round_what_pins_the_wrong_behaviour() {
+fn assert_flip_inverts_pinned_behaviour() {
     let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
     let other = wrong.replace("max_length=7", "max_length=6");
     let place = Place::new();
@@ -164,7 +164,7 @@ fn assert_flip_turns_round_what_pins_the_wrong_behaviour() {
         says("I cannot."),
         says(&block(TEST)),
         says(&block(&other.replace("how-to-", "how-to"))),
-        // Passes before and after.
+        // This test passes before and after the inversion.
         says(&block(&other.replace("how-to-", "how-to"))),
         says(&block(&wrong)),
         says(&block(&TEST.replace("def test_cut", "def test_first_cut"))),
@@ -199,18 +199,18 @@ fn assert_flip_turns_round_what_pins_the_wrong_behaviour() {
     ] {
         assert!(asked[at].contains(text), "{at}: {}", asked[at]);
     }
-    // What no attempt leads to a yes for is handed in all the same, where it fails.
+    // A failing test is submitted even if the validator rejects every attempt.
     let place = Place::new();
     let attempt = [says(&block(&wrong)), says(&block(TEST)), says("NO")];
-    // The first attempt, and ten more.
+    // These are the replies of the first attempt and ten more.
     let replies: Vec<Value> = attempt.iter().cycle().take(33).cloned().collect();
     assert_exit_code(&run(&place, "assert-flip", &replies), 0);
     assert_eq!(place.json("run.json")["usage"]["steps"], 33);
 }
 
-/// Wherever it was cut short: nothing is asked twice, and nothing is on record twice.
+/// A pipeline can resume from any point without repeated calls or records.
 #[test]
-fn a_pipeline_goes_on_where_it_was() {
+fn pipeline_resumes_from_any_point() {
     let whole = Place::new();
     assert_exit_code(&run(&whole, "libro", &samples()), 0);
     let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
@@ -243,7 +243,7 @@ fn a_pipeline_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_recorded_pipeline_can_be_played_again() {
+fn recorded_pipeline_can_be_replayed() {
     let place = Place::new();
     assert_exit_code(&run(&place, "libro", &samples()), 0);
     let mut replay = place.testwright();
@@ -256,7 +256,7 @@ fn a_recorded_pipeline_can_be_played_again() {
 }
 
 #[test]
-fn the_list_of_approaches_says_how_each_works() {
+fn approaches_are_listed_with_stages() {
     let mut command = Place::new().testwright();
     let output = command.args(["approaches", "--json"]).output().unwrap();
     assert_exit_code(&output, 0);
@@ -280,11 +280,11 @@ fn the_list_of_approaches_says_how_each_works() {
     assert!(text.contains("model calls: 1\n"), "{text}");
 }
 
-/// Files and functions of tests, and of the code.
+/// Returns the replies that localize files and functions, first of the tests and then of the code.
 fn localized() -> [Value; 4] {
     [
         says("1. `tests/test_slug.py`\n2. tests/test_gone.py\n"),
-        // A file that is not there, and a function that is not there.
+        // One file and one function do not exist.
         says(
             "tests/test_slugs.py::TestMaxLength::test_long_text_is_cut\ntests/test_slug.py::test_gone",
         ),
@@ -298,9 +298,9 @@ fn generated(test: &str) -> Value {
 }
 
 #[test]
-fn otter_localizes_plans_writes_and_repairs_imports() {
+fn otter_localizes_plans_and_repairs() {
     let place = Place::new();
-    // Two guesses: a module that does not hold the name, and a name that nothing binds.
+    // The test has two wrong guesses: a module that lacks the name, and an undefined name.
     let guessed = "from slugs.text import to_ascii\n\n\ndef test_cut_leaves_no_separator_at_the_end():\n    \
                    assert to_ascii(\"a\") == \"a\"\n    assert truncate(\"abc\", 2) == \"ab\"\n    \
                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
@@ -361,7 +361,7 @@ fn otter_localizes_plans_writes_and_repairs_imports() {
 }
 
 #[test]
-fn otter_modifies_a_test_that_is_there() {
+fn otter_modifies_existing_test() {
     let place = Place::new();
     let modified = "```python\ndef test_long_text_is_cut(self):\n    \
                     assert slugify(\"How to bake bread\", max_length=9) == \"how-to-ba\"\n    \
@@ -385,7 +385,7 @@ fn otter_modifies_a_test_that_is_there() {
 }
 
 #[test]
-fn otter_plus_plus_hands_in_the_best_class_of_failure() {
+fn otter_plus_plus_submits_best_failure() {
     let place = Place::new();
     let passing = "def test_passes():\n    assert slugify(\"a\") == \"a\"\n";
     let error = "def test_error(gone):\n    assert slugify(\"a\")\n";
@@ -410,7 +410,7 @@ fn otter_plus_plus_hands_in_the_best_class_of_failure() {
     let stages = of_kind(&place, "stage");
     let chosen = stages.last().unwrap()["result"].as_str().unwrap();
     assert_eq!(chosen, "draft 3 of 3 that fail: an assertion");
-    // Both localizations, tests alone, focal code alone, neither.
+    // The prompts contain both localizations, only tests, only focal code, or neither.
     let sees: Vec<(bool, bool)> = of_kind(&place, "reply")[7..]
         .iter()
         .map(|reply| {
@@ -428,7 +428,7 @@ fn otter_plus_plus_hands_in_the_best_class_of_failure() {
 }
 
 #[test]
-fn prompts_of_a_users_own_stand_in_for_ours_and_may_name_nothing_else() {
+fn custom_prompts_replace_built_in_prompts() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("prompts/zero-shot")).unwrap();
     let task = place.path("prompts/zero-shot/task.md");
@@ -448,7 +448,7 @@ fn prompts_of_a_users_own_stand_in_for_ours_and_may_name_nothing_else() {
     let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
     assert!(asked.starts_with("In slugs: "), "{asked}");
 
-    // Nobody goes on with other prompts than a run was begun with.
+    // A run cannot be resumed with other prompts.
     let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
     let end = trajectory.find("{\"event\":\"ended\"").unwrap();
     std::fs::write(place.path("out/trajectory.jsonl"), &trajectory[..end]).unwrap();
@@ -471,7 +471,7 @@ fn prompts_of_a_users_own_stand_in_for_ours_and_may_name_nothing_else() {
     std::fs::write(&task, "{{ solution }}").unwrap();
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let output = run();
-    // Before anything is built or paid.
+    // The command fails before it builds or pays for anything.
     assert_exit_code(&output, 2);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

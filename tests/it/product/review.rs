@@ -1,4 +1,4 @@
-//! What the reviewer sees, what goes back to the author, and the end of a run in which nothing can fail.
+//! The reviewer's prompt, its feedback to the author, and the end of a run whose issue cannot fail.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn submit(reason: &str) -> Value {
     calls(&[("submit", json!({ "reason": reason }))])
 }
 
-/// The reviewer's prompts of a run.
+/// Returns the reviewer's prompts of a run.
 fn reviews(place: &Place) -> Vec<String> {
     let events = place.events().into_iter();
     events
@@ -48,11 +48,11 @@ fn answers(place: &Place, tool: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
+fn reviewer_sees_latest_version_of_fixes() {
     let place = Place::new();
     let model = place.recording(&[
         calls(&[insert(), fix("undefined_name")]),
-        // The second form of the same fix, on a test that is not yet what is submitted.
+        // The second version of the fix is tried with a test that is not yet final.
         calls(&[fix("max_length")]),
         calls(&[(
             "edit",
@@ -90,7 +90,7 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
         assert!(seen.contains(expected), "{expected}: {seen}");
     }
     assert!(!seen.contains("undefined_name"), "{seen}");
-    // With the fix the assertion behind the one that fails ran.
+    // With the fix, the assertion after the failing one ran.
     assert!(!seen.contains("Not reached"), "{seen}");
     let answers = answers(&place, "submit");
     assert!(
@@ -101,7 +101,7 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
         answers[0].contains("- `cut(\"a b\") == \"a-b\"`: no such text there"),
         "{answers:?}"
     );
-    // What is not a NO goes back once, and is on the card.
+    // A verdict other than NO is returned once and appears on the card.
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["evidence"]["review"]["verdict"], "unsure");
     assert_eq!(record["evidence"]["fixes"][0]["on_submitted_tests"], true);
@@ -109,7 +109,7 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
 }
 
 #[test]
-fn assertions_that_did_not_run_are_named() {
+fn unreached_assertions_are_listed() {
     let place = Place::new();
     let wrong = fix("max_length + 1");
     let model = place.recording(&[calls(&[insert(), wrong]), submit("x"), says("YES\nIt is.")]);
@@ -130,7 +130,7 @@ fn assertions_that_did_not_run_are_named() {
 }
 
 #[test]
-fn a_changed_test_is_shown_with_what_is_removed_and_how_it_did_before() {
+fn changed_test_shows_earlier_version() {
     let place = Place::new();
     let old = std::fs::read_to_string(format!("{}/tests/test_slug.py", example("slugs"))).unwrap();
     let name = old
@@ -164,7 +164,7 @@ fn a_changed_test_is_shown_with_what_is_removed_and_how_it_did_before() {
 }
 
 #[test]
-fn a_model_may_say_that_the_issue_cannot_fail_here_once_it_has_tried() {
+fn model_may_give_up_after_trying() {
     let place = Place::new();
     let abstain = |reason: &str| json!({"reproducible": false, "reason": reason});
     let model = place.recording(&[
@@ -188,13 +188,16 @@ fn a_model_may_say_that_the_issue_cannot_fail_here_once_it_has_tried() {
         "{shown}"
     );
     let answers = answers(&place, "submit");
-    assert!(answers[0].contains("You have not run anything yet"), "{answers:?}");
+    assert!(
+        answers[0].contains("You have not run anything yet"),
+        "{answers:?}"
+    );
     assert!(answers[1].contains("Say in `reason`"), "{answers:?}");
     let record = place.json("run.json");
     assert_eq!(record["outcome"], "abstained");
     assert_eq!(record["exit_code"], 1);
     let evidence = place.json("evidence.json");
-    // `run_pytest` was refused: there were no tests.
+    // `run_pytest` was rejected because there were no tests.
     assert_eq!(
         evidence["tried"],
         json!(["run_python `import sys; print(1); print(sys.version_info[0])`: 3"])
@@ -203,7 +206,7 @@ fn a_model_may_say_that_the_issue_cannot_fail_here_once_it_has_tried() {
 }
 
 #[test]
-fn a_fix_that_was_tried_on_some_of_the_tests_is_tried_on_all_that_are_submitted() {
+fn fix_is_tried_on_all_submitted_tests() {
     let place = Place::new();
     let code = format!(
         "{TEST}\n\ndef test_cut_again():\n    assert cut(\"How to bake bread\") == \"how-to\"\n"

@@ -1,4 +1,4 @@
-//! Whole runs: from the issue to the patch, and what happens when they are cut short.
+//! Complete runs, from the issue to the patch, and interrupted runs.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn fix() -> serde_json::Value {
 }
 
 #[test]
-fn the_example_ends_in_an_accepted_test_without_a_key() {
+fn example_is_accepted_without_key() {
     let place = Place::new();
     let output = place.run_example(&[]).output().unwrap();
     assert_exit_code(&output, 0);
@@ -53,7 +53,7 @@ fn the_example_ends_in_an_accepted_test_without_a_key() {
     assert_eq!(evidence["tests"][0]["class"], "assertion");
     assert_eq!(evidence["reruns"].as_array().unwrap().len(), 3);
 
-    // The patch is for `git apply` on the code as it was.
+    // `git apply` accepts the patch on the old code.
     let copy = place.path("copy");
     let copied = Command::new("cp")
         .args(["-r", &example("slugs")])
@@ -72,7 +72,7 @@ fn the_example_ends_in_an_accepted_test_without_a_key() {
 }
 
 #[test]
-fn reduced_isolation_is_told_by_a_run_and_by_doctor() {
+fn reduced_isolation_is_reported() {
     if !Boundary::all().contains(&Boundary::Landlock) {
         return;
     }
@@ -86,9 +86,9 @@ fn reduced_isolation_is_told_by_a_run_and_by_doctor() {
     }
 }
 
-/// Where code has another path in each sandbox too: the package must be found there.
+/// Within some boundaries code has another path in each sandbox, where the package must be found too.
 #[test]
-fn the_example_ends_in_an_accepted_test_within_every_boundary() {
+fn example_is_accepted_within_every_boundary() {
     for boundary in Boundary::all() {
         let place = Place::within(boundary);
         let output = place
@@ -100,7 +100,7 @@ fn the_example_ends_in_an_accepted_test_within_every_boundary() {
 }
 
 #[test]
-fn a_model_is_told_what_is_wrong_until_its_test_is_accepted() {
+fn rejections_are_fed_back_until_acceptance() {
     let place = Place::new();
     let passing = "def test_short():\n    assert slugify(\"bread\") == \"bread\"\n";
     let model = place.recording(&[
@@ -139,7 +139,7 @@ fn a_model_is_told_what_is_wrong_until_its_test_is_accepted() {
             .unwrap()
             .contains("strip(separator)")
     );
-    // The fix was tried in a copy: it is not in the patch.
+    // The fix was tried in a copy, so the patch does not contain it.
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     assert!(!patch.contains("slug.py b/src"), "{patch}");
     assert_eq!(record["usage"]["steps"], 9);
@@ -166,7 +166,7 @@ fn a_model_is_told_what_is_wrong_until_its_test_is_accepted() {
 }
 
 #[test]
-fn a_run_that_is_not_accepted_ends_with_its_reason() {
+fn rejected_run_ends_with_reason() {
     let place = Place::new();
     let model = place.recording(&[insert(), insert(), insert()]);
     let arguments = [
@@ -181,7 +181,7 @@ fn a_run_that_is_not_accepted_ends_with_its_reason() {
     assert_exit_code(&output, 1);
     assert_eq!(place.json("run.json")["outcome"], "out_of_budget");
     assert!(!place.path("out/test.patch").exists());
-    // The folder holds a run already: nothing is written over it.
+    // The folder already contains a run, which must not be overwritten.
     let again = place.run_example(&arguments).output().unwrap();
     assert_exit_code(&again, 2);
     let ended_run = place
@@ -193,7 +193,7 @@ fn a_run_that_is_not_accepted_ends_with_its_reason() {
     assert_exit_code(&ended_run, 2);
 }
 
-/// Starts a run whose third step sleeps, and waits until that step is under way.
+/// Starts a run whose third step sleeps, and waits until that step runs.
 fn sleeping(place: &Place) -> std::process::Child {
     let model = place.recording(&[
         calls(&[("search", json!({"pattern": "max_length"}))]),
@@ -230,14 +230,14 @@ fn sleeping(place: &Place) -> std::process::Child {
 }
 
 #[test]
-fn a_killed_run_goes_on_where_it_was() {
+fn killed_run_resumes() {
     let place = Place::new();
     let mut child = sleeping(&place);
     child.kill().unwrap();
     child.wait().unwrap();
     let before = place.events().len();
 
-    // Only what was not said yet is asked for.
+    // The resumed run makes only the missing calls.
     place.recording(&[
         calls(&[("submit", json!({}))]),
         fix(),
@@ -281,7 +281,7 @@ fn a_killed_run_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_run_whose_model_failed_goes_on_later() {
+fn run_resumes_after_model_failure() {
     let place = Place::new();
     let works = std::sync::atomic::AtomicBool::new(false);
     let works: &'static _ = Box::leak(Box::new(works));
@@ -319,7 +319,7 @@ fn a_run_whose_model_failed_goes_on_later() {
 }
 
 #[test]
-fn ctrl_c_ends_the_run_and_its_sandbox_and_loses_nothing() {
+fn ctrl_c_stops_run_and_sandbox() {
     let place = Place::new();
     let child = sleeping(&place);
     let id = child.id().to_string();
@@ -342,7 +342,7 @@ fn ctrl_c_ends_the_run_and_its_sandbox_and_loses_nothing() {
 }
 
 #[test]
-fn a_replay_says_where_a_tool_answers_otherwise() {
+fn replay_reports_different_answers() {
     let place = Place::new();
     let output = place.run_example(&[]).output().unwrap();
     assert_exit_code(&output, 0);
@@ -373,7 +373,7 @@ fn a_replay_says_where_a_tool_answers_otherwise() {
 }
 
 #[test]
-fn a_repository_that_is_not_there_is_named_with_a_hint() {
+fn missing_repository_is_reported_with_hint() {
     let place = Place::new();
     let missing = place.path("missing");
     let mut command = place.testwright();
@@ -395,9 +395,9 @@ fn a_repository_that_is_not_there_is_named_with_a_hint() {
     }
 }
 
-/// One compaction cuts half of what is long, so a full context takes several, one after the other.
+/// One compaction removes half of the long content, so a full context needs several.
 #[test]
-fn a_run_goes_on_behind_several_compactions_and_ends_where_nothing_is_left_to_cut() {
+fn run_ends_when_compaction_is_exhausted() {
     let place = Place::new();
     let full = || serde_json::json!({"error": {"kind": "context_full", "detail": "too long"}});
     let read = |path| calls(&[("open_file", serde_json::json!({"path": path}))]);
@@ -411,7 +411,7 @@ fn a_run_goes_on_behind_several_compactions_and_ends_where_nothing_is_left_to_cu
     ];
     let model = place.recording(&all);
     let output = place.run_example(&["--model", &model]).output().unwrap();
-    // Of this method with this model: nobody has to try again.
+    // The failure is due to the model, so the exit code is 1 and the run is not retried.
     assert_exit_code(&output, 1);
     let record = place.json("run.json");
     assert_eq!(record["outcome"], "nothing");

@@ -1,4 +1,4 @@
-//! `testwright select` and `testwright inspect`, as a user runs them.
+//! Tests of `testwright select` and `testwright inspect`.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use crate::support::program::{Place, assert_exit_code, example, says};
 
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 
-/// A fix, written into `pkg/calc.py`.
+/// Returns a patch that replaces the body of `add` in `pkg/calc.py`.
 fn patch(repository: &Repository, add: &str) -> String {
     let code = format!("def add(a, b):\n{add}\n\n\ndef twice(a):\n    return add(a, a)\n");
     repository.patch(|r| r.write("pkg/calc.py", code.as_bytes()))
 }
 
 #[test]
-fn patches_are_kept_where_a_test_that_fails_on_the_old_code_passes() {
+fn patches_that_pass_failing_tests_are_kept() {
     let place = Place::new();
     let repository = Repository::new(place.path("repositories/example+sums"), None);
     let instance = repository.instance("plain", ISSUE);
@@ -36,7 +36,7 @@ fn patches_are_kept_where_a_test_that_fails_on_the_old_code_passes() {
         &place.path("patches.jsonl"),
         &[
             prediction("golden", Some(golden)),
-            // The new function of the golden tests' issue is not asked for: this resolves it as well.
+            // The golden tests do not check the new function, so this patch resolves the issue too.
             prediction("another", Some(&patch(&repository, "    return b + a"))),
             prediction(
                 "no fix",
@@ -125,7 +125,7 @@ fn patches_are_kept_where_a_test_that_fails_on_the_old_code_passes() {
 }
 
 #[test]
-fn inspect_prints_a_run() {
+fn inspect_prints_run() {
     let place = Place::new();
     let model = place.recording(&[says("I would rather not.")]);
     let words = ["--approach", "zero-shot", "--model", &model];

@@ -1,4 +1,4 @@
-//! What `action.yml` runs: an issue is read from a server that speaks GitHub's API, and answered there.
+//! Tests of the script behind `action.yml`, which reads an issue through GitHub's API and comments on it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ use crate::support::server::{Response, Server};
 const ISSUE: &str = "/repos/acme/slugs/issues/7";
 const COMMENTS: &str = "/repos/acme/slugs/issues/7/comments";
 
-/// A server with one issue; a comment is answered with this status.
+/// Starts a server with one issue. It answers comments with this status.
 fn server(body: String, comment: u16) -> Server {
     Server::start(move |request| match request.path.as_str() {
         ISSUE => Response::json(json!({
@@ -48,7 +48,7 @@ fn answer(place: &Place, server: &Server, issue: &str, arguments: &str) -> Outpu
             ("GITHUB_SERVER_URL", &server.url),
             ("GITHUB_API_URL", &server.url),
             ("GITHUB_RUN_ID", "1"),
-            // As an action passes inputs that were left out.
+            // GitHub passes empty strings for omitted inputs.
             ("OPENAI_MODEL", ""),
             ("OPENAI_BASE_URL", ""),
             ("OPENAI_API_KEY", ""),
@@ -62,7 +62,7 @@ fn answer(place: &Place, server: &Server, issue: &str, arguments: &str) -> Outpu
         .unwrap()
 }
 
-/// The comments that were sent, with their tokens.
+/// Returns the posted comments with their tokens.
 fn comments(server: &Server) -> Vec<(String, String)> {
     let seen = server.requests(|request| {
         let token = request
@@ -81,7 +81,7 @@ fn comments(server: &Server) -> Vec<(String, String)> {
 }
 
 #[test]
-fn an_issue_is_answered_with_the_test_and_its_evidence() {
+fn accepted_test_is_posted_with_evidence() {
     let place = Place::new();
     let body = std::fs::read_to_string(example("issue.md")).unwrap();
     let server = server(body, 201);
@@ -109,7 +109,7 @@ fn an_issue_is_answered_with_the_test_and_its_evidence() {
 }
 
 #[test]
-fn an_issue_without_a_test_is_answered_too() {
+fn missing_test_is_reported_in_comment() {
     let place = Place::new();
     let server = server("It is slow, @bob.".to_owned(), 201);
     assert_exit_code(&answer(&place, &server, "7", "--max-minutes 5"), 0);
@@ -127,7 +127,7 @@ fn an_issue_without_a_test_is_answered_too() {
 }
 
 #[test]
-fn what_goes_wrong_is_no_answer() {
+fn failures_post_no_comment() {
     let place = Place::new();
     let server = server("It is slow.".to_owned(), 403);
     for (issue, arguments, code) in [

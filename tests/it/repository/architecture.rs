@@ -1,4 +1,4 @@
-//! The invariants of docs/ARCHITECTURE.md that a program can check. Each rule is also shown to find what breaks it.
+//! Checks the invariants of docs/ARCHITECTURE.md. Each check is also tested against code that violates it.
 
 mod circles;
 mod crates;
@@ -11,14 +11,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A source file: its path from the root of the workspace, and its text.
-pub struct Source {
+/// A source file: its path relative to the workspace root, and its text.
+pub(crate) struct Source {
     pub path: String,
     pub text: String,
 }
 
 impl Source {
-    pub fn new(path: &str, text: &str) -> Self {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
         Source {
             path: path.to_owned(),
             text: text.to_owned(),
@@ -29,19 +29,19 @@ impl Source {
         folders.iter().any(|f| self.path.starts_with(f))
     }
 
-    pub fn is_test(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self.path.contains("/tests/")
             || self.path.starts_with("tests/")
     }
 }
 
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Rust sources of the workspace.
-pub fn sources() -> Vec<Source> {
+/// Reads all Rust sources of the workspace.
+pub(crate) fn sources() -> Vec<Source> {
     let mut files = Vec::new();
     let mut folders: Vec<PathBuf> = [
         "src",
@@ -81,12 +81,12 @@ pub fn sources() -> Vec<Source> {
             }
         }
     }
-    assert!(files.len() > 50, "the sources were not found");
+    assert!(files.len() > 50, "no sources found");
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }
 
-pub fn metadata() -> Value {
+pub(crate) fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args([
             "metadata",

@@ -1,5 +1,6 @@
-//! What is in deploy/ fits the program: its commands are taken, its variables are read, systemd takes its units. Schemas of
-//! Kubernetes and Compose, which come from outside, are checked by `.ci/deployment`.
+//! Checks that the files in deploy/ match the program: valid commands, known variables, valid systemd units.
+//!
+//! `.ci/deployment` checks them against the schemas of Kubernetes and Compose.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use regex::Regex;
 use crate::repository::architecture::root;
 use crate::support::program::Place;
 
-/// Of every file in deploy/: its path and its text.
+/// Returns the path and text of every file in deploy/.
 fn files() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for folder in ["systemd", "compose", "kubernetes"] {
@@ -23,7 +24,7 @@ fn files() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The command lines of `testwright` in a file.
+/// Returns the command lines of `testwright` in a file.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let of_units = Regex::new(r"(?m)^ExecStart=/usr/local/bin/testwright (.*)$").unwrap();
     let of_containers = Regex::new(r"(?m)^ *(?:args|command): (\[.*\])$").unwrap();
@@ -35,11 +36,11 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     units.chain(containers).collect()
 }
 
-/// Said of each: what is not taken.
+/// Returns the command lines that the program rejects.
 fn refused(commands: &[Vec<String>]) -> Vec<String> {
     let place = Place::new();
     let is_taken = |words: &&Vec<String>| {
-        // Help is given once all before it was taken.
+        // `--help` succeeds only if the arguments before it are valid.
         let output = place.testwright().args(*words).arg("--help").output();
         output.unwrap().status.success()
     };
@@ -48,7 +49,7 @@ fn refused(commands: &[Vec<String>]) -> Vec<String> {
 }
 
 #[test]
-fn the_program_takes_the_commands_of_its_deployments() {
+fn deployment_commands_are_valid() {
     let all: Vec<_> = files()
         .iter()
         .flat_map(|(_, text)| commands(text))
@@ -61,11 +62,11 @@ fn the_program_takes_the_commands_of_its_deployments() {
 }
 
 #[test]
-fn variables_of_deployments_are_those_that_are_read() {
+fn deployment_variables_are_documented() {
     let reference = root().join("docs/src/reference/environment-variables.md");
     let reference = std::fs::read_to_string(reference).unwrap();
     let name = Regex::new(r"\bTESTWRIGHT_[A-Z_]+\b").unwrap();
-    // Not the program's: of the compose file alone.
+    // These two are used only in the Compose file.
     let own = ["TESTWRIGHT_DATABASE_PASSWORD", "TESTWRIGHT_VERSION"];
     let all = files();
     let named: BTreeSet<&str> = all
@@ -79,7 +80,7 @@ fn variables_of_deployments_are_those_that_are_read() {
 }
 
 #[test]
-fn the_orderly_end_is_given_the_time_that_it_takes() {
+fn deployments_allow_time_for_shutdown() {
     let all = files();
     let time = Regex::new(
         r"(?m)^ *(?:TimeoutStopSec=|terminationGracePeriodSeconds: |stop_grace_period: )(\d+)s?$",
@@ -97,19 +98,19 @@ fn the_orderly_end_is_given_the_time_that_it_takes() {
 }
 
 #[test]
-fn systemd_takes_the_units() {
+fn systemd_units_are_valid() {
     if Command::new("systemd-analyze")
         .arg("--version")
         .output()
         .is_err()
     {
-        eprintln!("skipped: there is no systemd-analyze");
+        eprintln!("skipped: systemd-analyze is not installed");
         return;
     }
     let place = Place::new();
     let verify = |text: &str, name: &str| {
         let unit = place.path(name);
-        // Where the program is installed is up to whoever installs it.
+        // The unit names the installed program, which this machine lacks.
         let text = text.replace(
             "/usr/local/bin/testwright",
             env!("CARGO_BIN_EXE_testwright"),
@@ -131,7 +132,7 @@ fn systemd_takes_the_units() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let told = verify(&text, name);
         assert!(!told.contains(name), "{told}");
-        // What it says of a unit that is wrong.
+        // systemd-analyze must report a broken unit.
         let wrong = text.replace("RestrictNamespaces=user", "RestrictNamespaces=usr");
         assert!(verify(&wrong, name).contains(name));
     }

@@ -1,12 +1,12 @@
-//! The user's guide (`docs/src`): its list of chapters is whole, and links in it, in `docs/` and in the files at the top
-//! point at files and headings that are there.
+//! Checks that the guide (`docs/src`) lists all chapters, and that links in the guide, in `docs/` and in the top-level
+//! files point to existing files and headings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::repository::architecture::root;
 
-/// Text without fenced code.
+/// Returns the text without fenced code.
 fn prose(text: &str) -> String {
     let mut fenced = false;
     let mut prose = String::new();
@@ -21,7 +21,7 @@ fn prose(text: &str) -> String {
     prose
 }
 
-/// Targets of the links of a page.
+/// Returns the targets of the links on a page.
 fn links(text: &str) -> Vec<String> {
     let text = prose(text);
     let parts = text.split("](").skip(1);
@@ -30,7 +30,7 @@ fn links(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Anchors of a page's headings, as GitHub and mdBook make them.
+/// Returns the anchors of a page's headings, as GitHub and mdBook generate them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let text = prose(text);
     let headings = text.lines().filter(|line| line.starts_with('#'));
@@ -45,7 +45,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Relative links of a page that lead nowhere.
+/// Returns the broken relative links of a page.
 fn broken(page: &Path, text: &str) -> Vec<String> {
     let leads_nowhere = |link: &String| {
         if link.contains("://") || link.starts_with("mailto:") {
@@ -79,7 +79,7 @@ fn markdown(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_summary_names_every_chapter_and_no_other() {
+fn summary_lists_exactly_all_chapters() {
     let folder = root().join("docs/src");
     let summary = std::fs::read_to_string(folder.join("SUMMARY.md")).unwrap();
     let named: BTreeSet<PathBuf> = links(&summary).iter().map(|l| folder.join(l)).collect();
@@ -89,7 +89,7 @@ fn the_summary_names_every_chapter_and_no_other() {
 }
 
 #[test]
-fn every_relative_link_leads_somewhere() {
+fn relative_links_have_targets() {
     let mut pages = markdown(&root().join("docs"));
     pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
     for page in &pages {

@@ -1,4 +1,4 @@
-//! What is made from the lists of approaches and of kinds of sandboxes names all that is in them.
+//! Checks that help, completions and the README name all approaches and sandboxes.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn help_describes_every_approach_and_every_sandbox() {
+fn help_describes_approaches_and_sandboxes() {
     let help = printed(&["run", "--help"]);
     let line = |name: &str, what: &str| {
         let mut lines = help.lines().map(str::trim);
@@ -30,7 +30,7 @@ fn help_describes_every_approach_and_every_sandbox() {
 }
 
 #[test]
-fn completions_know_every_approach_and_every_sandbox() {
+fn completions_offer_approaches_and_sandboxes() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("completions.bash");
     std::fs::write(&script, printed(&["completions", "bash"])).unwrap();
@@ -53,7 +53,7 @@ fn completions_know_every_approach_and_every_sandbox() {
     assert_eq!(offered("--sandbox"), all);
 }
 
-/// Rows of the README's tables whose first cell is one word in code: that word.
+/// Returns the names in the README's tables: first cells that begin with inline code.
 fn rows(readme: &str) -> Vec<&str> {
     readme
         .lines()
@@ -63,7 +63,7 @@ fn rows(readme: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_readme_names_every_approach() {
+fn readme_names_every_approach() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     for approach in approaches::ALL {
         assert!(rows(&readme).contains(&approach.name()));

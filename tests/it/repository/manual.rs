@@ -1,10 +1,10 @@
-//! Completions and manual pages: made from the definitions of the commands, so that they name all of them.
+//! Checks that completions and manual pages, which are generated from the commands, cover all of them.
 
 use std::process::Command;
 
 use crate::support::program::{Place, code};
 
-/// As `--help` lists them.
+/// Returns the commands that `--help` lists.
 fn commands(place: &Place) -> Vec<String> {
     let help = place.testwright().arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
@@ -17,7 +17,7 @@ fn commands(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn completions_name_every_command_and_are_read_by_the_shell() {
+fn completions_offer_every_command() {
     let place = Place::new();
     let output = place
         .testwright()
@@ -45,7 +45,7 @@ fn completions_name_every_command_and_are_read_by_the_shell() {
 }
 
 #[test]
-fn each_command_has_a_manual_page() {
+fn commands_have_manual_pages() {
     let place = Place::new();
     let folder = place.path("man1");
     let output = place.testwright().arg("man").arg(&folder).output().unwrap();

@@ -1,8 +1,7 @@
-//! A tool, an approach and a kind of sandbox cost a file and a line each: they are added to a copy of the project in just
-//! that way, and the program that is built from it is used.
+//! Checks that a tool, an approach and a sandbox can each be added with one file and one line.
 //!
-//! Dependencies are taken from the build of these tests. Only the project's own crates are compiled, and only where they
-//! changed since the last time.
+//! The test adds them to a copy of the project, builds it and runs the program. Dependencies come from the build of
+//! these tests. Only crates of this workspace are compiled, and only if they changed since the last time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use crate::repository::architecture::{metadata, root};
 use crate::support::program::{Place, assert_exit_code, calls, example, says};
 
-/// What is added: its file, where that goes, the file with the list, how the list begins there, and the line.
+/// A file and a line to add. `list` is the file with the list and the beginning of that list.
 struct Addition {
     sample: &'static str,
     file: &'static str,
@@ -42,14 +41,14 @@ const ADDITIONS: [Addition; 3] = [
     },
 ];
 
-/// With the line at the end of the list.
+/// Returns the text with the line added at the end of the list.
 fn with_line(text: &str, list: &str, line: &str) -> String {
     let start = text.find(list).expect("the list") + list.len();
     let end = start + text[start..].find("}\n").expect("the end of the list");
     [&text[..end], line, &text[end..]].concat()
 }
 
-/// The files that git knows or would add.
+/// Returns the files that git tracks or would add.
 fn files() -> BTreeSet<String> {
     let listed = Command::new("git")
         .args([
@@ -80,12 +79,12 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Makes the copy what it is to be. What is so already is left alone: cargo goes by times.
+/// Updates the copy. Unchanged files are not rewritten, because cargo compares modification times.
 fn copy(to: &Path) {
     let mut wanted = files();
     for addition in &ADDITIONS {
         let is_new = wanted.insert(addition.file.to_owned());
-        assert!(is_new, "{} is there already", addition.file);
+        assert!(is_new, "{} exists already", addition.file);
     }
     for path in &wanted {
         let added = ADDITIONS.iter().find(|addition| addition.file == path);
@@ -111,7 +110,7 @@ fn copy(to: &Path) {
     }
 }
 
-/// The program, built from a copy of the project with the samples in it.
+/// Builds the program from a copy of the project with the samples.
 fn build() -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("samples");
     let (tree, target) = (place.join("tree"), place.join("target"));
@@ -122,7 +121,7 @@ fn build() -> PathBuf {
     cargo
         .args(["build", "--workspace", "--bin", "testwright"])
         .args(["--locked", "--offline", "--message-format", "json"])
-        // What is in between is with that of this build, what comes out is not.
+        // Intermediate files are shared with this build, results are not.
         .env(
             "CARGO_BUILD_BUILD_DIR",
             metadata["target_directory"].as_str().unwrap(),
@@ -130,7 +129,7 @@ fn build() -> PathBuf {
         .env("CARGO_TARGET_DIR", &target)
         .current_dir(&tree)
         .stdin(Stdio::null());
-    // What cargo says to a test would make build scripts of dependencies run again, now and in the next build.
+    // These variables would make build scripts of dependencies run again, now and in the next build.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
@@ -138,7 +137,7 @@ fn build() -> PathBuf {
             cargo.env_remove(name.as_ref());
         }
     }
-    // Crates of the same name and profile would be taken for those of this build, and replace them. These are made faster.
+    // Other settings keep crates of this build from being replaced by those of the copy, and compile faster.
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         for setting in ["codegen-units=255", "opt-level=0"] {
@@ -157,7 +156,7 @@ fn build() -> PathBuf {
 }
 
 #[test]
-fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
+fn one_file_and_line_extend_program() {
     let program = build();
     let place = Place::new();
     let printed = |arguments: &[&str], wanted: i32| {
@@ -170,7 +169,7 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
         tools.contains("\nsample\n  Counts the lines of a file.\n    path: The file to count.\n"),
         "{tools}"
     );
-    // The default approach chooses by what tools declare.
+    // The default approach selects tools by their declared properties.
     let offered = printed(&["tools", "--approach", "testwright"], 0);
     assert!(offered.contains("\nsample\n"), "{offered}");
     let offered: Value =
@@ -188,7 +187,7 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
         ", snippet or sample\n",
         "Sandbox for the tools: local, docker, landlock or sample\n",
         " counts lines and submits\n",
-        "  sample    as local\n",
+        "  sample    same as local\n",
     ] {
         assert!(help.contains(line), "{line}{help}");
     }
@@ -202,7 +201,7 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
     let found = printed(&["doctor"], 0);
     for line in [
         "\nsandbox sample\n  ok       isolation: a sample\n",
-        "\npromises of sample\n  ok       files: as local keeps them\n",
+        "\nguarantees of sample\n  ok       files: isolated as in local\n",
     ] {
         assert!(found.contains(line), "{found}");
     }
@@ -241,6 +240,6 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
         answer["result"]["content"],
         "src/slugs/slug.py has 33 lines."
     );
-    // It only reads: no state of the files was recorded.
+    // The tool only reads, so no file state was recorded.
     assert!(events.iter().all(|event| event["files"].is_null()));
 }

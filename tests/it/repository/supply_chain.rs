@@ -1,4 +1,4 @@
-//! What the program is made of: licences and origins of all crates (`.ci/deny.toml`), and unsafe code (`docs/UNSAFE.md`).
+//! Checks the licences and sources of all crates (`.ci/deny.toml`), and the list of unsafe code (`docs/UNSAFE.md`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn policy() -> toml::Table {
         .unwrap()
 }
 
-/// Every crate that is built on a machine like this one.
+/// Returns every crate that is built on this platform.
 fn packages() -> Value {
     let run = |program: &str, arguments: &[&str]| {
         let output = Command::new(program)
@@ -61,7 +61,7 @@ fn packages() -> Value {
     packages
 }
 
-/// Of a crate that names no licence and holds its text; cargo-deny compares it word for word.
+/// Returns the licence of a licence text, for crates that name none. cargo-deny compares the full text.
 fn license_of_text(text: &str) -> Option<&'static str> {
     let is_mit = text.trim_start().starts_with("MIT License")
         && text.contains("Permission is hereby granted, free of charge, to any person");
@@ -73,7 +73,7 @@ fn texts<'t>(table: &'t toml::Table, section: &str, key: &str) -> Vec<&'t str> {
     list.iter().map(|item| item.as_str().unwrap()).collect()
 }
 
-/// An SPDX expression, with `AND` and `OR` of licences and parentheses; `/` is an old way to write `OR`.
+/// Evaluates an SPDX expression with `AND`, `OR` and parentheses. `/` is an old notation for `OR`.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     fn either(
         words: &mut std::iter::Peekable<std::vec::IntoIter<String>>,
@@ -129,7 +129,7 @@ fn refused(packages: &Value, policy: &toml::Table) -> Vec<String> {
         if !is_allowed(license, &licenses) {
             wrong.push(format!("{name} is under {license}"));
         }
-        // Without one it is of this workspace.
+        // Workspace crates have no source.
         if let Some(source) = package["source"].as_str()
             && !source
                 .strip_prefix("registry+")
@@ -145,7 +145,7 @@ fn refused(packages: &Value, policy: &toml::Table) -> Vec<String> {
 }
 
 #[test]
-fn every_crate_has_a_licence_and_an_origin_that_are_allowed() {
+fn crates_have_allowed_licence_and_source() {
     let (packages, policy) = (packages(), policy());
     assert!(packages.as_array().unwrap().len() > 100);
     assert_eq!(refused(&packages, &policy), Vec::<String>::new());
@@ -175,7 +175,7 @@ fn every_crate_has_a_licence_and_an_origin_that_are_allowed() {
     );
 }
 
-/// Uses of the keyword in code, and what lacks its comment.
+/// Counts uses of the keyword by file, and lists uses without a SAFETY comment.
 fn unsafe_code(files: &[Source]) -> (BTreeMap<String, usize>, Vec<String>) {
     let mut count = BTreeMap::new();
     let mut bare = Vec::new();
@@ -186,7 +186,7 @@ fn unsafe_code(files: &[Source]) -> (BTreeMap<String, usize>, Vec<String>) {
             let word = |w: &str| w == "unsafe";
             let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
             let number = words.filter(|w| word(w)).count();
-            // A name in a text is not a use of it.
+            // A string that contains the word is not a use.
             if number == 0 || code.contains("\"unsafe") {
                 continue;
             }
@@ -216,15 +216,11 @@ fn listed(document: &str) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn unsafe_code_is_listed_with_its_reasons() {
+fn unsafe_code_is_documented() {
     let document = std::fs::read_to_string(root().join("docs/UNSAFE.md")).unwrap();
     let (count, bare) = unsafe_code(&sources());
     assert_eq!(bare, Vec::<String>::new(), "each needs a SAFETY comment");
-    assert_eq!(
-        count,
-        listed(&document),
-        "docs/UNSAFE.md lists what there is"
-    );
+    assert_eq!(count, listed(&document), "docs/UNSAFE.md lists all uses");
     let broken = [
         Source::new(
             "src/a.rs",

@@ -1,24 +1,24 @@
-//! The program itself, as a user runs it: on the example, in the local sandbox, with recorded replies for a model.
+//! Runs the program as a user does: on the example, in the local sandbox, with recorded replies.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-/// What stands between the code of others and the host.
+/// A boundary between untrusted code and the host.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Boundary {
+pub(crate) enum Boundary {
     Namespaces,
-    /// Namespaces that an ordinary user makes.
+    /// Namespaces created by an unprivileged user.
     UserNamespaces,
-    /// For an ordinary user who may make no namespaces.
+    /// Landlock, for an unprivileged user who cannot create namespaces.
     Landlock,
     Docker,
 }
 
 impl Boundary {
-    /// Those that this machine has.
-    pub fn all() -> Vec<Boundary> {
+    /// Returns the boundaries available on this machine.
+    pub(crate) fn all() -> Vec<Boundary> {
         use Boundary::*;
         [Namespaces, UserNamespaces, Landlock, Docker]
             .into_iter()
@@ -42,7 +42,7 @@ impl Boundary {
         }
     }
 
-    pub fn sandbox(self) -> &'static str {
+    pub(crate) fn sandbox(self) -> &'static str {
         match self {
             Boundary::Docker => "docker",
             Boundary::Landlock => "landlock",
@@ -50,8 +50,9 @@ impl Boundary {
         }
     }
 
-    /// How a program is started in it. The user is another one only as far as programs can see: files stay those of
-    /// whoever runs the tests.
+    /// Returns the command line that starts a program within the boundary.
+    ///
+    /// The program sees another user ID, but files still belong to the user who runs the tests.
     fn command(self, program: &str) -> Vec<String> {
         const USER: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
         const FORBID: &str = "for kind in user mnt pid; do echo 0 >/proc/sys/user/max_${kind}_namespaces || exit; done; \
@@ -66,35 +67,36 @@ impl Boundary {
     }
 }
 
-/// A folder for one test, and the program with settings of its own.
-pub struct Place {
+/// A temporary folder for one test, and the program with its own settings.
+pub(crate) struct Place {
     pub folder: tempfile::TempDir,
     boundary: Boundary,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Place::within(Boundary::Namespaces)
     }
 
-    pub fn within(boundary: Boundary) -> Self {
+    pub(crate) fn within(boundary: Boundary) -> Self {
         Place {
             folder: tempfile::tempdir().unwrap(),
             boundary,
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The program, with no settings of whoever runs the tests, and one cache for all tests within the same boundary.
-    pub fn testwright(&self) -> Command {
+    /// Returns a command for the program. It ignores the developer's settings, and shares one cache with all tests
+    /// within the same boundary.
+    pub(crate) fn testwright(&self) -> Command {
         self.command(Path::new(env!("CARGO_BIN_EXE_testwright")))
     }
 
-    /// The same for another build of the program.
-    pub fn command(&self, program: &Path) -> Command {
+    /// Returns a command for another build of the program.
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let words = self.boundary.command(program.to_str().unwrap());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
@@ -121,8 +123,8 @@ impl Place {
         command
     }
 
-    /// `testwright run` on the example.
-    pub fn run_example(&self, arguments: &[&str]) -> Command {
+    /// Returns the command `testwright run` on the example.
+    pub(crate) fn run_example(&self, arguments: &[&str]) -> Command {
         let mut command = self.testwright();
         command
             .args([
@@ -137,15 +139,15 @@ impl Place {
         command
     }
 
-    /// Goes on with the run in `out`.
-    pub fn resume(&self) -> Output {
+    /// Resumes the run in `out`.
+    pub(crate) fn resume(&self) -> Output {
         let mut command = self.testwright();
         command.args(["run", "--resume"]).arg(self.path("out"));
         command.output().unwrap()
     }
 
-    /// A recording whose replies are played in this order; `{"error": …}` is a call that fails.
-    pub fn recording(&self, replies: &[Value]) -> String {
+    /// Writes a recording that replays these replies in order; `{"error": …}` is a failing call.
+    pub(crate) fn recording(&self, replies: &[Value]) -> String {
         let lines: Vec<String> = replies
             .iter()
             .map(|reply| {
@@ -165,11 +167,11 @@ impl Place {
         format!("replay-by-order:{}", file.display())
     }
 
-    pub fn json(&self, name: &str) -> Value {
+    pub(crate) fn json(&self, name: &str) -> Value {
         serde_json::from_slice(&std::fs::read(self.path("out").join(name)).unwrap()).unwrap()
     }
 
-    pub fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         std::fs::read_to_string(self.path("out/trajectory.jsonl"))
             .unwrap()
             .lines()
@@ -177,8 +179,8 @@ impl Place {
             .collect()
     }
 
-    /// What the tools answered in the run, in order.
-    pub fn answers(&self) -> Vec<String> {
+    /// Returns the results of the tool calls in the run, in order.
+    pub(crate) fn answers(&self) -> Vec<String> {
         let events = self.events().into_iter();
         events
             .filter(|event| event["event"] == "answer")
@@ -187,12 +189,12 @@ impl Place {
     }
 }
 
-pub fn example(name: &str) -> String {
+pub(crate) fn example(name: &str) -> String {
     format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A reply that calls tools.
-pub fn calls(calls: &[(&str, Value)]) -> Value {
+/// Returns a reply that calls tools.
+pub(crate) fn calls(calls: &[(&str, Value)]) -> Value {
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let calls: Vec<Value> = calls
         .iter()
@@ -207,20 +209,20 @@ pub fn calls(calls: &[(&str, Value)]) -> Value {
     })
 }
 
-pub fn says(content: &str) -> Value {
+pub(crate) fn says(content: &str) -> Value {
     json!({
         "content": content, "calls": [], "malformed": [], "finish": "stop",
         "usage": {"prompt_tokens": 1000, "cached_tokens": 0, "completion_tokens": 50, "dollars": null},
     })
 }
 
-pub fn code(output: &Output) -> i32 {
+pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or(-1)
 }
 
-/// Fails with what was printed unless the program ended with this code.
+/// Asserts the exit code, and shows the output if it differs.
 #[track_caller]
-pub fn assert_exit_code(output: &Output, wanted: i32) {
+pub(crate) fn assert_exit_code(output: &Output, wanted: i32) {
     assert_eq!(
         code(output),
         wanted,

@@ -1,34 +1,34 @@
-//! A real HTTP server on the loopback interface, as small as can be: one answer a connection.
+//! A minimal HTTP server on the loopback interface, with one response per connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-pub struct Request {
+pub(crate) struct Request {
     pub method: String,
-    /// With its query.
+    /// Path and query.
     pub path: String,
-    /// Names in lower case.
+    /// Header names in lower case, with their values.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
 impl Request {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
 #[derive(Default)]
-pub struct Response {
+pub(crate) struct Response {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
 impl Response {
-    pub fn json(value: serde_json::Value) -> Self {
+    pub(crate) fn json(value: serde_json::Value) -> Self {
         Response {
             status: 200,
             body: value.to_string(),
@@ -36,7 +36,7 @@ impl Response {
         }
     }
 
-    pub fn status(status: u16) -> Self {
+    pub(crate) fn status(status: u16) -> Self {
         Response {
             status,
             body: format!("{{\"message\": \"status {status}\"}}"),
@@ -44,26 +44,28 @@ impl Response {
         }
     }
 
-    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.headers.push((name.to_owned(), value.to_string()));
         self
     }
 }
 
-pub struct Server {
+pub(crate) struct Server {
     pub url: String,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
-    /// Answers until the test's process ends, one request after the other.
-    pub fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> Server {
+    /// Starts a server that answers one request at a time until the test process ends.
+    pub(crate) fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> Server {
         let answer = Mutex::new(answer);
         Server::start_parallel(move |request| answer.lock().unwrap()(request))
     }
 
-    /// The same for several at one time, as a service does.
-    pub fn start_parallel(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Server {
+    /// Starts a server that answers concurrent requests.
+    pub(crate) fn start_parallel(
+        answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -81,8 +83,8 @@ impl Server {
         server
     }
 
-    /// The requests so far, from the first.
-    pub fn requests<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
+    /// Returns a value for each request so far, oldest first.
+    pub(crate) fn requests<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
         self.seen.lock().unwrap().iter().map(look).collect()
     }
 }
@@ -117,12 +119,12 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Request) -> Response, seen: &Mu
     for (name, value) in &response.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    // A client that has gone away is its own affair.
+    // The client may have closed the connection.
     let _ = stream.write_all(format!("{head}\r\n{}", response.body).as_bytes());
 }
 
-/// Up to the empty line; names in lower case.
-pub fn headers(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
+/// Parses headers up to the empty line, with names in lower case.
+pub(crate) fn headers(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
     lines
         .take_while(|line| !line.is_empty())
         .filter_map(|line| {

@@ -1,4 +1,4 @@
-//! Which lines cases run, and which of them no other test of the file does.
+//! The lines that cases run, and the lines that no other test of the file runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn lines(found: &CaseCoverage, path: &str) -> (Vec<u32>, Vec<u32>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_are_told_by_file_however_a_case_comes_out() {
+async fn lines_are_reported_for_any_outcome() {
     let place = place::local().await;
     let failing =
         "from shop.price import rate\ndef test_a():\n    rate('food')\n    rate('none')\n";
@@ -55,7 +55,7 @@ async fn lines_are_told_by_file_however_a_case_comes_out() {
     }
 }
 
-/// By test and file, the lines that coverage.py says each test ran: pytest-cov with `--cov-context=test`.
+/// Returns the lines by test and file as pytest-cov reports them with `--cov-context=test`.
 fn by_pytest_cov(file: &str) -> BTreeMap<String, Lines> {
     let python = python_with_pytest_cov();
     let folder = tempfile::tempdir().unwrap();
@@ -103,12 +103,12 @@ fn by_pytest_cov(file: &str) -> BTreeMap<String, Lines> {
     let found: Value = serde_json::from_slice(&found).unwrap();
     let mut contexts: BTreeMap<String, Lines> = BTreeMap::new();
     for (path, of_file) in found["files"].as_object().unwrap() {
-        // First lines of statements: contexts are told for the others as well.
+        // Only first lines of statements count; coverage.py also reports contexts for the other lines.
         let statements = of_file["executed_lines"].as_array().unwrap();
         for line in statements {
             let tests = &of_file["contexts"][line.to_string()];
             for test in tests.as_array().unwrap() {
-                // `ID|setup`, `ID|run` and `ID|teardown`; nothing for what ran while files were imported.
+                // Contexts are `ID|setup`, `ID|run` and `ID|teardown`; lines run during imports have none.
                 let Some((test, _)) = test.as_str().unwrap().rsplit_once('|') else {
                     continue;
                 };
@@ -143,7 +143,7 @@ fn python_with_pytest_cov() -> PathBuf {
     folder.join("bin/python")
 }
 
-/// What ran of the repository besides the file of the tests.
+/// Removes the lines of the test file itself.
 fn of_others(mut contexts: BTreeMap<String, Lines>, file: &str) -> BTreeMap<String, Lines> {
     for lines in contexts.values_mut() {
         lines.remove(file);
@@ -152,7 +152,7 @@ fn of_others(mut contexts: BTreeMap<String, Lines>, file: &str) -> BTreeMap<Stri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn which_test_runs_which_line_is_as_coverage_py_says() {
+async fn lines_by_test_match_coverage_py() {
     let place = place::local().await;
     let files = ["tests/test_price.py", "tests/test_stock.py"];
     let cases = files.map(file);
@@ -169,7 +169,7 @@ async fn which_test_runs_which_line_is_as_coverage_py_says() {
             assert_eq!(found.contexts, theirs);
             assert!(theirs.len() >= 4);
             for id in theirs.keys() {
-                // Q_peer by both.
+                // Both sources must give the same unique lines (Q_peer).
                 let test = id.split('[').next().unwrap();
                 let unique = unique_lines(&found.contexts, test);
                 assert_eq!(unique, unique_lines(&theirs, test), "{test}");
@@ -189,7 +189,7 @@ async fn which_test_runs_which_line_is_as_coverage_py_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_classed_by_an_empty_test_in_the_same_place() {
+async fn files_are_classified_by_empty_test() {
     let place = place::local().await;
     let whole = file("tests/test_price.py");
     let mut base = whole.clone();

@@ -1,4 +1,4 @@
-//! A small repository, ready to run cases in, by the backend that a test asks for.
+//! A small repository that is ready to run cases, on a given backend.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use testwright_sandboxes::{Backend, Limits};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_testwright");
 
-/// Two modules, and two files of tests for them.
-pub const FILES: [(&str, &str); 7] = [
+/// Files of the repository: two modules, and two test files for them.
+pub(crate) const FILES: [(&str, &str); 7] = [
     (
         "pyproject.toml",
         "[build-system]\nrequires = [\"setuptools>=61\"]\nbuild-backend = \"setuptools.build_meta\"\n\n\
@@ -58,7 +58,7 @@ pub const FILES: [(&str, &str); 7] = [
     ),
 ];
 
-pub fn write(folder: &Path) {
+pub(crate) fn write(folder: &Path) {
     for (path, content) in FILES {
         let path = folder.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -70,12 +70,12 @@ fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 
-pub async fn local() -> Place {
+pub(crate) async fn local() -> Place {
     place(local_backend(), &[]).await
 }
 
-/// With other content in some of the files.
-pub async fn local_with(files: &[(&str, String)]) -> Place {
+/// Prepares the repository locally, with other content in some of the files.
+pub(crate) async fn local_with(files: &[(&str, String)]) -> Place {
     place(local_backend(), files).await
 }
 
@@ -90,7 +90,7 @@ fn local_backend() -> Arc<dyn Backend> {
     Arc::new(backend.unwrap())
 }
 
-pub async fn docker() -> Place {
+pub(crate) async fn docker() -> Place {
     let docker = Docker::connect(DockerSettings::default()).await.unwrap();
     place(Arc::new(docker), &[]).await
 }
@@ -118,7 +118,7 @@ async fn place(backend: Arc<dyn Backend>, files: &[(&str, String)]) -> Place {
         source,
         environment,
         build,
-        // A fork bomb is one with few processes, too, and leaves the processors to other tests.
+        // A low limit is enough to detect a fork bomb, and leaves the CPUs to other tests.
         limits: Limits {
             processes: 64,
             ..Limits::default()
@@ -128,7 +128,7 @@ async fn place(backend: Arc<dyn Backend>, files: &[(&str, String)]) -> Place {
     }
 }
 
-pub fn case(id: &str, source: &str) -> Case {
+pub(crate) fn case(id: &str, source: &str) -> Case {
     Case {
         id: id.to_owned(),
         path: "tests/test_case.py".to_owned(),
@@ -138,8 +138,8 @@ pub fn case(id: &str, source: &str) -> Case {
     }
 }
 
-/// A file of the repository as it is.
-pub fn file(path: &str) -> Case {
+/// Returns a case for an unchanged file of the repository.
+pub(crate) fn file(path: &str) -> Case {
     let (_, source) = FILES.iter().find(|(name, _)| *name == path).unwrap();
     Case {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! `testwright clover eval --approach cover`: agents on problems of task III, in real sandboxes, by a model that follows a script.
+//! `testwright clover eval --approach cover`: agents on problems of task III, in real sandboxes, with a scripted model.
 
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Bench, git, str};
 use crate::support::program::assert_exit_code;
 use crate::support::server::{Request, Response, Server};
 
-/// Holds for each golden test a text that is nowhere else.
+/// Tests to append. Each golden test contains a text that occurs nowhere else.
 const MORE_TESTS: &str = "\
 from shapes import Box, describe
 
@@ -21,7 +21,7 @@ def test_large():
 ";
 const HIDDEN: [&str; 2] = ["this box has to be wide", "this box has to be large"];
 
-/// Looks for the golden tests, and for code that is shown, in all that can be read but what the system brought.
+/// Returns code that searches all readable files, except system files, for golden tests and for code that is shown.
 fn looking() -> String {
     let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
     format!(
@@ -50,12 +50,13 @@ for folder, folders, names in os.walk('/'):
     )
 }
 
-/// The test of a problem, by the prompt of an agent.
+/// The test that a problem asks for, found by the agent's prompt.
 struct Wanted {
     path: &'static str,
     name: &'static str,
-    /// Of the function, and what `describe` is to give.
+    /// Header of the test function.
     header: &'static str,
+    /// Expected result of `describe`, as a Python expression.
     words: &'static str,
 }
 
@@ -100,7 +101,7 @@ impl Wanted {
         self.write(&format!("assert describe(Box(20, 10)) == {}", self.words))
     }
 
-    /// What a model calls in its turn, counted from 0; nothing: it stops.
+    /// Returns the calls of a model in this turn, counted from 0. An empty list ends the run.
     fn script(&self, model: &str, turn: usize) -> Calls {
         match (model, turn) {
             ("good", 0) => vec![
@@ -129,7 +130,7 @@ fn turn(body: &Value) -> usize {
         .count()
 }
 
-/// Follows the scripts where it is given tools. A single call is answered with a test that misses the lines.
+/// Answers a request with tools by the script, and a single call with a test that misses the lines.
 fn answer(request: &Request, problems: &[Value]) -> Response {
     let body: Value = serde_json::from_str(&request.body).unwrap();
     let prompt = body["messages"][1]["content"].as_str().unwrap();
@@ -165,7 +166,7 @@ fn answer(request: &Request, problems: &[Value]) -> Response {
 }
 
 impl Bench {
-    /// Two problems of task III.
+    /// Builds a benchmark and returns two problems of task III.
     fn of_blocks() -> (Bench, Vec<Value>) {
         let bench = Bench::new();
         std::fs::write(bench.path("shapes/tests/test_more.py"), MORE_TESTS).unwrap();
@@ -187,7 +188,7 @@ fn asked_of_agents(server: &Server, model: &str) -> Vec<Value> {
 }
 
 #[test]
-fn agents_and_single_calls_stand_side_by_side_under_one_budget() {
+fn agents_and_single_calls_share_report() {
     let (bench, problems) = Bench::of_blocks();
     let server = Server::start_parallel(move |request| answer(request, &problems));
     let models = ["--models", "good,lazy,idle,wasteful"];
@@ -211,10 +212,10 @@ fn agents_and_single_calls_stand_side_by_side_under_one_budget() {
             cost("tokens"),
         )
     };
-    // The coverage feedback makes the difference: the first test of the agent is that of the single call.
+    // Only the coverage feedback differs: the agent's first test is that of the single call.
     assert_eq!(figures("single-call@good"), (1.0, 0.0, 1.0, 1_050.0));
     assert_eq!(figures("cover@good"), (1.0, 1.0, 3.0, 3_150.0));
-    // What is not submitted is judged as it was left.
+    // A test that is not submitted is judged as the agent left it.
     assert_eq!(figures("cover@lazy"), (1.0, 1.0, 4.0, 4_200.0));
     assert_eq!(figures("cover@idle"), (0.0, 0.0, 3.0, 3_150.0));
     assert_eq!(row("cover@idle")["classes"], json!({"no_reply": 2}));
@@ -230,7 +231,7 @@ fn agents_and_single_calls_stand_side_by_side_under_one_budget() {
         .unwrap();
     assert_eq!(pair["compared"]["only_first"], json!(2), "{pair}");
 
-    // No golden test was to be found by any means, though what is shown was.
+    // Golden tests cannot be found in any file, but the shown code can.
     let asked = asked_of_agents(&server, "good");
     let last = asked.iter().filter(|body| turn(body) == 2);
     let told: Vec<String> = last.map(Value::to_string).collect();
@@ -247,7 +248,7 @@ fn agents_and_single_calls_stand_side_by_side_under_one_budget() {
         assert_eq!(shown, None, "{hidden}");
     }
 
-    // Nothing is asked again.
+    // A second evaluation makes no calls.
     assert_exit_code(&bench.eval(&server, &words), 0);
     assert_eq!(server.requests(|_| ()).len(), bodies.len());
 
@@ -263,12 +264,12 @@ fn agents_and_single_calls_stand_side_by_side_under_one_budget() {
 }
 
 #[test]
-fn a_killed_evaluation_goes_on_and_pays_again_for_the_call_in_flight_alone() {
+fn killed_evaluation_repeats_only_call_in_flight() {
     let (bench, problems) = Bench::of_blocks();
     let begun = Arc::new(AtomicUsize::new(0));
     let counter = begun.clone();
     let server = Server::start_parallel(move |request| {
-        // The second call hangs until its process is gone.
+        // The second call hangs until the process is killed.
         if counter.fetch_add(1, Ordering::SeqCst) == 1 {
             std::thread::sleep(Duration::from_secs(600));
         }

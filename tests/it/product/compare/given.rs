@@ -1,4 +1,4 @@
-//! Comparisons of what systems are given beyond the issue, as in SWT-bench's Table 5.
+//! Comparisons of systems with extra inputs beyond the issue, as in Table 5 of SWT-bench.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const TESTS: &str = "zero-shot-plus:given-tests=on";
 const GOLDEN: &str = "zero-shot-plus:given-patch=on:given-files=on";
 const OTHER: &str = "zero-shot-plus:given-patch=on:given-files=on:other-patch=on";
 
-/// A fix that is none.
+/// A code patch that does not fix the bug.
 const WRONG: &str = "--- a/pkg/calc.py\n+++ b/pkg/calc.py\n@@ -1,3 +1,3 @@\n def add(a, b):\n     if b < 0:\n\
                      -        return a + b + 1\n+        return a + b + 2\n";
 
@@ -20,7 +20,7 @@ fn patches(bench: &Bench, name: &str, ids: &[&str], patch: &str) -> String {
     path.display().to_string()
 }
 
-/// What each run was asked, by folder.
+/// Returns the prompt of each run by folder.
 fn prompts(folder: &Path) -> BTreeMap<String, String> {
     let runs = glob(folder);
     let asked = |path: &PathBuf| {
@@ -38,7 +38,7 @@ fn prompts(folder: &Path) -> BTreeMap<String, String> {
     runs.iter().map(|path| (name(path), asked(path))).collect()
 }
 
-/// Folders of runs.
+/// Returns the folders of the runs.
 fn glob(folder: &Path) -> Vec<PathBuf> {
     let mut folders = vec![folder.join("runs")];
     for _ in 0..4 {
@@ -54,7 +54,7 @@ fn glob(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn systems_are_given_more_than_the_issue_and_are_marked() {
+fn extra_inputs_are_marked_in_report() {
     let (server, bill) = service(Duration::ZERO);
     let bench = Bench::new(&server);
     let ids = ["example__sums-1", "example__sums-2"];
@@ -69,7 +69,7 @@ fn systems_are_given_more_than_the_issue_and_are_marked() {
         "--code-patches",
         &file,
     ];
-    // More may come to a comparison, and that is given more.
+    // Systems with extra inputs can be added to a comparison.
     assert_exit_code(&bench.compare("out", &first).output().unwrap(), 0);
     let output = bench.compare("out", &words).output().unwrap();
     assert_exit_code(&output, 0);
@@ -93,7 +93,7 @@ fn systems_are_given_more_than_the_issue_and_are_marked() {
             prompt.contains("Your test goes into this file"),
             is("given-tests")
         );
-        // Golden tests are given to nobody.
+        // Golden tests are never in a prompt.
         assert!(!prompt.contains("test_negative"), "{prompt}");
     }
 
@@ -105,7 +105,7 @@ fn systems_are_given_more_than_the_issue_and_are_marked() {
     assert_eq!(plan["code_patches"], "repairer");
     assert_eq!(plan["systems"][1]["given"], json!(["test files"]));
     let report = bench.json("out", "report.json");
-    // Given more, they are compared with each other, and with the others in the ablations alone.
+    // Systems with extra inputs are paired with each other, and with the others only in the ablations.
     let pairs = report["pairs"].as_array().unwrap();
     assert_eq!(pairs.len(), 3);
     assert!(pairs.iter().all(|pair| pair["first"] != "zero-shot-plus@m"));
@@ -113,7 +113,7 @@ fn systems_are_given_more_than_the_issue_and_are_marked() {
     let markdown = std::fs::read_to_string(bench.out("out").join("report.md")).unwrap();
     assert!(markdown.contains("know more than the issue"), "{markdown}");
 
-    // Played again without the file, without any model.
+    // The replay needs neither the file of patches nor a model.
     let (calls, before) = (bill.lock().unwrap().calls, tables(&bench.out("out")));
     std::fs::remove_file(&file).unwrap();
     let recorded = bench.out("out");
@@ -127,7 +127,7 @@ fn systems_are_given_more_than_the_issue_and_are_marked() {
     assert_same(&before, &tables(&bench.out("again")));
     assert_eq!(prompts(&bench.out("again")), asked);
 
-    // Other patches are another comparison.
+    // Other patches make it a different comparison.
     let other = patches(&bench, "wrong.jsonl", &ids, &WRONG.replace("+ 2", "+ 3"));
     assert_eq!(other, file);
     let output = bench.compare("out", &words).output().unwrap();
@@ -140,7 +140,7 @@ fn systems_are_given_more_than_the_issue_and_are_marked() {
 }
 
 #[test]
-fn no_system_runs_without_what_it_is_to_be_given() {
+fn missing_extra_input_is_rejected() {
     let (server, bill) = service(Duration::ZERO);
     let bench = Bench::new(&server);
     let some = patches(&bench, "some.jsonl", &["example__sums-2"], WRONG);
@@ -165,7 +165,7 @@ fn no_system_runs_without_what_it_is_to_be_given() {
         assert!(!bench.out("out").join("comparison.json").exists());
     }
 
-    // Only the old code tells that a patch is for another: that run is in no rate, and the others go on.
+    // A patch for other code is detected only on the old code. That run is left out of the rates; the others continue.
     let elsewhere = patches(
         &bench,
         "elsewhere.jsonl",
@@ -197,6 +197,6 @@ fn no_system_runs_without_what_it_is_to_be_given() {
         why.contains("pkg/gone.py: No such file or directory"),
         "{why}"
     );
-    // Each of the others' runs asked once, and every fifth call fails.
+    // Each of the other runs makes one call, and every fifth call fails.
     assert!(bill.lock().unwrap().calls <= 4);
 }

@@ -1,4 +1,4 @@
-//! What every answer has, and who may change something from a browser.
+//! Headers of every response, and protection against requests from other sites.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn is_problem(reply: &Reply) -> bool {
 }
 
 #[test]
-fn no_answer_lets_a_browser_guess_what_it_is() {
+fn responses_forbid_content_sniffing() {
     let place = Place::new();
     let log = place.path("log");
     let mut command = place.testwright();
@@ -59,7 +59,7 @@ fn no_answer_lets_a_browser_guess_what_it_is() {
 }
 
 #[test]
-fn what_comes_from_another_site_changes_nothing() {
+fn cross_site_writes_are_rejected() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let send = |path: &str, site: &str, more: &[(&str, &str)]| {
@@ -76,20 +76,20 @@ fn what_comes_from_another_site_changes_nothing() {
         }
         let basic = send("/v1/runs", site, &[("authorization", "Basic YTpi")]);
         assert_eq!(basic.status, 403, "{basic:?}");
-        // It knows its callers by their signatures, and none is set up here.
+        // Webhooks authenticate callers by signature, and none is configured here.
         assert_eq!(send("/v1/github/webhook", site, &[]).status, 404);
     }
     let runs = || daemon.client.get("/v1/runs").json()["runs"].clone();
     assert_eq!(runs(), Value::Array(Vec::new()));
     assert_eq!(send("/v1/runs", "same-origin", &[]).status, 201);
     assert_eq!(send("/v1/runs", "none", &[]).status, 201);
-    // No page of another site has a browser send this.
+    // A browser never sends this header for a page of another site.
     let token = [("authorization", "Bearer testwright_none")];
     assert_eq!(send("/v1/runs", "cross-site", &token).status, 201);
 }
 
 #[test]
-fn the_description_says_who_may_ask_and_how_others_are_refused() {
+fn description_covers_authentication_errors() {
     let place = Place::new();
     let words = ["--workers", "0", "--require-tokens"];
     let daemon = Daemon::start_with(&place, &databases::embedded(), None, "data", &words);

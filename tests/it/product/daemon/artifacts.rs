@@ -1,4 +1,4 @@
-//! Files of runs and shared environments: in a folder, and in a store that speaks S3.
+//! Files of runs and shared environments, in a folder and in an S3 store.
 
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
@@ -15,14 +15,14 @@ use crate::support::program::{Place, assert_exit_code, example};
 const SECRET: &str = "planted-Bucket5e6f7a8b";
 const BUCKET: &str = "artifacts";
 
-/// A server that speaks S3, with an empty bucket.
+/// An S3 server with an empty bucket.
 struct S3Server {
     child: Child,
     client: Client,
 }
 
 impl S3Server {
-    /// `None` where uv or the package index cannot be had, which is said.
+    /// Starts the server. Returns `None`, with a message, if uv or the package index is not available.
     fn start() -> Option<S3Server> {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port().to_string();
@@ -33,18 +33,20 @@ impl S3Server {
             .args(["-p", &port])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // uv starts the server: both are to end.
+            // uv starts the server as a child, so both must be killed.
             .process_group(0)
             .spawn();
         let Ok(mut child) = started else {
-            eprintln!("skipped: there is no uv to run an S3 server with");
+            eprintln!("skipped: uv is not installed, so no S3 server can run");
             return None;
         };
         let address = format!("127.0.0.1:{port}");
         let begun = Instant::now();
         while TcpStream::connect(&address).is_err() {
             if child.try_wait().unwrap().is_some() || begun.elapsed() > Duration::from_secs(120) {
-                eprintln!("skipped: no S3 server (moto) to be had from the package index");
+                eprintln!(
+                    "skipped: the S3 server (moto) cannot be installed from the package index"
+                );
                 let _ = child.kill();
                 return None;
             }
@@ -64,7 +66,7 @@ impl S3Server {
         set_account(command, &endpoint);
     }
 
-    /// Names of all objects.
+    /// Returns the names of all objects.
     fn objects(&self) -> Vec<String> {
         let listed = self.client.get(&format!("/{BUCKET}?list-type=2")).body;
         let keys = listed.split("<Key>").skip(1);
@@ -94,8 +96,8 @@ fn sha256(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The files of a run by name, each as its digest says.
-pub fn files(client: &Client, run: &str) -> BTreeMap<String, String> {
+/// Returns the files of a run by name, and checks their digests.
+pub(super) fn files(client: &Client, run: &str) -> BTreeMap<String, String> {
     let address = format!("/v1/runs/{run}/artifacts");
     let listed = client.get(&address);
     assert_eq!(listed.status, 200, "{listed:?}");
@@ -119,7 +121,7 @@ pub fn files(client: &Client, run: &str) -> BTreeMap<String, String> {
     files
 }
 
-pub fn assert_whole(client: &Client, run: &str) {
+pub(super) fn assert_whole(client: &Client, run: &str) {
     let files = files(client, run);
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
     let wanted = [
@@ -136,7 +138,7 @@ pub fn assert_whole(client: &Client, run: &str) {
 }
 
 #[test]
-fn files_of_a_run_are_kept_and_go_with_it() {
+fn files_are_removed_with_run() {
     for database in databases::all() {
         let place = Place::new();
         let first = Daemon::start(&place, &database, None);
@@ -170,7 +172,7 @@ fn files_of_a_run_are_kept_and_go_with_it() {
             std::thread::sleep(Duration::from_millis(100));
         }
         assert_eq!(second.client.get(&address).status, 404);
-        // What both had, such as the log of the environment, stays.
+        // Content that both runs share, such as the log of the environment, stays.
         assert!(of_new.values().all(|content| blob(content).exists()));
         assert_whole(&second.client, &new);
         assert_eq!(second.terminate(), Some(0));
@@ -178,10 +180,10 @@ fn files_of_a_run_are_kept_and_go_with_it() {
 }
 
 #[test]
-fn run_without_its_files_fails_and_can_be_retried() {
+fn run_without_files_can_be_retried() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &databases::embedded(), None);
-    // No folder can be created in place of a file.
+    // A file at this path prevents the folder from being created.
     let obstacle = place.path("data/artifacts/sha256");
     std::fs::write(&obstacle, "").unwrap();
     let run = daemon.run(&issue());
@@ -198,7 +200,7 @@ fn run_without_its_files_fails_and_can_be_retried() {
 }
 
 #[test]
-fn files_of_a_run_are_kept_in_a_bucket() {
+fn bucket_stores_run_files() {
     let Some(s3) = S3Server::start() else { return };
     let place = Place::new();
     let mut command = place.testwright();
@@ -221,7 +223,7 @@ fn files_of_a_run_are_kept_in_a_bucket() {
 }
 
 #[test]
-fn a_worker_fetches_the_environment_that_another_has_built() {
+fn workers_share_built_environments() {
     let Some(s3) = S3Server::start() else { return };
     let place = Place::new();
     let told = |machine: &str| {
@@ -243,7 +245,7 @@ fn a_worker_fetches_the_environment_that_another_has_built() {
     assert!(first.contains("install the package"), "{first}");
     let objects = s3.objects();
     let shared = |ending: &str| objects.iter().filter(|o| o.ends_with(ending)).count();
-    // The layer of requirements, and the environment on it; nobody builds any more.
+    // Two layers are stored: the requirements and the environment. No build is claimed any more.
     assert_eq!((shared(".json"), shared(".claim")), (2, 0), "{objects:?}");
     let second = told("two");
     assert!(!second.contains("install"), "{second}");
@@ -252,7 +254,7 @@ fn a_worker_fetches_the_environment_that_another_has_built() {
 }
 
 #[test]
-fn a_store_that_does_not_answer_is_told_with_what_to_do() {
+fn unreachable_store_is_reported_with_hint() {
     let place = Place::new();
     let mut command = place.testwright();
     command

@@ -1,4 +1,4 @@
-//! HTTP as any client speaks it: a request a connection.
+//! A minimal HTTP client with one request per connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,44 +9,44 @@ use serde_json::Value;
 use crate::support::server::headers;
 
 #[derive(Debug)]
-pub struct Reply {
+pub(super) struct Reply {
     pub status: u16,
-    /// Names in lower case.
+    /// Header names in lower case, with their values.
     headers: Vec<(String, String)>,
     pub body: String,
 }
 
 impl Reply {
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// An event of a stream.
+/// An event of an event stream.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StreamEvent {
+pub(super) struct StreamEvent {
     pub id: Option<i64>,
     pub kind: String,
     pub data: String,
 }
 
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(super) struct Client {
     pub address: String,
 }
 
 impl Client {
-    pub fn get(&self, path: &str) -> Reply {
+    pub(super) fn get(&self, path: &str) -> Reply {
         self.send("GET", path, &[], "")
     }
 
-    /// `None` where nobody answers (any more).
-    pub fn try_get(&self, path: &str) -> Option<Reply> {
+    /// Sends a GET request. Returns `None` if the server does not respond.
+    pub(super) fn try_get(&self, path: &str) -> Option<Reply> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         let request = format!("GET {path} HTTP/1.0\r\nhost: {}\r\n\r\n", self.address);
         stream.write_all(request.as_bytes()).ok()?;
@@ -61,12 +61,18 @@ impl Client {
         })
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(super) fn post(&self, path: &str, body: &Value) -> Reply {
         let kind = [("content-type", "application/json")];
         self.send("POST", path, &kind, &body.to_string())
     }
 
-    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(super) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
         let mut reader = self.open(method, path, headers, body);
         let (status, headers) = head(&mut reader);
         let mut body = String::new();
@@ -78,8 +84,8 @@ impl Client {
         }
     }
 
-    /// The events of a run after a number, until the stream ends or `enough`.
-    pub fn follow(
+    /// Returns the events of a run after a number, until the stream ends or `enough` returns true.
+    pub(super) fn follow(
         &self,
         run: &str,
         after: i64,
@@ -127,7 +133,7 @@ impl Client {
         stream
             .set_read_timeout(Some(Duration::from_secs(240)))
             .unwrap();
-        // HTTP/1.0 is answered without chunks, and the connection ends with the answer.
+        // With HTTP/1.0 the response has no chunks, and the connection closes after it.
         let mut request = format!(
             "{method} {path} HTTP/1.0\r\ncontent-length: {}\r\n",
             body.len()

@@ -1,4 +1,4 @@
-//! The page of a comparison: where its runs are, its end, and the way to its report and back.
+//! The page of a comparison: its runs, its end, and the links to its report and back.
 
 use serde_json::json;
 use testwright_server::store::{
@@ -42,7 +42,7 @@ fn run(comparison: &RunId, at: usize) -> NewRun {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comparison_has_a_page_with_its_runs_its_end_and_its_report() {
+async fn comparison_page_shows_runs_and_report() {
     for database in databases::all() {
         let place = Place::new();
         let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
@@ -52,7 +52,7 @@ async fn a_comparison_has_a_page_with_its_runs_its_end_and_its_report() {
         let client = &daemon.client;
         let id = RunId::new(testwright_server::store::now());
         let plan = plan();
-        // One that the server was asked for, and that no server can take: what was asked for is of another version.
+        // A requested comparison that no server can run, because its request is of another version.
         let asked = AskedComparison {
             comparison: NewComparison {
                 id: &id,
@@ -85,7 +85,7 @@ async fn a_comparison_has_a_page_with_its_runs_its_end_and_its_report() {
             "queued: 52",
             &format!("<a href=\"/runs/{last}\">"),
             "Older runs",
-            "There is no report",
+            "No report",
         ] {
             assert!(page.body.contains(part), "{part}: {}", page.body);
         }
@@ -124,7 +124,7 @@ async fn a_comparison_has_a_page_with_its_runs_its_end_and_its_report() {
         assert!(!page.contains("Cancel comparison"), "{page}");
         assert!(page.contains("Resume comparison"), "{page}");
         assert_eq!(send("retry").status, 303);
-        // It waits, goes on, or failed by now, since nobody can read what it is asked for.
+        // It is queued, running or already failed, since its request is unreadable.
         let shown = client.get(&format!("/v1{address}")).json();
         assert_ne!(shown["status"], "cancelled");
 

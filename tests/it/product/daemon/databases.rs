@@ -1,10 +1,10 @@
-//! The databases that the daemon is tried on: SQLite, and a Postgres of the test's own.
+//! The databases to test the server on: SQLite and a temporary Postgres.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// `None`: the one in the data folder.
-pub struct Database {
+/// URL of the database; `None` for SQLite in the data folder.
+pub(crate) struct Database {
     pub url: Option<String>,
     postgres: Option<Postgres>,
 }
@@ -16,22 +16,22 @@ struct Postgres {
     options: String,
 }
 
-/// The one in the data folder.
-pub fn embedded() -> Database {
+/// Returns the SQLite database in the data folder.
+pub(crate) fn embedded() -> Database {
     Database {
         url: None,
         postgres: None,
     }
 }
 
-/// Those that this machine has.
-pub fn all() -> Vec<Database> {
+/// Returns the databases available on this machine.
+pub(crate) fn all() -> Vec<Database> {
     [embedded()].into_iter().chain(postgres()).collect()
 }
 
-/// `None`, with a message, if this machine has no Postgres.
-pub fn postgres() -> Option<Database> {
-    // Not in the folder of whoever runs the tests: Postgres refuses to be root, and another user has to reach it.
+/// Starts a temporary Postgres. Returns `None`, with a message, if it is not installed.
+pub(crate) fn postgres() -> Option<Database> {
+    // Postgres refuses to run as root, so another user must be able to enter this folder.
     let folder = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .tempdir_in("/tmp")
@@ -40,12 +40,12 @@ pub fn postgres() -> Option<Database> {
     Postgres::start(path, Some(folder))
 }
 
-/// One whose data is in a folder that other users can enter.
-pub fn postgres_in(folder: &Path) -> Option<Database> {
+/// Starts a Postgres with its data in this folder, which other users must be able to enter.
+pub(crate) fn postgres_in(folder: &Path) -> Option<Database> {
     Postgres::start(folder.to_owned(), None)
 }
 
-/// Of the newest version.
+/// Returns the folder with the programs of the newest installed version.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
     let mut versions: Vec<PathBuf> = versions
@@ -66,7 +66,7 @@ impl Postgres {
                 !is_required,
                 "there is no Postgres (apt-get install postgresql)"
             );
-            eprintln!("skipped: there is no Postgres (apt-get install postgresql)");
+            eprintln!("skipped: Postgres is not installed (apt-get install postgresql)");
             return None;
         };
         let port = std::net::TcpListener::bind("127.0.0.1:0")
@@ -150,16 +150,16 @@ impl Postgres {
 }
 
 impl Database {
-    /// For a process that has another data folder than the server.
-    pub fn url_in(&self, data: &Path) -> String {
+    /// Returns the URL for a process whose data folder differs from the server's.
+    pub(crate) fn url_in(&self, data: &Path) -> String {
         match &self.url {
             Some(url) => url.clone(),
             None => format!("sqlite:{}", data.join("testwright.db").display()),
         }
     }
 
-    /// By somebody else than the program: the first value of the answer, where there is one.
-    pub fn execute(&self, data: &Path, sql: &str) -> String {
+    /// Executes SQL outside the program. Returns the first value of the result, or an empty text.
+    pub(crate) fn execute(&self, data: &Path, sql: &str) -> String {
         let mut command = match &self.postgres {
             Some(postgres) => postgres.psql(self.url.as_deref(), sql),
             None => {
@@ -180,24 +180,24 @@ impl Database {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// The same without waiting, in one transaction.
-    pub fn start(&self, sql: &str) -> Child {
+    /// Starts to execute SQL in one transaction, without waiting for its end.
+    pub(crate) fn start(&self, sql: &str) -> Child {
         let postgres = self.postgres.as_ref().unwrap();
         let mut command = postgres.psql(self.url.as_deref(), sql);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     }
 
-    /// Starts it if it has ended.
-    pub fn start_again(&self) {
+    /// Starts the database if it has stopped.
+    pub(crate) fn start_again(&self) {
         let postgres = self.postgres.as_ref().unwrap();
         if !postgres.try_run("pg_ctl", &["status"]).success() {
             postgres.control("start");
         }
     }
 
-    /// As a crash and what follows it.
-    pub fn restart(&self) {
+    /// Stops the database as in a crash, then starts it.
+    pub(crate) fn restart(&self) {
         if let Some(postgres) = &self.postgres {
             postgres.run(
                 "pg_ctl",

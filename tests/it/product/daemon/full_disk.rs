@@ -1,4 +1,4 @@
-//! The server on a full disk, and on a Postgres that cannot write: errors come at once, and work goes on once there is room.
+//! The server on a full disk or an unwritable Postgres. It reports errors at once, and resumes once there is room.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use testwright_server::store::Store;
 use super::{Daemon, artifacts, databases, issue, stored_run, wait_until};
 use crate::support::program::Place;
 
-/// Far below the time that SQLite waits for a lock, and far above what a statement takes.
+/// Much shorter than SQLite's wait for a lock, and much longer than a statement.
 const NO_WAIT: Duration = Duration::from_secs(15);
 
 /// A file system of a fixed size.
-pub struct SmallDisk(tempfile::TempDir);
+pub(super) struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    /// `None`, with a message, if this user cannot mount one.
-    pub fn mount(megabytes: u32) -> Option<SmallDisk> {
+    /// Mounts a file system. Returns `None`, with a message, if this user cannot mount one.
+    pub(super) fn mount(megabytes: u32) -> Option<SmallDisk> {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let size = format!("size={megabytes}m,mode=755");
         let mounted = Command::new("mount")
@@ -30,13 +30,13 @@ impl SmallDisk {
         match mounted {
             Ok(output) if output.status.success() => Some(SmallDisk(folder)),
             _ => {
-                eprintln!("skipped: mounting a small file system takes root");
+                eprintln!("skipped: mounting a small file system requires root");
                 None
             }
         }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 
@@ -44,8 +44,8 @@ impl SmallDisk {
         self.path().join("filler")
     }
 
-    /// Takes all room that is left.
-    pub fn fill(&self) {
+    /// Fills the remaining space.
+    pub(super) fn fill(&self) {
         let mut file = std::fs::File::options()
             .create(true)
             .append(true)
@@ -56,7 +56,7 @@ impl SmallDisk {
         }
     }
 
-    pub fn free(&self) {
+    pub(super) fn free(&self) {
         std::fs::remove_file(self.filler()).unwrap();
     }
 }
@@ -70,7 +70,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Writes with and without transactions, side by side; says how many failed.
+/// Writes with and without transactions, concurrently. Returns the number of failures.
 async fn write_all(store: &Store, round: usize) -> usize {
     let writes = (0..24).map(|n| async move {
         let run = testwright_server::store::NewRun {
@@ -99,7 +99,7 @@ async fn write_all(store: &Store, round: usize) -> usize {
     failed.len()
 }
 
-/// Fails writes until one does, and says of what kind the failure is.
+/// Writes until a write fails. Returns the kind of the failure.
 async fn first_failure(store: &Store) -> Kind {
     let run = testwright_server::store::NewRun {
         request: "x".repeat(100_000),
@@ -114,7 +114,7 @@ async fn first_failure(store: &Store) -> Kind {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_writes_again_once_a_full_disk_has_room() {
+async fn sqlite_recovers_from_full_disk() {
     let Some(disk) = SmallDisk::mount(12) else {
         return;
     };
@@ -130,7 +130,7 @@ async fn sqlite_writes_again_once_a_full_disk_has_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_writes_again_after_every_kind_of_outage() {
+async fn postgres_recovers_from_outages() {
     let Some(database) = databases::postgres() else {
         return;
     };
@@ -138,7 +138,7 @@ async fn postgres_writes_again_after_every_kind_of_outage() {
     let execute = |sql: &str| database.execute(Path::new(""), sql);
     assert_eq!(write_all(&store, 0).await, 0);
 
-    // A backend is killed in a transaction, which waits for a lock.
+    // A backend is killed in a transaction that waits for a lock.
     let mut holder = database.start("LOCK TABLE github_deliveries; SELECT pg_sleep(60)");
     let locks = "SELECT COUNT(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
                  AND relation = 'github_deliveries'::regclass";
@@ -167,7 +167,7 @@ async fn postgres_writes_again_after_every_kind_of_outage() {
 
     database.restart();
     let mut round = 3;
-    // Connections that the restart cut are noticed when they are used.
+    // Connections that the restart closed are detected on their next use.
     while write_all(&store, round).await > 0 {
         round += 1;
         assert!(round < 6);
@@ -175,7 +175,7 @@ async fn postgres_writes_again_after_every_kind_of_outage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_on_a_full_disk_fails_at_once_and_recovers() {
+async fn postgres_recovers_from_full_disk() {
     let Some(disk) = SmallDisk::mount(100) else {
         return;
     };
@@ -184,7 +184,7 @@ async fn postgres_on_a_full_disk_fails_at_once_and_recovers() {
     };
     let store = Store::open(database.url.as_deref().unwrap()).await.unwrap();
     disk.fill();
-    // The server may end over it, depending on which file has no room.
+    // Postgres may stop, depending on which file it cannot write.
     let full = first_failure(&store).await;
     assert!(
         [Kind::Exhausted(Shortage::Disk), Kind::Unavailable].contains(&full),
@@ -200,7 +200,7 @@ async fn postgres_on_a_full_disk_fails_at_once_and_recovers() {
 }
 
 #[test]
-fn requests_get_507_and_readiness_is_red_while_the_disk_is_full() {
+fn full_disk_returns_507_and_unready() {
     let Some(disk) = SmallDisk::mount(6) else {
         return;
     };
@@ -240,7 +240,7 @@ fn requests_get_507_and_readiness_is_red_while_the_disk_is_full() {
 }
 
 #[test]
-fn a_run_on_a_machine_without_room_waits_in_the_queue() {
+fn run_is_requeued_on_full_disk() {
     let Some(disk) = SmallDisk::mount(16) else {
         return;
     };
@@ -280,7 +280,7 @@ fn a_run_on_a_machine_without_room_waits_in_the_queue() {
 }
 
 #[test]
-fn run_waits_while_its_files_find_no_room() {
+fn run_waits_for_artifact_space() {
     let Some(disk) = SmallDisk::mount(128) else {
         return;
     };
@@ -288,7 +288,7 @@ fn run_waits_while_its_files_find_no_room() {
     let store = format!("file://{}", disk.path().join("artifacts").display());
     let words = ["--workers", "1", "--artifacts", &store];
     let daemon = Daemon::start_with(&place, &databases::embedded(), None, "data", &words);
-    // The environment takes its room in the store before the disk is full.
+    // The environment is stored before the disk is full.
     let first = daemon.run(&issue());
     daemon.wait_for(&first, "accepted");
     disk.fill();

@@ -1,4 +1,4 @@
-//! GitHub, as a maintainer meets it: labels and comments go in as webhooks, comments and pull requests come out.
+//! The GitHub integration: labels and comments arrive as webhooks, and the server posts comments and pull requests.
 
 mod api;
 mod hub;

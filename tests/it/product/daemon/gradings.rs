@@ -1,4 +1,4 @@
-//! Predictions that workers grade, as the daemon lists and ends them.
+//! Gradings on the server: the list and cancellation.
 
 use serde_json::json;
 use testwright_server::store::{NewGrading, Store};
@@ -7,7 +7,7 @@ use super::{Daemon, databases};
 use crate::support::program::Place;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gradings_are_listed_by_evaluation_and_ended() {
+async fn gradings_are_listed_and_cancelled() {
     for database in databases::all() {
         let place = Place::new();
         let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
@@ -40,7 +40,7 @@ async fn gradings_are_listed_by_evaluation_and_ended() {
         assert_eq!(ended.json()["open"], false);
         let missing = client.send("POST", "/v1/gradings/three/cancel", &[], "");
         assert_eq!(missing.status, 404, "{missing:?}");
-        // The others are as they were; a person ends them.
+        // The other evaluation is unchanged until a person cancels it.
         let cancel = |headers: &[(&str, &str)]| {
             let ended = client.send("POST", "/gradings/two/cancel", headers, "");
             ended.status

@@ -1,5 +1,5 @@
-//! Requests of clients who want more than they may have: files of the server, other addresses of its services, lists that
-//! nobody else can read.
+//! Requests that try to exceed their permissions: read files of the server, reach other addresses of its services, or
+//! make lists unreadable.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::{Daemon, databases, issue, stored_run};
 use crate::support::program::{Place, example};
 use crate::support::server::{Request, Response, Server};
 
-/// What no client may read.
+/// A secret that no client may read.
 const PLANTED: &str = "hunter2-password";
 
-/// A model's name in each of the spellings that could slip past a check of its text.
+/// Returns spellings of a model's name that could slip past a check of its text.
 fn spellings(name: &str) -> Vec<String> {
     let around = [
         " ", "\t", "\n", "\r\n", "\u{a0}", "\u{3000}", "\u{feff}", "\u{200b}", "\0", "\u{1b}[m",
@@ -55,7 +55,7 @@ fn azure(place: &Place, server: &Server) -> Daemon {
     Daemon::logged(command, &place.path("log"))
 }
 
-/// What clients can read of a run once it has ended.
+/// Returns everything that clients can read about a finished run.
 fn everything_about(daemon: &Daemon, run: &str) -> String {
     let begun = Instant::now();
     while ["queued", "running"].contains(&daemon.status(run).as_str()) {
@@ -79,7 +79,7 @@ fn everything_about(daemon: &Daemon, run: &str) -> String {
     paths.map(|path| daemon.client.get(&path).body).collect()
 }
 
-/// Peak memory of a process in bytes.
+/// Returns the peak memory of a process in bytes.
 fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -121,15 +121,15 @@ async fn recordings_are_refused_in_every_spelling() {
         assert!(refusal.contains("`model`"), "{name:?}: {refusal}");
     }
     assert_eq!(client.get("/v1/runs").json()["runs"], json!([]));
-    // Another prefix makes it a name that the service is asked for, and no file.
+    // With another prefix it is a model name for the service, not a file.
     let run = daemon.run(&with("model", format!("openai/replay:{secret}")));
     client.send("POST", &format!("/v1/runs/{run}/cancel"), &[], "");
     assert!(!everything_about(&daemon, &run).contains(PLANTED));
 }
 
-/// An older version may have stored what is refused now.
+/// An older version may have stored names that are rejected now.
 #[tokio::test(flavor = "multi_thread")]
-async fn stored_names_with_blanks_are_not_played() {
+async fn stored_names_with_spaces_are_not_replayed() {
     let place = Place::new();
     std::fs::write(place.path("secret"), format!("\"{PLANTED}\"\n")).unwrap();
     let daemon = Daemon::start(&place, &databases::all()[0], None);
@@ -144,7 +144,7 @@ async fn stored_names_with_blanks_are_not_played() {
         ..stored_run("local", "")
     };
     let run = store.add_run(&run).await.unwrap().0.id.to_string();
-    // A worker is told of it.
+    // A worker must reject it too.
     let retried = daemon
         .client
         .send("POST", &format!("/v1/runs/{run}/retry"), &[], "");
@@ -155,7 +155,7 @@ async fn stored_names_with_blanks_are_not_played() {
 }
 
 #[test]
-fn recordings_that_are_not_plain_files_are_not_read() {
+fn irregular_recordings_are_not_read() {
     let place = Place::new();
     let path = |name: &str| place.path(name);
     std::fs::write(path("text"), format!("\"{PLANTED}\"\n")).unwrap();
@@ -205,7 +205,7 @@ fn recordings_that_are_not_plain_files_are_not_read() {
 }
 
 #[test]
-fn azure_deployments_are_one_part_of_the_path() {
+fn azure_deployments_are_one_path_segment() {
     let place = Place::new();
     let server = Server::start(|_| {
         let mut refused =
@@ -232,7 +232,7 @@ fn azure_deployments_are_one_part_of_the_path() {
             .client
             .post("/v1/runs", &with("model", format!("azure/{name}")));
         assert_eq!(made.status, 422, "{name}: {made:?}");
-        // Here every model is a deployment, whatever is before its name; the worker finds that out.
+        // Every model is a deployment here, with any prefix. Only the worker detects that.
         let made = daemon.client.post("/v1/runs", &with("model", name));
         if made.status == 201 {
             let told = everything_about(&daemon, made.json()["id"].as_str().unwrap());
@@ -250,9 +250,9 @@ fn azure_deployments_are_one_part_of_the_path() {
     assert_eq!(server.requests(|request| request.path.clone()), [path; 2]);
 }
 
-/// Prices and limits are looked up by the name, and the deployment answers whatever the name is.
+/// Prices and limits depend on the name, but the deployment accepts any name.
 #[test]
-fn one_configured_deployment_has_one_name() {
+fn configured_deployment_has_one_name() {
     let place = Place::new();
     let mut command = place.testwright();
     command
@@ -283,7 +283,7 @@ fn one_configured_deployment_has_one_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_of_failed_calls_stay_on_the_server() {
+async fn failed_call_bodies_stay_on_server() {
     let place = Place::new();
     let bodies = [
         json!({"key": PLANTED}).to_string(),
@@ -320,7 +320,7 @@ async fn bodies_of_failed_calls_stay_on_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_and_unseen_fields_are_refused_by_name() {
+async fn oversized_and_unknown_fields_are_rejected() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let mcp = McpClient::over_http(&daemon).await;
@@ -452,7 +452,7 @@ async fn long_and_unseen_fields_are_refused_by_name() {
     assert_eq!(daemon.client.get("/v1/runs").json()["runs"], json!([]));
 }
 
-/// Rows of an older version, which took texts of any length.
+/// An older version accepted texts of any length.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_stored_texts_leave_lists_readable() {
     let place = Place::new();

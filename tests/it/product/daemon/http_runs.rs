@@ -1,4 +1,4 @@
-//! Runs over HTTP: made, followed, read, listed; and what is refused.
+//! Runs over HTTP: creating, following, reading and listing them, and rejected requests.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Daemon, databases, issue, numbers};
 use crate::support::program::{Place, example};
 
 #[test]
-fn a_run_is_made_followed_and_read_on_every_database() {
+fn run_is_created_followed_and_read() {
     for database in databases::all() {
         let place = Place::new();
         let daemon = Daemon::start(&place, &database, None);
@@ -23,7 +23,7 @@ fn a_run_is_made_followed_and_read_on_every_database() {
             run["title"],
             "slugify with max_length can end in a separator"
         );
-        // A client that was cut off gets what it missed.
+        // A reconnecting client gets the events that it missed.
         assert_eq!(daemon.client.follow(&id, 5, |_| false), events[5..]);
 
         let of_run = |what: &str| daemon.client.get(&format!("/v1/runs/{id}{what}"));
@@ -42,7 +42,7 @@ fn a_run_is_made_followed_and_read_on_every_database() {
         let listed = |query: &str| daemon.client.get(&format!("/v1/runs?{query}")).json();
         assert_eq!(listed("status=accepted")["runs"], json!([run]));
         assert_eq!(listed("status=queued")["runs"], json!([]));
-        // It has a result, and neither ends nor goes on.
+        // A finished run can neither be cancelled nor retried.
         for what in ["/cancel", "/retry"] {
             let refused = daemon
                 .client
@@ -54,10 +54,10 @@ fn a_run_is_made_followed_and_read_on_every_database() {
 }
 
 #[test]
-fn the_same_request_is_made_once_and_pages_hold_every_run() {
+fn repeated_request_creates_one_run() {
     for database in databases::all() {
         let place = Place::new();
-        // Nothing is worked on: the model is not there.
+        // No run can finish, because the model is not available.
         let daemon = Daemon::start(&place, &database, None);
         let keyed = |key: &str, request: &Value| {
             let headers = [
@@ -72,7 +72,7 @@ fn the_same_request_is_made_once_and_pages_hold_every_run() {
         let again = keyed("one", &issue());
         assert_eq!((first.status, again.status), (201, 200));
         assert_eq!(first.json()["id"], again.json()["id"]);
-        // Known before anybody works on it.
+        // The title is known before a worker starts the run.
         let title = "slugify with max_length can end in a separator";
         assert_eq!(first.json()["title"], title);
         let mut other = issue();
@@ -103,7 +103,7 @@ fn the_same_request_is_made_once_and_pages_hold_every_run() {
 }
 
 #[test]
-fn a_link_out_of_an_allowed_folder_is_not_taken() {
+fn link_out_of_allowed_folder_is_rejected() {
     let place = Place::new();
     for folder in ["allowed/own", "secret"] {
         std::fs::create_dir_all(place.path(folder)).unwrap();
@@ -121,7 +121,7 @@ fn a_link_out_of_an_allowed_folder_is_not_taken() {
 }
 
 #[test]
-fn what_cannot_be_worked_on_is_a_problem_with_a_hint() {
+fn invalid_requests_return_problems_with_hints() {
     let place = Place::new();
     let database = &databases::all()[0];
     let daemon = Daemon::start(&place, database, None);
@@ -169,7 +169,7 @@ fn what_cannot_be_worked_on_is_a_problem_with_a_hint() {
         run(json!({"approach": "none-such"})),
         run(json!({"model": "replay:/etc/passwd"})),
         run(json!({"limits": {"steps": 0}})),
-        // The unknown field comes first: where it stands is part of the answer.
+        // The unknown field comes first, because its position is part of the message.
         json!({"limit": 1, "issue": "it fails", "repository": repository}).to_string(),
     ] {
         send("POST", "/v1/runs", &[kind], &body);
@@ -199,6 +199,6 @@ fn what_cannot_be_worked_on_is_a_problem_with_a_hint() {
     send("GET", "/v2", &[], "");
     send("DELETE", "/v1/runs", &[], "");
     insta::assert_snapshot!(told);
-    // Nothing of it is stored.
+    // Rejected requests are not stored.
     assert_eq!(daemon.client.get("/v1/runs").json()["runs"], json!([]));
 }

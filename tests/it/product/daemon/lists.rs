@@ -1,4 +1,4 @@
-//! Lists of what is stored: pages that hold all of it, and filters.
+//! Lists of stored items: pagination and filters.
 
 use serde_json::{Value, json};
 use testwright_server::store::{NewComparison, NewGrading, NewMatrix, RunId, Store, now};
@@ -7,7 +7,7 @@ use super::client::Client;
 use super::{Daemon, databases, stored_run};
 use crate::support::program::Place;
 
-/// What is called `name` of all items of a list, in pages of two.
+/// Returns the field `name` of all items of a list, read in pages of two.
 fn all(client: &Client, path: &str, list: &str, name: &str, filter: &str) -> Vec<String> {
     let (mut seen, mut before) = (Vec::new(), String::new());
     loop {
@@ -25,13 +25,13 @@ fn all(client: &Client, path: &str, list: &str, name: &str, filter: &str) -> Vec
     }
 }
 
-/// So many of each, of `a` and of `b` in turn; ids from the newest to the oldest.
+/// Stores `number` items of each kind, alternately owned by `a` and `b`. Returns their ids, newest first.
 async fn fill(store: &Store, number: i64) -> [Vec<String>; 4] {
     let [mut runs, mut comparisons, mut matrices, mut batches] = [const { Vec::new() }; 4];
     let input =
         json!({"repository": "r", "commit": null, "issue": null, "tests": [], "patches": []});
     for n in 0..number {
-        // Ids of one millisecond have no order.
+        // Ids of the same millisecond have no order.
         let id = RunId::new(now() + 10 * n);
         let owner = ["a", "b"][n as usize % 2];
         let run = stored_run(owner, id.as_str());
@@ -71,7 +71,7 @@ async fn fill(store: &Store, number: i64) -> [Vec<String>; 4] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_hold_all_that_the_filters_leave_on_every_database() {
+async fn pages_contain_all_filtered_items() {
     for database in databases::all() {
         let place = Place::new();
         let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
@@ -109,7 +109,7 @@ async fn pages_hold_all_that_the_filters_leave_on_every_database() {
             assert_eq!(all("&owner=a"), of(0), "{path}");
             assert_eq!(all("&owner=b"), of(1), "{path}");
             assert_eq!(all(&format!("&{filter}")).len(), left, "{path}");
-            // The oldest, of which something is open still.
+            // The oldest comparison still has open runs.
             let (first, open) = (wanted.last().unwrap(), ["queued", "running"]);
             let ended = client.send("POST", &format!("{path}/{first}/cancel"), &[], "");
             assert_eq!(ended.status, 202, "{path} {ended:?}");
@@ -127,14 +127,14 @@ async fn pages_hold_all_that_the_filters_leave_on_every_database() {
                 assert_eq!(refused.status, 400, "{path} {wrong}");
             }
         }
-        // How many runs are where is told of each on the page, and of it alone.
+        // Each comparison on the page shows the counts of its own runs only.
         let page = client.get("/v1/comparisons?limit=1&owner=b").json();
         assert_eq!(page["comparisons"][0]["runs"], json!({"queued": 1}));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_list_links_to_what_is_older() {
+async fn list_pages_link_to_older_items() {
     let place = Place::new();
     let database = databases::embedded();
     let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);

@@ -1,4 +1,4 @@
-//! Tests × patches over the API: which patches are kept, in which order, and what becomes of a matrix whose worker dies.
+//! Matrices of tests and patches over the API: verdicts, ranking, and recovery after a worker dies.
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ fn cell<'m>(matrix: &'m Value, tests: &str, patch: &str) -> &'m Value {
 }
 
 #[test]
-fn patches_are_kept_dropped_and_ranked_on_every_database() {
+fn patches_are_judged_and_ranked() {
     for database in databases::all() {
         let place = Place::new();
         let repository = Repository::new(place.path("sums"), None);
@@ -169,7 +169,7 @@ fn slow_request(repository: &Repository) -> Value {
 }
 
 #[test]
-fn the_matrix_of_a_killed_server_is_gone_on_with_by_another() {
+fn matrix_survives_killed_server() {
     for database in databases::all() {
         let place = Place::new();
         let repository = Repository::new(place.path("sums"), None);
@@ -201,7 +201,7 @@ fn the_matrix_of_a_killed_server_is_gone_on_with_by_another() {
 }
 
 #[test]
-fn a_matrix_is_cancelled_while_it_waits_and_while_it_is_worked_on() {
+fn queued_and_running_matrix_is_cancelled() {
     let place = Place::new();
     let repository = Repository::new(place.path("sums"), None);
     let idle = Daemon::start_idle(&place);
@@ -248,7 +248,7 @@ fn a_matrix_is_cancelled_while_it_waits_and_while_it_is_worked_on() {
 }
 
 #[test]
-fn the_same_matrix_is_made_once() {
+fn repeated_request_creates_one_matrix() {
     for database in databases::all() {
         let place = Place::new();
         let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
@@ -275,7 +275,7 @@ fn the_same_matrix_is_made_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_matrix_that_was_left_behind_is_found_and_worked_on() {
+async fn orphaned_matrix_is_claimed() {
     for database in databases::all() {
         let place = Place::new();
         let repository = Repository::new(place.path("sums"), None);
@@ -310,7 +310,7 @@ async fn a_matrix_that_was_left_behind_is_found_and_worked_on() {
 }
 
 #[test]
-fn the_test_of_a_run_is_tried_on_its_own_old_code() {
+fn run_test_uses_its_old_code() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &databases::all()[0], None);
     let run = daemon.run(&issue());
@@ -334,7 +334,7 @@ pub(super) fn slug_patch(more: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_tried_is_a_problem() {
+fn invalid_matrices_are_rejected() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let run = daemon.run(&issue());

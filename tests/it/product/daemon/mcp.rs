@@ -1,4 +1,4 @@
-//! MCP as another agent uses it: tests are written and checked, sessions opened, on HTTP and on stdio.
+//! MCP as used by other agents: writing and checking tests, and sessions, over HTTP and stdio.
 
 use std::time::{Duration, Instant};
 
@@ -9,21 +9,21 @@ use super::mcp_client::{McpClient, text};
 use super::{Daemon, databases, issue, model, slow_issue};
 use crate::support::program::{Place, example};
 
-pub const GOOD: &str = "from slugs import slugify\n\n\ndef test_no_separator_at_the_end():\n    assert slugify(\"one two\", max_length=4) == \"one\"\n";
+pub(super) const GOOD: &str = "from slugs import slugify\n\n\ndef test_no_separator_at_the_end():\n    assert slugify(\"one two\", max_length=4) == \"one\"\n";
 const PASSING: &str = "from slugs import slugify\n\n\ndef test_words():\n    assert slugify(\"one two\") == \"one-two\"\n";
 
-pub fn start(place: &Place, words: &[&str]) -> Daemon {
+pub(super) fn start(place: &Place, words: &[&str]) -> Daemon {
     Daemon::start_with(place, &databases::all()[0], None, "data", words)
 }
 
-/// Processes below another.
-pub fn descendants(process: u32) -> Vec<u32> {
+/// Returns the descendants of a process.
+pub(super) fn descendants(process: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pairs: Vec<(u32, u32)> = processes
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-            // Behind the name, which may hold anything: the state, and the parent.
+            // The state and the parent follow the name, which may contain any character.
             let (_, behind) = stat.rsplit_once(") ")?;
             Some((pid, behind.split(' ').nth(1)?.parse().ok()?))
         })
@@ -43,7 +43,7 @@ pub fn descendants(process: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-pub async fn wait_until_alone(process: u32) {
+pub(super) async fn wait_until_alone(process: u32) {
     let begun = Instant::now();
     while !descendants(process).is_empty() {
         let left = descendants(process);
@@ -63,7 +63,7 @@ async fn writes_a_test(client: &mut McpClient) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_is_written_with_progress_and_the_daemon_keeps_the_run() {
+async fn written_test_reports_progress() {
     let place = Place::new();
     let daemon = start(&place, &[]);
     let mut client = McpClient::over_http(&daemon).await;
@@ -80,7 +80,7 @@ async fn a_test_is_written_with_progress_and_the_daemon_keeps_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_is_taken_back_ends_its_run() {
+async fn cancelled_request_ends_its_run() {
     let place = Place::new();
     let model = model();
     let daemon = Daemon::start(&place, &databases::all()[0], Some(&model));
@@ -93,12 +93,12 @@ async fn a_request_that_is_taken_back_ends_its_run() {
         .await
         .unwrap();
     daemon.wait_for(&id, "cancelled");
-    // The client goes on.
+    // The client can still make calls.
     assert!(client.tools().await.contains(&"check_test".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_given_test_is_accepted_or_refused_with_the_reason() {
+async fn given_test_is_judged_with_reason() {
     let place = Place::new();
     let daemon = start(&place, &["--workers", "0"]);
     let client = McpClient::over_http(&daemon).await;
@@ -112,7 +112,7 @@ async fn a_given_test_is_accepted_or_refused_with_the_reason() {
     assert_eq!(good["accepted"], true, "{good}");
     let id = "tests/test_given.py::test_no_separator_at_the_end";
     assert_eq!(good["failing"][0]["id"], id);
-    // What the gate ran is a patch that can be given again.
+    // The patch that the gate ran can be passed again.
     let again = client
         .call("check_test", check(json!({"patch": good["patch"]})))
         .await;
@@ -135,7 +135,7 @@ async fn a_given_test_is_accepted_or_refused_with_the_reason() {
                 .as_object()
                 .map(|f| json!({"patch": "", "path": f["path"], "content": ""}))
                 .unwrap(),
-            "more than one",
+            "or both",
         ),
         (
             json!({"path": "../../outside.py", "content": GOOD}),
@@ -150,7 +150,7 @@ async fn a_given_test_is_accepted_or_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_right_patch_is_kept_and_the_wrong_one_dropped() {
+async fn correct_patch_is_kept() {
     let place = Place::new();
     let daemon = start(&place, &[]);
     let mut client = McpClient::over_http(&daemon).await;
@@ -173,7 +173,7 @@ async fn the_right_patch_is_kept_and_the_wrong_one_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn given_test_files_are_run_and_their_lines_told() {
+async fn given_test_files_report_lines() {
     let place = Place::new();
     let daemon = start(&place, &["--workers", "0"]);
     let client = McpClient::over_http(&daemon).await;
@@ -216,11 +216,11 @@ async fn given_test_files_are_run_and_their_lines_told() {
     );
     asked["cases"] = json!([]);
     let told = client.refusal("cov", asked).await;
-    assert!(told.contains("a call takes 1 to"), "{told}");
+    assert!(told.contains("the allowed number is 1 to"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_clients_may_not_name_is_refused() {
+async fn forbidden_inputs_are_rejected() {
     let place = Place::new();
     let daemon = start(&place, &["--workers", "0"]);
     let http = McpClient::over_http(&daemon).await;
@@ -281,7 +281,7 @@ async fn what_clients_may_not_name_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_of_one_client_and_ends_with_it() {
+async fn session_ends_with_its_client() {
     let place = Place::new();
     let daemon = start(&place, &["--workers", "0", "--mcp-sandboxes", "1"]);
     let first = McpClient::over_http(&daemon).await;
@@ -298,20 +298,23 @@ async fn a_session_is_of_one_client_and_ends_with_it() {
         .call("submit", json!({"reason": "it ends in a separator"}))
         .await;
     assert_eq!(submitted["accepted"], true, "{submitted}");
-    // The other one has neither the session nor room for one.
+    // The other client has no access to the session, and no room for its own.
     let told = second.try_call("submit", json!({})).await.unwrap_err();
-    assert!(told.contains("there is no tool `submit`"), "{told}");
+    assert!(told.contains("unknown tool `submit`"), "{told}");
     let told = second.refusal("open_session", named.clone()).await;
-    assert!(told.contains("1 sandboxes already"), "{told}");
+    assert!(
+        told.contains("the limit of 1 sandboxes is reached"),
+        "{told}"
+    );
     let told = second.refusal("close_session", json!({})).await;
-    assert!(told.contains("there is no open session"), "{told}");
+    assert!(told.contains("no session is open"), "{told}");
     let told = first.refusal("open_session", named.clone()).await;
-    assert!(told.contains("one at a time"), "{told}");
+    assert!(told.contains("only one is allowed"), "{told}");
 
     assert!(!descendants(daemon.child.id()).is_empty());
     first.leave().await;
     wait_until_alone(daemon.child.id()).await;
-    // Its place is free a moment after its processes ended.
+    // Its slot becomes free shortly after its processes end.
     let began = Instant::now();
     loop {
         let opened = second.try_call("open_session", named.clone()).await;
@@ -329,7 +332,7 @@ async fn a_session_is_of_one_client_and_ends_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_not_used_ends_and_one_of_a_daemon_ends_with_it() {
+async fn sessions_end_when_idle_or_stopped() {
     let place = Place::new();
     let daemon = start(&place, &["--workers", "0", "--mcp-idle", "1"]);
     let client = McpClient::over_http(&daemon).await;
@@ -337,7 +340,7 @@ async fn a_session_that_is_not_used_ends_and_one_of_a_daemon_ends_with_it() {
     client.call("open_session", named.clone()).await;
     wait_until_alone(daemon.child.id()).await;
     let told = client.try_call("submit", json!({})).await.unwrap_err();
-    assert!(told.contains("since it was not used"), "{told}");
+    assert!(told.contains("because it was idle"), "{told}");
     client.changes_are(2).await;
 
     let busy = start(&place, &["--workers", "0"]);
@@ -354,7 +357,7 @@ async fn a_session_that_is_not_used_ends_and_one_of_a_daemon_ends_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_stdio_there_are_the_same_services_without_a_daemon() {
+async fn stdio_offers_services_without_server() {
     let place = Place::new();
     let mut client = McpClient::on_stdio(&place, &["--repo", &example("slugs")]).await;
     assert!(
@@ -385,7 +388,7 @@ async fn on_stdio_there_are_the_same_services_without_a_daemon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_pages_and_other_names_do_not_reach_mcp() {
+async fn foreign_origins_and_hosts_are_rejected() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

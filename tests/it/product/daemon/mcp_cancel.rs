@@ -1,4 +1,4 @@
-//! Calls of raw tools that are cancelled: what they started ends, and the sandbox goes on.
+//! Cancelled calls of raw tools: the processes that they started end, and the sandbox continues.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::mcp::{descendants, start, wait_until_alone};
 use super::mcp_client::McpClient;
 use crate::support::program::{Place, example};
 
-/// Seconds that the programs would sleep, by which their processes are found.
+/// Returns a unique sleep time in seconds, which identifies the processes.
 fn sleep_time() -> String {
     format!("3141.{}", std::process::id())
 }
@@ -33,7 +33,7 @@ async fn wait_until_sleeping(wanted: bool) {
     }
 }
 
-/// Calls that run a program which does not end by itself, and one that left its session.
+/// Returns calls that run endless programs, one of them in a new session.
 fn calls() -> Vec<(&'static str, Value)> {
     let time = sleep_time();
     let run = format!("import subprocess; subprocess.run(['sleep', '{time}'])");
@@ -68,13 +68,13 @@ async fn cancelled_calls_end(client: &McpClient, server: u32) {
         assert_eq!(next.expect(tool)["stdout"], "42\n", "{tool}");
         wait_until_sleeping(false).await;
     }
-    // It is the same sandbox, and the same toolbox.
+    // The sandbox and the toolbox are still the same.
     let after: HashSet<u32> = descendants(server).into_iter().collect();
     assert!(before.is_subset(&after), "{before:?} {after:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelled_calls_end_over_http_and_with_their_session() {
+async fn cancelled_calls_end_over_http() {
     let place = Place::new();
     let daemon = start(&place, &["--workers", "0"]);
     let client = McpClient::over_http(&daemon).await;
@@ -95,11 +95,11 @@ async fn cancelled_calls_end_on_stdio() {
     let client = McpClient::on_stdio(&place, &["--repo", &example("slugs")]).await;
     let server = client.server.as_ref().unwrap().id().unwrap();
     cancelled_calls_end(&client, server).await;
-    // A call that waits for its turn does not begin.
+    // A cancelled call that is queued does not start.
     let first = client.start("shell", json!({"command": "sleep 1"})).await;
     let (tool, arguments) = calls().remove(0);
     let second = client.start(tool, arguments).await;
-    // The client may send a cancellation before a request that is not yet written.
+    // A request that is not written yet could be sent after its cancellation.
     client.tools().await;
     second.cancel(None).await.unwrap();
     first.await_response().await.unwrap();

@@ -1,4 +1,4 @@
-//! A client of MCP, as other agents have them: rmcp's, over HTTP and on stdio.
+//! An MCP client, over HTTP and stdio, based on rmcp.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use super::Daemon;
 use crate::support::program::{Place, example};
 
-/// What a server tells.
+/// Notifications from a server.
 struct Listener {
     progress: mpsc::UnboundedSender<(f64, String)>,
     changes: Arc<AtomicUsize>,
@@ -40,11 +40,11 @@ impl ClientHandler for Listener {
     }
 }
 
-pub struct McpClient {
+pub(super) struct McpClient {
     running: RunningService<RoleClient, Listener>,
     progress: mpsc::UnboundedReceiver<(f64, String)>,
     changes: Arc<AtomicUsize>,
-    /// On stdio: it ends with the client.
+    /// Server process on stdio, which ends with the client.
     pub server: Option<tokio::process::Child>,
 }
 
@@ -63,7 +63,7 @@ fn listener() -> (
 }
 
 impl McpClient {
-    pub async fn over_http(daemon: &Daemon) -> McpClient {
+    pub(super) async fn over_http(daemon: &Daemon) -> McpClient {
         let (listener, progress, changes) = listener();
         let client = testwright_sandboxes::http_client::builder()
             .no_proxy()
@@ -80,8 +80,8 @@ impl McpClient {
         }
     }
 
-    /// `testwright mcp`, with further words.
-    pub async fn on_stdio(place: &Place, words: &[&str]) -> McpClient {
+    /// Starts `testwright mcp` with these arguments.
+    pub(super) async fn on_stdio(place: &Place, words: &[&str]) -> McpClient {
         let mut command = tokio::process::Command::from(place.testwright());
         let mut server = command
             .args(["mcp", "--allow-repository", &example("*")])
@@ -102,12 +102,12 @@ impl McpClient {
         }
     }
 
-    pub fn instructions(&self) -> String {
+    pub(super) fn instructions(&self) -> String {
         let info = self.running.peer_info().unwrap();
         info.instructions.clone().unwrap()
     }
 
-    pub async fn tools(&self) -> Vec<String> {
+    pub(super) async fn tools(&self) -> Vec<String> {
         let tools = self.running.list_all_tools().await.unwrap();
         tools
             .into_iter()
@@ -115,16 +115,17 @@ impl McpClient {
             .collect()
     }
 
-    /// The schema of a tool's answer.
-    pub async fn output_schema(&self, name: &str) -> Value {
+    /// Returns the schema of a tool's result.
+    pub(super) async fn output_schema(&self, name: &str) -> Value {
         let tools = self.running.list_all_tools().await.unwrap();
         let tool = tools.into_iter().find(|tool| tool.name == name).unwrap();
         Value::Object(tool.output_schema.unwrap().as_ref().clone())
     }
 
-    /// Waits until the server has said so often that there are other tools: what it says by itself comes by a stream of its own,
-    /// before or after the answer to a call.
-    pub async fn changes_are(&self, wanted: usize) {
+    /// Waits for a number of notifications that the tools have changed.
+    ///
+    /// Notifications have a separate stream, so they may arrive before or after the result of a call.
+    pub(super) async fn changes_are(&self, wanted: usize) {
         let begun = Instant::now();
         let said = || self.changes.load(Ordering::Relaxed);
         while said() < wanted && begun.elapsed() < Duration::from_secs(60) {
@@ -133,7 +134,7 @@ impl McpClient {
         assert_eq!(said(), wanted);
     }
 
-    pub async fn start(&self, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
+    pub(super) async fn start(&self, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
         let params = CallToolRequestParams::new(tool.to_owned())
             .with_arguments(arguments.as_object().unwrap().clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -143,8 +144,12 @@ impl McpClient {
             .unwrap()
     }
 
-    /// The error of the protocol is a text.
-    pub async fn try_call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, String> {
+    /// Calls a tool. Returns a protocol error as text.
+    pub(super) async fn try_call(
+        &self,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<CallToolResult, String> {
         let call = self.start(tool, arguments).await;
         match call.await_response().await {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
@@ -153,22 +158,22 @@ impl McpClient {
         }
     }
 
-    /// What a tool answered as data.
-    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+    /// Calls a tool and returns its structured result.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let result = self.try_call(tool, arguments).await.unwrap();
         assert_ne!(result.is_error, Some(true), "{result:?}");
         result.structured_content.unwrap_or_default()
     }
 
-    /// Why a tool refused.
-    pub async fn refusal(&self, tool: &str, arguments: Value) -> String {
+    /// Calls a tool and returns the reason for its refusal.
+    pub(super) async fn refusal(&self, tool: &str, arguments: Value) -> String {
         let result = self.try_call(tool, arguments).await.unwrap();
         assert_eq!(result.is_error, Some(true), "{result:?}");
         text(&result)
     }
 
-    /// Waits for progress of which this is a part.
-    pub async fn told(&mut self, part: &str) -> Vec<String> {
+    /// Waits for a progress message that contains this text.
+    pub(super) async fn told(&mut self, part: &str) -> Vec<String> {
         let mut all = Vec::new();
         loop {
             let waited = tokio::time::timeout(Duration::from_secs(180), self.progress.recv());
@@ -180,9 +185,11 @@ impl McpClient {
         }
     }
 
-    /// All that was told of a call, whose progress grew each time. rmcp hands each over in a task of its own, so that some come
-    /// after the answer, or have changed places: those with these parts are waited for.
-    pub async fn all_told(&mut self, parts: &[&str]) -> Vec<String> {
+    /// Returns all progress messages of a call, and checks that the progress increases.
+    ///
+    /// rmcp delivers each message in its own task, so messages may arrive late or out of order. This function waits for
+    /// the messages that contain these texts.
+    pub(super) async fn all_told(&mut self, parts: &[&str]) -> Vec<String> {
         let mut told: Vec<(f64, String)> = Vec::new();
         let is_told = |told: &[(f64, String)], part: &&str| told.iter().any(|t| t.1.contains(part));
         while !parts.iter().all(|part| is_told(&told, part)) {
@@ -197,14 +204,14 @@ impl McpClient {
         told.into_iter().map(|(_, message)| message).collect()
     }
 
-    /// Says goodbye.
-    pub async fn leave(self) -> Option<tokio::process::Child> {
+    /// Closes the connection.
+    pub(super) async fn leave(self) -> Option<tokio::process::Child> {
         self.running.cancel().await.unwrap();
         self.server
     }
 }
 
-pub fn text(result: &CallToolResult) -> String {
+pub(super) fn text(result: &CallToolResult) -> String {
     let texts = result.content.iter().filter_map(|part| part.as_text());
     texts.map(|part| part.text.clone()).collect()
 }

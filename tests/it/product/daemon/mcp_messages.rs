@@ -1,4 +1,4 @@
-//! Messages that cannot be read, on both transports: each request is answered, and the connection goes on.
+//! Unreadable messages on both transports: each request is answered, and the connection stays open.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use super::Daemon;
 use crate::support::program::{Place, example};
 
-/// What a message is answered with.
+/// The expected response to a message.
 #[derive(Debug, Clone, PartialEq)]
 enum Expected {
-    /// It cannot be read: 400 over HTTP.
+    /// An error for an unreadable message; status 400 over HTTP.
     Refused(Value, i64),
-    /// An answer of the server to a message that it could read.
+    /// An error for a readable message.
     Error(Value, i64),
     Result(Value),
-    /// It is no request.
+    /// The absence of a response, because the message is not a request.
     Nothing,
 }
 
@@ -39,7 +39,7 @@ fn messages() -> Vec<(Vec<u8>, Expected)> {
     let unreadable_id = || Refused(Value::Null, -32600);
     let text = |text: &str, expected: Expected| (text.as_bytes().to_vec(), expected);
     let mut cases = vec![
-        // Not JSON.
+        // Invalid JSON.
         text("{no json", Refused(null.clone(), -32700)),
         text(
             r#"{"jsonrpc":"2.0","id":1,"method"#,
@@ -55,7 +55,7 @@ fn messages() -> Vec<(Vec<u8>, Expected)> {
             Refused(null.clone(), -32700),
         ),
         (b"[".repeat(100_000), Refused(null.clone(), -32700)),
-        // Not a request.
+        // Invalid requests.
         text("[]", Refused(null.clone(), -32600)),
         text(
             r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
@@ -86,7 +86,6 @@ fn messages() -> Vec<(Vec<u8>, Expected)> {
             r#"{"jsonrpc":"2.0","id":7,"method":"ping","result":{}}"#,
             Refused(json!(7), -32600),
         ),
-        // IDs.
         of_id("null", unreadable_id()),
         of_id("1.5", unreadable_id()),
         of_id("true", unreadable_id()),
@@ -97,11 +96,9 @@ fn messages() -> Vec<(Vec<u8>, Expected)> {
         of_id("9223372036854775807", Result(json!(i64::MAX))),
         of_id("-1", Result(json!(-1))),
         of_id("\"\"", Result(json!(""))),
-        // Methods.
         of_params("no/such/method", "{}", Error(json!(7), -32601)),
         of_params("prompts/get", "{}", Error(json!(7), -32601)),
         of_params("notifications/initialized", "{}", Error(json!(7), -32601)),
-        // Parameters.
         of_params("tools/call", "null", invalid_params()),
         of_params("tools/call", "{}", invalid_params()),
         of_params("tools/call", "[]", invalid_params()),
@@ -128,7 +125,7 @@ fn messages() -> Vec<(Vec<u8>, Expected)> {
         of_params("initialize", "{}", invalid_params()),
         of_params("no/such/method", "[]", invalid_params()),
         of_params("ping", "[]", invalid_params()),
-        // What is not known is not minded.
+        // Unknown fields are ignored.
         of_params("ping", r#"{"more":1}"#, Result(json!(7))),
         of_params("ping", "null", Result(json!(7))),
         text(
@@ -139,7 +136,7 @@ fn messages() -> Vec<(Vec<u8>, Expected)> {
             "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\r",
             Result(json!(7)),
         ),
-        // Notifications and answers.
+        // Notifications and responses.
         text(
             r#"{"jsonrpc":"2.0","method":"notifications/none"}"#,
             Nothing,
@@ -160,7 +157,7 @@ fn initialize() -> Value {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}})
 }
 
-/// What an answer is, apart from whether the message could be read.
+/// Returns the id and the error code of a response.
 fn summary(answer: &Value) -> (Value, Option<i64>) {
     assert_eq!(answer["jsonrpc"], "2.0", "{answer}");
     let message = answer["error"]["message"].as_str().unwrap_or_default();
@@ -176,7 +173,7 @@ fn expected_answers(expected: &Expected) -> Vec<(Value, Option<i64>)> {
     }
 }
 
-/// A server on stdio, line by line.
+/// A server on stdio, used line by line.
 struct LineServer {
     server: Child,
     lines: mpsc::Receiver<Value>,
@@ -215,7 +212,7 @@ impl LineServer {
         self.lines.recv_timeout(Duration::from_secs(180)).unwrap()
     }
 
-    /// What is answered to a message, other messages left out: a request behind it is answered as ever.
+    /// Returns the responses to a message. Also checks that a request after it is answered.
     fn answers(&mut self, message: &[u8], count: usize) -> Vec<(Value, Option<i64>)> {
         self.send(message);
         let mut answers: Vec<_> = (0..count).map(|_| summary(&self.next())).collect();
@@ -246,7 +243,7 @@ impl Drop for LineServer {
 fn unreadable_lines_are_answered_on_stdio() {
     let place = Place::new();
     let mut server = LineServer::start(&place);
-    // Before the connection begins as well.
+    // Unreadable lines are also answered before the connection is initialized.
     server.send(b"{no json");
     assert_eq!(summary(&server.next()), (Value::Null, Some(-32700)));
     server.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
@@ -272,7 +269,7 @@ fn unreadable_lines_are_answered_on_stdio() {
         let wanted: Vec<_> = (message.len() > 2).then_some(wanted).into_iter().collect();
         assert_eq!(server.answers(&message, wanted.len()), wanted);
     }
-    // An ID is in use until the answer, here the one of a call that starts a sandbox.
+    // An ID is in use until its response. This call takes a while, because it starts a sandbox.
     let cases = json!([{"path": "tests/test_given.py", "content": ""}]);
     let arguments = json!({"repository": example("slugs"), "cases": cases});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
@@ -281,7 +278,7 @@ fn unreadable_lines_are_answered_on_stdio() {
     server.send(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#);
     assert_eq!(summary(&server.next()), (json!(7), Some(-32600)));
     assert_eq!(summary(&server.next()), (json!(7), None));
-    // The last line may have no end.
+    // The last line may lack a newline.
     let mut input = server.server.stdin.take().unwrap();
     input.write_all(b"{no json").unwrap();
     drop(input);
@@ -326,13 +323,13 @@ fn unreadable_bodies_are_refused_over_http() {
             "{shown}: {body}"
         );
     }
-    // A notification is not answered, but by its status.
+    // A notification gets only a status.
     let wrong =
         br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}"#;
     assert_eq!(post(address, Some(session), wrong).0, 400);
 }
 
-/// Status, head and body.
+/// Sends a POST request. Returns status, head and body.
 fn post(address: &str, session: Option<&str>, body: &[u8]) -> (u16, String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     let session = session

@@ -1,4 +1,4 @@
-//! A session of MCP belongs to the owner of the token that began it.
+//! An MCP session belongs to the owner of the token that started it.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn hello() -> String {
 }
 
 #[test]
-fn one_owner_leaves_sessions_to_others() {
+fn owner_cannot_take_all_sessions() {
     let place = Place::new();
     let database = &databases::embedded();
     let words = ["--workers", "0", "--require-tokens"];
@@ -53,7 +53,7 @@ fn one_owner_leaves_sessions_to_others() {
 }
 
 #[test]
-fn sessions_of_others_do_not_exist() {
+fn sessions_of_other_owners_are_hidden() {
     let place = Place::new();
     let database = &databases::all()[0];
     let words = ["--workers", "0", "--require-tokens"];
@@ -80,7 +80,7 @@ fn sessions_of_others_do_not_exist() {
             "{method}"
         );
     }
-    // The session is still there for its owner, with any token.
+    // The owner can still use the session, with any of its tokens.
     for token in [&alice, &again] {
         let answered = send(client, "POST", token, Some(session), &ping);
         assert_eq!(answered.status, 200, "{answered:?}");

@@ -1,4 +1,4 @@
-//! The clients of the official SDK and of fastmcp, as `tests/mcp` uses them.
+//! Tests with the clients of the official SDK and of fastmcp, in `tests/mcp`.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use crate::support::program::{Place, example};
 
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp");
 
-/// Python with both clients.
+/// Returns a command that runs Python with both clients.
 fn python(words: &[&str]) -> Command {
     let mut command = Command::new("uv");
     command
@@ -30,7 +30,7 @@ fn has_clients() -> bool {
 #[test]
 fn official_clients_accept_every_answer() {
     if !has_clients() {
-        eprintln!("skipped: there is no uv, or no package index, to have clients of MCP from");
+        eprintln!("skipped: MCP clients need uv and the package index");
         return;
     }
     let place = Place::new();

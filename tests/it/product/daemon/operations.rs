@@ -1,4 +1,4 @@
-//! The daemon as those who run it see it: numbers, probes, workers.
+//! The server as operators see it: metrics, probes, logs, workers.
 
 use std::process::{Child, Command, Stdio};
 
@@ -7,7 +7,7 @@ use super::{Daemon, databases, is_slow_step, issue, model, slow_issue, wait_unti
 use crate::support::program::Place;
 use crate::support::server::Server;
 
-/// Samples by name and labels.
+/// Parses metrics into samples by name and labels.
 fn samples(text: &str) -> std::collections::BTreeMap<String, f64> {
     let lines = text
         .lines()
@@ -20,7 +20,7 @@ fn samples(text: &str) -> std::collections::BTreeMap<String, f64> {
 }
 
 #[test]
-fn metrics_tell_of_runs_models_tools_and_requests() {
+fn metrics_cover_runs_models_tools_requests() {
     for database in databases::all() {
         let (place, model) = (Place::new(), model());
         let daemon = Daemon::start(&place, &database, Some(&model));
@@ -48,7 +48,7 @@ fn metrics_tell_of_runs_models_tools_and_requests() {
             value(r#"testwright_model_tokens_total{model="m",kind="input"}"#),
             1000.0 * replies
         );
-        // It slept for 5 seconds.
+        // The tool slept for 5 seconds.
         assert!(value(r#"testwright_tool_call_duration_seconds_sum{tool="run_python"}"#) > 5.0);
         let route = "/v1/runs/{id}/events";
         let requests = format!(
@@ -62,7 +62,7 @@ fn metrics_tell_of_runs_models_tools_and_requests() {
 }
 
 #[test]
-fn each_answer_has_an_id_and_foreign_paths_make_no_series() {
+fn unknown_paths_add_no_metrics() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let request_id = |reply: &Reply| reply.header("x-request-id").unwrap().to_owned();
@@ -79,7 +79,7 @@ fn each_answer_has_an_id_and_foreign_paths_make_no_series() {
 }
 
 #[test]
-fn a_server_that_cannot_take_work_is_not_ready_and_lives() {
+fn server_with_broken_database_is_unready() {
     let (place, model) = (Place::new(), model());
     let database = &databases::all()[0];
     let daemon = Daemon::start(&place, database, Some(&model));
@@ -99,7 +99,7 @@ fn a_server_that_cannot_take_work_is_not_ready_and_lives() {
 }
 
 #[test]
-fn the_log_has_a_line_for_each_request_and_each_attempt_of_a_run() {
+fn requests_and_attempts_are_logged() {
     let (place, model) = (Place::new(), model());
     let log = place.path("log");
     let mut command = place.testwright();
@@ -145,7 +145,7 @@ fn the_log_has_a_line_for_each_request_and_each_attempt_of_a_run() {
 }
 
 #[test]
-fn old_runs_and_folders_of_ended_ones_are_removed() {
+fn old_runs_and_folders_are_removed() {
     for database in databases::all() {
         let place = Place::new();
         let first = Daemon::start(&place, &database, None);
@@ -154,10 +154,10 @@ fn old_runs_and_folders_of_ended_ones_are_removed() {
             first.wait_for(run, "accepted");
         }
         assert_eq!(first.terminate(), Some(0));
-        // Of the first attempt.
+        // Folders of first attempts end in `.1`.
         let folder = |run: &str| place.path("data/runs").join(format!("{run}.1"));
         assert!(runs.iter().all(|run| folder(run).is_dir()));
-        // Of a removal that was cut short; of somebody else.
+        // One folder is left by an interrupted removal, and one is not the server's.
         let (gone, foreign) = (folder(&format!(".gone-{}", runs[0])), folder("mine"));
         for other in [&gone, &foreign] {
             std::fs::create_dir_all(other.join("x")).unwrap();
@@ -181,7 +181,7 @@ fn old_runs_and_folders_of_ended_ones_are_removed() {
         };
         assert_eq!(events(&runs[0]), "0");
         assert_ne!(events(&runs[1]), "0");
-        // What has only just ended may still be looked at.
+        // A run that has just ended stays visible.
         let there = runs.iter().map(|run| folder(run).exists());
         assert_eq!(there.collect::<Vec<_>>(), [false, false, true]);
         assert!(!gone.exists() && foreign.exists());
@@ -204,7 +204,7 @@ fn worker(place: &Place, url: &str, model: &Server) -> Child {
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Where it answers probes: what it says of that on stderr.
+/// Returns a client for the probe address that a worker prints to stderr.
 fn address(worker: &mut Child) -> Client {
     use std::io::BufRead;
     let mut lines = std::io::BufReader::new(worker.stderr.take().unwrap()).lines();
@@ -214,12 +214,12 @@ fn address(worker: &mut Child) -> Client {
         .find_map(|line| Some(line.split_once("metrics on http://")?.1.to_owned()));
     std::thread::spawn(move || lines.for_each(drop));
     Client {
-        address: address.expect("it says where it listens"),
+        address: address.expect("the worker prints its address"),
     }
 }
 
 #[test]
-fn workers_are_shown_with_what_they_work_on() {
+fn workers_are_listed_with_their_runs() {
     for database in databases::all() {
         let (place, model) = (Place::new(), model());
         let server =
@@ -256,14 +256,14 @@ fn workers_are_shown_with_what_they_work_on() {
         let killed = Command::new("kill").arg(child.id().to_string()).status();
         assert!(killed.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        // It ended in order, and gave back what it had.
+        // The worker stopped cleanly and returned its run to the queue.
         assert_eq!(shown()["workers"], serde_json::json!([]));
         assert_eq!(server.status(&first), "queued");
     }
 }
 
 #[test]
-fn a_worker_that_died_is_missing() {
+fn dead_worker_is_shown_missing() {
     let (place, model) = (Place::new(), model());
     let database = &databases::all()[0];
     let server = Daemon::start_with(&place, database, Some(&model), "data", &["--workers", "0"]);
@@ -272,12 +272,12 @@ fn a_worker_that_died_is_missing() {
     wait_until("it is registered", || workers()[0]["alive"] == true);
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("it is missed", || workers()[0]["alive"] == false);
+    wait_until("it is shown as missing", || workers()[0]["alive"] == false);
     assert!(server.client.get("/workers").body.contains(">missing<"));
 }
 
 #[test]
-fn a_server_that_gives_back_its_runs_says_that_it_takes_no_more() {
+fn stopping_server_is_unready() {
     let (place, model) = (Place::new(), model());
     let database = &databases::all()[0];
     let mut daemon = Daemon::start(&place, database, Some(&model));

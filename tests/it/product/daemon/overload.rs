@@ -1,4 +1,4 @@
-//! Clients that hold the server up: idle connections, half requests, deliveries that are not signed.
+//! Clients that try to block the server: idle connections, incomplete requests, unsigned deliveries.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::{Daemon, databases, issue, wait_until};
 use crate::support::program::{Place, example};
 
-/// Less than the time that a client has for a body.
+/// Shorter than the time that a client has to send a body.
 const AT_ONCE: Duration = Duration::from_secs(15);
 
-/// A server whose limit of open files is 256.
+/// Starts a server whose limit of open files is 256.
 fn limited(place: &Place) -> Daemon {
     let program = place.testwright();
     let mut command = Command::new("sh");
@@ -45,7 +45,7 @@ fn half_request(daemon: &Daemon, head: &str, bytes: usize) -> TcpStream {
     let address = &daemon.client.address;
     let head = format!("POST {head}\r\nhost: {address}\r\norigin: http://{address}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
-    // A server that has refused it may have closed the connection.
+    // The server may already have rejected the request and closed the connection.
     let _ = stream.write_all(&vec![b'x'; bytes]);
     stream
 }
@@ -59,7 +59,7 @@ fn resident(daemon: &Daemon) -> f64 {
 }
 
 #[test]
-fn runs_and_probes_go_on_beside_hundreds_of_idle_connections() {
+fn idle_connections_do_not_block_runs() {
     let place = Place::new();
     let daemon = limited(&place);
     let idle: Vec<TcpStream> = (0..400)
@@ -79,7 +79,7 @@ fn runs_and_probes_go_on_beside_hundreds_of_idle_connections() {
 }
 
 #[test]
-fn half_requests_hold_little_memory_and_the_unsigned_are_not_read() {
+fn incomplete_requests_use_bounded_memory() {
     let place = Place::new();
     let daemon = limited(&place);
     let answer = |stream: &mut TcpStream| {
@@ -119,14 +119,14 @@ fn half_requests_hold_little_memory_and_the_unsigned_are_not_read() {
         })
         .collect();
     assert_eq!(daemon.client.get("/v1/health").status, 200);
-    // The bound for all large bodies together, and as much again for what is on its way.
+    // The limit is that of all large bodies together, plus the same for data in transit.
     let grown = resident(&daemon) - before;
     assert!(grown < 160e6, "{grown}");
     drop(held);
 }
 
 #[test]
-fn a_machine_without_descriptors_uses_up_no_runs() {
+fn missing_descriptors_fail_no_runs() {
     let place = Place::new();
     let daemon = Daemon::start_with(
         &place,
@@ -142,14 +142,14 @@ fn a_machine_without_descriptors_uses_up_no_runs() {
             .status();
         assert!(limited.unwrap().success());
     };
-    // Connections of the database and of this client stay open.
+    // The connections of the database and of this client stay open.
     assert_eq!(daemon.client.get("/v1/ready").status, 200);
     let open = std::fs::read_dir(format!("/proc/{process}/fd"))
         .unwrap()
         .count();
     let runs: Vec<String> = (0..4).map(|_| daemon.run(&issue())).collect();
     limit(&(open + 8).to_string());
-    // While there are no descriptors, the database may not be read either.
+    // Without free descriptors the server may be unable to read the database.
     let is_returned = |run: &String| {
         let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
         shown["returns"].as_i64().is_some_and(|times| times > 0)

@@ -1,4 +1,4 @@
-//! What refuses a browser: a page with the same status, and a way back; and the way to log in, which leads to what was asked for.
+//! Error pages for browsers, with the same status and a link back, and the login, which leads to the requested page.
 
 use super::client::{Client, Reply};
 use super::{Daemon, databases, tokens};
@@ -13,7 +13,7 @@ fn is_page(reply: &Reply) -> bool {
 }
 
 #[test]
-fn a_browser_is_refused_with_a_page_and_a_program_with_a_problem() {
+fn browsers_get_pages_and_programs_json() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let client = &daemon.client;
@@ -21,13 +21,7 @@ fn a_browser_is_refused_with_a_page_and_a_program_with_a_problem() {
     let report = format!("{comparison}/report");
     for (method, path, status, told, back) in [
         ("GET", "/runs/x", 404, "No run has this id.", "/"),
-        (
-            "GET",
-            "/nothing",
-            404,
-            "This address does not exist.",
-            "/",
-        ),
+        ("GET", "/nothing", 404, "This address does not exist.", "/"),
         (
             "GET",
             report.as_str(),
@@ -71,7 +65,7 @@ fn a_browser_is_refused_with_a_page_and_a_program_with_a_problem() {
         assert_eq!(kind, Some("application/problem+json"), "{path}");
         assert_eq!(shown.header("allow"), program.header("allow"), "{path}");
     }
-    // The API answers whoever asks.
+    // The API responds with JSON even to a browser.
     let api = client.send("GET", "/v1/runs/x", &[PAGE], "");
     let kind = api.header("content-type");
     assert_eq!((api.status, kind), (404, Some("application/problem+json")));
@@ -84,7 +78,7 @@ fn log_in(client: &Client, token: &str, next: &str) -> Reply {
 }
 
 #[test]
-fn whoever_logs_in_comes_to_what_was_asked_for_and_never_elsewhere() {
+fn login_redirects_only_to_own_pages() {
     let place = Place::new();
     let database = &databases::all()[0];
     let words = ["--workers", "0", "--require-tokens"];
@@ -144,7 +138,7 @@ fn whoever_logs_in_comes_to_what_was_asked_for_and_never_elsewhere() {
         assert!(!page.body.contains("name=\"next\""), "{}", page.body);
     }
 
-    // A browser shows its token with no link of another site, such as a comment: it asks again from here, and once.
+    // A browser does not send its cookie with a link from another site. The page reloads from this site, once.
     for (site, status, refresh) in [
         ("cross-site", 200, Some("0; url=/workers?a=b")),
         ("same-origin", 303, None),
@@ -158,7 +152,7 @@ fn whoever_logs_in_comes_to_what_was_asked_for_and_never_elsewhere() {
         assert_eq!(elsewhere.header("location"), Some("/login"));
     }
 
-    // Who sends a form when the cookie has gone is told so, and not that it is JSON.
+    // A form without a cookie gets a page about the missing login, not a JSON error.
     let own = format!("http://{}", client.address);
     let form = format!("issue=It+fails&repository={}", example("slugs"));
     let headers = [FORM, PAGE, ("origin", own.as_str())];

@@ -1,4 +1,4 @@
-//! The pages as a browser asks for them.
+//! Tests of the pages as a browser requests them.
 
 use serde_json::{Value, json};
 use testwright_server::store::{Filter, Store};
@@ -19,7 +19,7 @@ fn post_form(
 }
 
 #[test]
-fn forms_are_taken_from_the_pages_of_the_server_alone() {
+fn forms_of_other_origins_are_rejected() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let client = &daemon.client;
@@ -49,7 +49,7 @@ fn forms_are_taken_from_the_pages_of_the_server_alone() {
         303
     );
     assert!(client.get(&run).body.contains("Resume run"));
-    // What was filled in comes back as it was, beside what is wrong with it.
+    // The form comes back as it was filled in, with the error.
     let wrong = post_form(
         client,
         "/new",
@@ -70,7 +70,7 @@ fn forms_are_taken_from_the_pages_of_the_server_alone() {
 }
 
 #[test]
-fn what_strangers_wrote_is_text_on_every_page() {
+fn untrusted_text_is_escaped_on_pages() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let hostile = "</textarea></pre><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}";
@@ -102,7 +102,7 @@ fn what_strangers_wrote_is_text_on_every_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_asked_for_with_limits() {
+async fn run_form_accepts_limits() {
     let place = Place::new();
     let daemon = Daemon::start_with(
         &place,
@@ -160,7 +160,7 @@ async fn a_run_is_asked_for_with_limits() {
 }
 
 #[test]
-fn the_settings_tell_how_the_server_was_started() {
+fn settings_page_shows_server_options() {
     let place = Place::new();
     let words = [
         "--workers",
@@ -191,7 +191,7 @@ fn the_settings_tell_how_the_server_was_started() {
 }
 
 #[test]
-fn a_matrix_is_listed_with_its_issue_and_how_far_it_is() {
+fn matrix_page_shows_issue_and_progress() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let named = |name: &str| json!({"name": name, "patch": "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-x\n+y\n"});
@@ -211,7 +211,7 @@ fn a_matrix_is_listed_with_its_issue_and_how_far_it_is() {
 
 const BOUNDARY: &str = "----------a-boundary";
 
-/// As a browser sends it; of a file, the name as well.
+/// Encodes form fields as a browser does. A file field has a file name.
 fn multipart(fields: &[(&str, Option<&str>, &str)]) -> String {
     let mut form = String::new();
     for (name, file, value) in fields {
@@ -239,7 +239,7 @@ fn instance(id: &str) -> String {
 }
 
 #[test]
-fn a_comparison_is_asked_for_with_a_form() {
+fn comparison_form_creates_comparison() {
     let place = Place::new();
     let prices = "[prices.\"m\"]\nprompt = 1\ncompletion = 2\n";
     std::fs::write(place.path("prices.toml"), prices).unwrap();
@@ -309,7 +309,7 @@ fn a_comparison_is_asked_for_with_a_form() {
     );
     assert!(client.get("/comparisons").body.contains("two.jsonl"));
 
-    // Beside what is wrong the form is as it was filled in, the file in the field of instances.
+    // The form comes back as it was filled in, with the file's content in the field of instances.
     let hostile = "</textarea><script>alert(1)</script>";
     for (field, file, value, reason) in [
         (
@@ -328,13 +328,13 @@ fn a_comparison_is_asked_for_with_a_form() {
             "dollars",
             None,
             "1,5",
-            "US dollars of all runs together: “1,5” is not a number above zero",
+            "US dollars for all runs together: “1,5” is not a number above zero",
         ),
         (
             "steps",
             None,
             "0",
-            "Model calls of a run: “0” is not a whole number",
+            "Model calls per run: “0” is not a whole number",
         ),
         (
             "test_seconds",
@@ -342,7 +342,7 @@ fn a_comparison_is_asked_for_with_a_form() {
             "9000",
             "is not a whole number from 1 to 7200",
         ),
-        ("effort", None, "huge", "Effort: “huge” is no level"),
+        ("effort", None, "huge", "Effort: “huge” is not a level"),
         ("other_models", None, "free", "`free` has no price"),
         ("instances", Some("x.jsonl"), hostile, "invalid JSON"),
         (
@@ -375,14 +375,17 @@ fn a_comparison_is_asked_for_with_a_form() {
             }
         }
     }
-    // What is missing is named as the page names it, from above.
+    // Missing fields are named by their labels, from top to bottom.
     for (left, reason) in [
         (
             &["file", "name", "approach", "variants"][..],
-            "Instances: there are none",
+            "Instances: no instances were given",
         ),
-        (&["file", "name"], "Instances: there are none"),
-        (&["approach", "variants"], "Approaches: there is none"),
+        (&["file", "name"], "Instances: no instances were given"),
+        (
+            &["approach", "variants"],
+            "Approaches: no approach was chosen",
+        ),
     ] {
         let mut changed = fields.to_vec();
         for field in changed.iter_mut().filter(|f| left.contains(&f.0)) {
@@ -397,9 +400,9 @@ fn a_comparison_is_asked_for_with_a_form() {
     unnamed[0] = ("file", Some(""), "");
     unnamed[1].2 = &one;
     let wrong = post_comparison(client, &own, &unnamed);
-    let reason = "Name in lists: there is none: write one";
+    let reason = "Name in lists: the name is missing: enter a name";
     assert!(wrong.body.contains(reason), "{}", wrong.body);
-    // What came back is sent again in place of the file.
+    // The returned content is sent again in place of the file.
     let mut again = fields.to_vec();
     again[0] = ("file", Some(""), "");
     again[1].2 = &one;

@@ -1,4 +1,4 @@
-//! The job loop: how soon a job is claimed, and what becomes of a job whose process no longer runs it.
+//! The job loop: the delay until a job is claimed, and recovery of jobs whose process no longer runs them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::{databases, stored_run};
 use crate::support::program::Place;
 
-/// How a job behaves in its first attempt. Later attempts end the run.
+/// Behaviour of a job in its first attempt. Later attempts end the run.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
     Ends,
@@ -103,7 +103,7 @@ async fn wait_for(store: &Store, run: &StoredRun, status: JobStatus) -> StoredRu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_process_claims_a_new_job_at_once() {
+async fn idle_process_claims_new_job_at_once() {
     const JOBS: u32 = 5;
     for database in databases::all() {
         let place = Place::new();
@@ -114,7 +114,7 @@ async fn idle_process_claims_a_new_job_at_once() {
         let waited = async |adds: &Store| {
             let mut waited = Duration::ZERO;
             for _ in 0..JOBS {
-                // It has found nothing in the meantime.
+                // The process must have found an empty queue before the job is added.
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 let run = add(adds).await;
                 let added = Instant::now();
@@ -131,7 +131,7 @@ async fn idle_process_claims_a_new_job_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn job_that_its_process_lost_is_claimed_again() {
+async fn lost_job_is_claimed_again() {
     for database in databases::all() {
         for first in [First::IsForgotten, First::Panics] {
             let place = Place::new();
@@ -147,7 +147,7 @@ async fn job_that_its_process_lost_is_claimed_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn job_of_a_dead_process_moves_and_of_a_living_one_stays() {
+async fn only_jobs_of_dead_processes_move() {
     for database in databases::all() {
         let place = Place::new();
         let store = Store::open(&database.url_in(&place.path("."))).await;
@@ -155,7 +155,7 @@ async fn job_of_a_dead_process_moves_and_of_a_living_one_stays() {
         let living = Process::start(&store, First::RunsUntilStopped);
         let stays = add(&store).await;
         wait_for(&store, &stays, JobStatus::Running).await;
-        // One heartbeat, and no more.
+        // This process sends only one heartbeat.
         let dead = WorkerProcess {
             name: "dead".to_owned(),
             host: String::new(),
@@ -189,7 +189,7 @@ async fn job_of_a_dead_process_moves_and_of_a_living_one_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn job_whose_processes_all_die_ends() {
+async fn job_ends_after_repeated_crashes() {
     for database in databases::all() {
         let place = Place::new();
         let store = Store::open(&database.url_in(&place.path("."))).await;

@@ -1,4 +1,4 @@
-//! What models may use, counted by all workers together.
+//! Quotas of models, shared by all workers.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -36,7 +36,7 @@ fn cost(dollars: f64, tokens: u64) -> CallCost {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() {
+async fn workers_share_dollar_quotas() {
     for database in databases::all() {
         let place = Place::new();
         let limits = ModelLimits {
@@ -63,8 +63,7 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
             let error = refusal.unwrap_err();
             assert!(matches!(&error, ModelError::CeilingReached(_)), "{error}");
         }
-        // What was refused for the batch is not taken from the day: a dollar and a tenth are left of two.
-        // Another way to name the model.
+        // Calls rejected by the batch do not count for the day: $1.10 of $2 is left. This name means the same model.
         let same = name("openai/m");
         let more = |dollars| without.reserve(&same, cost(dollars, 10));
         assert!(more(1.2).await.is_err());
@@ -72,7 +71,7 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
         assert!(more(0.01).await.is_err());
         without.settle(&of_day, cost(0.5, 10)).await.unwrap();
         assert!(more(0.6).await.is_ok());
-        // A call that cost less makes room for another of its batch.
+        // A call that cost less than reserved leaves room for another call of its batch.
         let first = made.into_iter().next().unwrap().unwrap();
         assert!(with.reserve(&name("other"), cost(0.3, 10)).await.is_err());
         with.settle(&first, cost(0.1, 10)).await.unwrap();
@@ -83,7 +82,7 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_and_tokens_of_a_minute_are_shared_and_more_of_them_wait() {
+async fn workers_share_minute_quotas() {
     for database in databases::all() {
         let place = Place::new();
         let minute = || jiff::Timestamp::now().as_second() / 60;
@@ -101,10 +100,10 @@ async fn requests_and_tokens_of_a_minute_are_shared_and_more_of_them_wait() {
                 .await
                 .is_err()
         };
-        // Once more where a minute ends in between.
+        // The attempt is repeated if a minute ends during it.
         loop {
             let begun = minute();
-            // More than a minute has, by itself.
+            // This call alone exceeds the quota of a minute.
             let large = !waits(one.clone(), 150).await;
             let behind_it = waits(other.clone(), 1).await;
             if begun == minute() {
@@ -112,7 +111,7 @@ async fn requests_and_tokens_of_a_minute_are_shared_and_more_of_them_wait() {
                 break;
             }
         }
-        // Another model has its own; this one has none.
+        // Other models have their own quotas; this one is unlimited.
         for _ in 0..9 {
             assert!(
                 one.reserve(&name("n"), cost(0.0, 1_000))
@@ -126,7 +125,7 @@ async fn requests_and_tokens_of_a_minute_are_shared_and_more_of_them_wait() {
 }
 
 #[test]
-fn a_run_that_would_cost_more_than_is_left_of_the_day_ends_before_it_asks() {
+fn run_over_daily_quota_makes_no_calls() {
     let place = Place::new();
     let database = &databases::all()[0];
     let server = model();
@@ -148,7 +147,7 @@ fn a_run_that_would_cost_more_than_is_left_of_the_day_ends_before_it_asks() {
 }
 
 #[test]
-fn a_limit_in_dollars_needs_the_price_of_the_model_on_the_server_and_on_the_worker() {
+fn dollar_limit_needs_model_price() {
     let (place, server) = (Place::new(), model());
     let database = &databases::embedded();
     let config = place.path("prices.toml");

@@ -1,4 +1,4 @@
-//! What ended long ago is removed, and what takes too much room.
+//! Removal of old runs, and of files that exceed the size limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ impl Stored {
         taken.unwrap()
     }
 
-    /// A run that has ended, with files of these contents.
+    /// Stores a finished run with files of these contents.
     async fn ended_run(&self, batch: &str, contents: &[&str]) -> RunId {
         let id = self.add_run(batch).await;
         let taken = self.take().await;
@@ -91,7 +91,7 @@ impl Stored {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ended_long_ago_goes_with_all_that_came_of_it() {
+async fn old_items_are_removed_with_files() {
     for database in databases::all() {
         let stored = Stored::on(database).await;
         let store = &stored.store;
@@ -119,7 +119,7 @@ async fn what_ended_long_ago_goes_with_all_that_came_of_it() {
                 .unwrap();
             stored.ended_before("matrices", taken.id.as_str(), 31);
         }
-        // It goes on.
+        // This matrix is still running.
         store.add_matrix(&matrix).await.unwrap();
         let open = stored.take().await;
         store.add_cell(&open, ["t", "p"], "{}").await.unwrap();
@@ -146,13 +146,13 @@ async fn what_ended_long_ago_goes_with_all_that_came_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn comparisons_go_after_their_end_and_their_runs_not_before() {
+async fn comparison_runs_outlive_running_comparison() {
     for database in databases::all() {
         let stored = Stored::on(database).await;
         let store = &stored.store;
         let month = || store.remove_ended_before(now() - 30 * DAY);
 
-        // Of a command: graded, cancelled, gone on with.
+        // Comparisons of commands: graded, cancelled, resumed.
         let [graded, cancelled, again] = [1, 2, 3].map(RunId::new);
         let report = ComparisonReport {
             report: "{}".to_owned(),
@@ -170,7 +170,7 @@ async fn comparisons_go_after_their_end_and_their_runs_not_before() {
             stored.ended_before("comparisons", id.as_str(), 31);
         }
         stored.put_comparison(&again).await;
-        // Of a server, which still sees to it: a run of it ended long ago.
+        // A comparison that a server is still running, with a run that ended long ago.
         let asked = RunId::new(4);
         let new = AskedComparison {
             comparison: NewComparison {
@@ -218,7 +218,7 @@ async fn comparisons_go_after_their_end_and_their_runs_not_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_of_what_ended_first_are_known_and_content_counts_once() {
+async fn oldest_files_are_listed_first() {
     for database in databases::all() {
         let stored = Stored::on(database).await;
         let store = &stored.store;
@@ -227,7 +227,7 @@ async fn files_of_what_ended_first_are_known_and_content_counts_once() {
         let old = stored.ended_run("", &["same", "older"]).await;
         stored.ended_before("runs", old.as_str(), 1);
         stored.ended_run("", &[]).await;
-        // One that is worked on is left alone.
+        // A running run is never removed.
         stored.add_run("").await;
         let taken = stored.take().await;
         let artifact = StoredArtifact {
@@ -251,7 +251,7 @@ async fn files_of_what_ended_first_are_known_and_content_counts_once() {
 }
 
 #[test]
-fn an_artifact_store_that_is_full_loses_the_files_of_the_oldest_run() {
+fn full_artifact_store_evicts_oldest_run() {
     let (place, database) = (Place::new(), databases::embedded());
     let first = Daemon::start(&place, &database, None);
     let runs = [(); 2].map(|()| {
@@ -281,7 +281,7 @@ fn an_artifact_store_that_is_full_loses_the_files_of_the_oldest_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comparison_whose_command_was_killed_goes_after_the_last_of_its_runs() {
+async fn abandoned_comparison_is_removed() {
     for database in databases::all() {
         let stored = Stored::on(database).await;
         let store = &stored.store;

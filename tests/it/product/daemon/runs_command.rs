@@ -1,10 +1,10 @@
-//! `testwright runs`, beside a daemon.
+//! Tests of `testwright runs` with a server.
 
 use super::{Daemon, databases, issue};
 use crate::support::program::Place;
 
 #[test]
-fn the_command_line_lists_follows_and_exports_runs() {
+fn runs_are_listed_followed_and_exported() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &databases::all()[0], None);
     let id = daemon.run(&issue());
@@ -42,7 +42,7 @@ fn the_command_line_lists_follows_and_exports_runs() {
     }
     let log = std::fs::read_to_string(out.join("environment.log")).unwrap();
     assert!(!log.is_empty());
-    // What was exported is a run's folder as any other.
+    // The exported folder works like any folder of a run.
     let card = place.testwright().arg("show").arg(&out).output().unwrap();
     assert!(String::from_utf8_lossy(&card.stdout).contains("A test was accepted."));
     for (words, hint) in [

@@ -1,4 +1,4 @@
-//! What a daemon was given in confidence is nowhere to be read: planted, looked for in all that it writes and answers.
+//! Secrets of a server never appear. The tests plant secrets, and search all files and responses for them.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,7 +17,7 @@ const OTHER: &str = "planted-Other4f5e6d";
 const COLLECTOR_TOKEN: &str = "planted-Collector3c4d5e";
 const PLANTED: [&str; 5] = [KEY, DATABASE_PASSWORD, GITHUB_TOKEN, OTHER, COLLECTOR_TOKEN];
 
-/// What of the planted shows in a text.
+/// Returns the planted secrets that appear in a text.
 fn leaks(text: &[u8]) -> Vec<&'static str> {
     let text = String::from_utf8_lossy(text);
     PLANTED
@@ -36,7 +36,7 @@ fn assert_clean(what: &str, text: &[u8]) {
     panic!("{what} has {leaked:?}: {line:?}");
 }
 
-/// Every file below.
+/// Checks every file below a folder. Returns their number.
 fn assert_clean_folder(folder: &Path) -> usize {
     let mut read = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -53,7 +53,7 @@ fn assert_clean_folder(folder: &Path) -> usize {
     read
 }
 
-/// Refuses, and says back all that it was sent.
+/// Starts a model service that rejects each call and quotes all that it received.
 fn refusing_model() -> Server {
     Server::start(|request: &Request| {
         let sent: Vec<String> = request
@@ -70,7 +70,7 @@ fn refusing_model() -> Server {
     })
 }
 
-/// The same of a collector of spans.
+/// Starts a collector of spans that rejects each request and quotes its authorization.
 fn refusing_collector() -> Server {
     Server::start(|request: &Request| {
         let sent = request.header("authorization").unwrap_or_default();
@@ -80,7 +80,7 @@ fn refusing_collector() -> Server {
     })
 }
 
-/// Looks for secrets in its sandbox, then gives up.
+/// Starts a model service that searches its sandbox for secrets, then gives up.
 fn curious_model() -> Server {
     Server::start(|request: &Request| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
@@ -100,7 +100,7 @@ fn curious_model() -> Server {
                 "tool_calls",
             ),
             _ => (
-                json!({"role": "assistant", "content": "There is none."}),
+                json!({"role": "assistant", "content": "I found nothing."}),
                 "stop",
             ),
         };
@@ -120,7 +120,7 @@ fn plant(command: &mut Command) {
         .env("TESTWRIGHT_LOG", "trace");
 }
 
-/// A server on a database that asks for a password, in the log of which everything is.
+/// Starts a server with full logging, on a database with a password.
 fn start(
     place: &Place,
     url: Option<&str>,
@@ -147,7 +147,7 @@ fn start(
     Daemon::logged(command, &log)
 }
 
-/// All that a client can be told.
+/// Checks everything that a client can read.
 fn assert_clean_answers(daemon: &Daemon, runs: &[String]) {
     let mut paths: Vec<String> = [
         "/",
@@ -185,7 +185,7 @@ fn with_password(url: &str) -> String {
 }
 
 #[test]
-fn what_was_planted_shows_nowhere() {
+fn planted_secrets_never_appear() {
     for database in databases::all() {
         let place = Place::new();
         let url = database.url.as_deref().map(with_password);
@@ -199,7 +199,7 @@ fn what_was_planted_shows_nowhere() {
             let daemon = start(&place, url.as_deref(), model.as_ref(), &collector, name);
             let mut request = slow_issue();
             if model.is_none() {
-                // No service is to be asked, although there is a key.
+                // This run must not call a service, although a key is set.
                 request = issue();
                 request["approach"] = json!("snippet");
             }
@@ -222,17 +222,17 @@ fn what_was_planted_shows_nowhere() {
         let tokens = collector.requests(|r| r.header("authorization").map(str::to_owned));
         assert!(!tokens.is_empty(), "spans were sent");
         assert!(tokens.iter().flatten().all(|t| t.contains(COLLECTOR_TOKEN)));
-        // Nor do the spans tell of what else is planted.
+        // The spans must not contain the other secrets either.
         let spans = collector.requests(|request| request.body.clone());
         assert_clean("spans", spans.concat().as_bytes());
         assert!(log > 10_000, "the log is one of all details");
-        // The logs, and the data folders with the databases of SQLite.
+        // This covers the logs and the data folders with the SQLite databases.
         assert!(assert_clean_folder(&place.path("")) > 6);
     }
 }
 
 #[test]
-fn an_address_of_a_database_is_told_without_its_password() {
+fn database_errors_omit_password() {
     let place = Place::new();
     let p = DATABASE_PASSWORD;
     let mut addresses = Vec::new();
@@ -248,7 +248,7 @@ fn an_address_of_a_database_is_told_without_its_password() {
     ] {
         addresses.push(url);
     }
-    // Each waits for a while for its database.
+    // Each process waits a while for its database, so they run concurrently.
     std::thread::scope(|scope| {
         for url in &addresses {
             for command in ["serve", "worker"] {
@@ -272,7 +272,7 @@ fn assert_refused(place: &Place, command: &str, url: &str) {
 }
 
 #[test]
-fn the_search_for_what_was_planted_finds_it() {
+fn search_finds_planted_secrets() {
     let place = Place::new();
     std::fs::write(place.path("file"), format!("\0\u{1}{KEY}\n")).unwrap();
     let found = std::panic::catch_unwind(|| assert_clean_folder(&place.path("")));

@@ -1,4 +1,4 @@
-//! Which run a worker claims: owners in turn, no run twice, and orphans again.
+//! Claiming of runs: owners take turns, no run is claimed twice, and orphaned runs are claimed again.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ async fn add(store: &Store, owner: &str, batch: &str) -> RunId {
         batch: batch.to_owned(),
         traceparent: None,
     };
-    // Ids sort by the millisecond.
+    // Ids sort by millisecond, so each needs its own.
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     store.add_run(&new).await.unwrap().0.id
 }
@@ -33,7 +33,7 @@ async fn store(place: &Place, database: &databases::Database) -> Store {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn owners_share_the_workers_however_many_runs_each_has() {
+async fn owners_take_turns() {
     for database in databases::all() {
         let place = Place::new();
         let store = store(&place, &database).await;
@@ -44,7 +44,7 @@ async fn owners_share_the_workers_however_many_runs_each_has() {
         names.push((add(&store, "many", "y").await, "many/y".to_owned()));
         names.push((add(&store, "few", "").await, "few".to_owned()));
         let mut order = Vec::new();
-        // One worker: each run ends before the next is taken.
+        // One worker finishes each run before it claims the next.
         for _ in 0..6 {
             let taken = store.take("w").await.unwrap().unwrap();
             let name = names.iter().find(|(id, _)| *id == taken.id).unwrap();
@@ -59,7 +59,7 @@ async fn owners_share_the_workers_however_many_runs_each_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
+async fn runs_are_claimed_once_unless_orphaned() {
     for database in databases::all() {
         let place = Place::new();
         let store = store(&place, &database).await;
@@ -73,7 +73,7 @@ async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
         let taken = futures::future::join_all(taking.collect::<Vec<_>>()).await;
         let taken: Vec<_> = taken.into_iter().filter_map(Result::unwrap).collect();
         let distinct: BTreeSet<&str> = taken.iter().map(|t| t.id.as_str()).collect();
-        // Four workers find nothing.
+        // The other four workers find no run.
         assert_eq!((taken.len(), distinct.len()), (12, 12));
 
         let run = add(&store, "a", "").await;
@@ -85,7 +85,7 @@ async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
         assert!(!store.return_orphan(&first).await.unwrap());
         assert_eq!((&first.id, &second.id), (&run, &run));
         assert_eq!((first.number, second.number), (1, 2));
-        // The first may write nothing more.
+        // The first worker may no longer write.
         let event = |number| StoredEvent {
             number,
             line: "{}".to_owned(),
@@ -101,7 +101,7 @@ async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
         assert_eq!(store.events(&run, 0, 9).await.unwrap(), []);
         let added = store.add_event(&run, second.number, event(1));
         assert!(added.await.is_ok());
-        // A cancelled orphan has ended.
+        // A cancelled orphaned run has ended.
         assert!(store.cancel(JobKind::Run, &run).await.unwrap());
         assert!(store.return_orphan(&second).await.unwrap());
         let third = store.take("w").await.unwrap().unwrap();
@@ -112,7 +112,7 @@ async fn no_two_workers_have_one_run_and_an_orphan_is_claimed_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_an_unknown_process_is_claimed_again() {
+async fn run_of_unknown_process_is_reclaimed() {
     for database in databases::all() {
         let place = Place::new();
         let embedded = Store::url_in(&place.path("data"));
@@ -125,7 +125,7 @@ async fn a_run_of_an_unknown_process_is_claimed_again() {
             repository: example("slugs"),
             ..stored_run("a", "")
         };
-        // Another process stores one; a process that is gone has claimed the other.
+        // One run is stored by another process; the other is claimed by a process that is gone.
         let (waits, _) = store.add_run(&new).await.unwrap();
         let (lost, _) = store.add_run(&new).await.unwrap();
         let taken = store.take("gone").await.unwrap().unwrap();

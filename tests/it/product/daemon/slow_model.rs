@@ -1,4 +1,4 @@
-//! A model whose test takes seconds to be written, so that something can happen meanwhile.
+//! A model service that takes seconds to write a test, so that tests can act meanwhile.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::support::server::{Request, Response, Server};
 
 const SLOW: &str = "import time; time.sleep(5); print('slept')";
 
-/// Says what comes next after what was said, whoever asks.
-pub fn model() -> Server {
+/// Starts a model service whose next reply depends only on the earlier messages.
+pub(super) fn model() -> Server {
     Server::start(|request: &Request| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let messages = body["messages"].as_array().unwrap();
@@ -45,13 +45,13 @@ pub fn model() -> Server {
     })
 }
 
-pub fn slow_issue() -> Value {
+pub(super) fn slow_issue() -> Value {
     let mut request = issue();
     request["approach"] = json!("testwright");
     request["model"] = json!("m");
     request
 }
 
-pub fn is_slow_step(event: &StreamEvent) -> bool {
+pub(super) fn is_slow_step(event: &StreamEvent) -> bool {
     event.data.contains("time.sleep(5)")
 }

@@ -1,4 +1,4 @@
-//! Runs whose server or worker was killed, cancelled or ended: others go on with them.
+//! Runs whose server or worker is killed or stopped, and runs that are cancelled: others resume them.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::{Daemon, databases, is_slow_step, model, numbers, slow_issue};
 use crate::support::program::Place;
 
 #[test]
-fn the_run_of_a_killed_server_is_gone_on_with_by_another() {
+fn run_survives_killed_server() {
     for database in databases::all() {
         let (place, model) = (Place::new(), model());
         let mut first = Daemon::start(&place, &database, Some(&model));
@@ -20,7 +20,7 @@ fn the_run_of_a_killed_server_is_gone_on_with_by_another() {
         first.child.wait().unwrap();
         database.restart();
 
-        // With Postgres it has nothing of the first one's disk.
+        // With Postgres, the second server has its own disk.
         let data = if database.url.is_some() {
             "other"
         } else {
@@ -45,7 +45,7 @@ fn the_run_of_a_killed_server_is_gone_on_with_by_another() {
 }
 
 #[test]
-fn a_run_is_cancelled_given_back_and_taken_up_again() {
+fn run_is_cancelled_requeued_and_retried() {
     let (place, model) = (Place::new(), model());
     let database = &databases::all()[0];
     let first = Daemon::start(&place, database, Some(&model));
@@ -68,7 +68,7 @@ fn a_run_is_cancelled_given_back_and_taken_up_again() {
     );
     assert_eq!(post(&first, "retry").status, 202);
     first.wait_for(&id, "running");
-    // It goes on while the server ends, which gives it back.
+    // The run is resumed while the server stops, which returns it to the queue.
     let begun = Instant::now();
     assert_eq!(first.terminate(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(60));
@@ -81,9 +81,9 @@ fn a_run_is_cancelled_given_back_and_taken_up_again() {
 }
 
 #[test]
-fn workers_of_their_own_take_runs_and_give_back_what_they_had() {
+fn stopping_workers_requeue_their_runs() {
     let databases = databases::all();
-    // SQLite is for the processes of one machine, which these are.
+    // All processes are on this machine, so SQLite works too.
     let database = databases.last().unwrap();
     let (place, model) = (Place::new(), model());
     let url = match &database.url {

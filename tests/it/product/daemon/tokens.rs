@@ -1,11 +1,11 @@
-//! Who may ask: tokens, their scopes and their end, and browsers that log in.
+//! Authentication: tokens with their scopes and expiry, and logins of browsers.
 
 use super::client::{Client, Reply};
 use super::{Daemon, databases, issue};
 use crate::support::program::{Place, example};
 
-/// Makes one in the database of a daemon.
-pub fn create(place: &Place, database: &databases::Database, words: &[&str]) -> String {
+/// Creates a token in the database of a server.
+pub(super) fn create(place: &Place, database: &databases::Database, words: &[&str]) -> String {
     let made = tokens(place, database, &[&["create"], words].concat());
     assert!(made.status.success(), "{made:?}");
     String::from_utf8(made.stdout).unwrap().trim().to_owned()
@@ -31,7 +31,7 @@ fn ask(client: &Client, method: &str, path: &str, token: &str, body: &str) -> Re
 }
 
 #[test]
-fn a_token_is_good_for_its_scopes_until_it_is_revoked() {
+fn token_is_valid_until_revoked() {
     for database in databases::all() {
         let place = Place::new();
         let words = ["--workers", "0", "--require-tokens"];
@@ -86,7 +86,7 @@ fn a_token_is_good_for_its_scopes_until_it_is_revoked() {
             assert_eq!(refused.status, 403, "{refused:?}");
             assert!(refused.body.contains("its scopes lack `write`"));
         }
-        // Probes carry no token, and come to an address.
+        // Probes have no token, and address the server by IP.
         let probe = client.send("GET", "/v1/health", &[("host", "10.0.0.7:8420")], "");
         assert_eq!(probe.status, 200);
 
@@ -109,7 +109,7 @@ fn a_token_is_good_for_its_scopes_until_it_is_revoked() {
 }
 
 #[test]
-fn a_token_is_nowhere_to_be_found() {
+fn tokens_never_appear() {
     let place = Place::new();
     let database = &databases::all()[0];
     let token = create(&place, database, &["ci"]);
@@ -134,7 +134,7 @@ fn a_token_is_nowhere_to_be_found() {
 }
 
 #[test]
-fn a_browser_logs_in_and_is_known_by_a_cookie_that_scripts_do_not_see() {
+fn login_sets_http_only_cookie() {
     let place = Place::new();
     let database = &databases::all()[0];
     let token = create(&place, database, &["someone"]);
@@ -167,7 +167,7 @@ fn a_browser_logs_in_and_is_known_by_a_cookie_that_scripts_do_not_see() {
     let pair = cookie.split(';').next().unwrap();
     let page = client.send("GET", "/", &[accept, ("cookie", pair)], "");
     assert_eq!(page.status, 200);
-    // The cookie alone makes no run: the form has to come from a page of this server.
+    // The cookie is not enough: the form must come from a page of this server.
     let form = format!("issue=It+fails&repository={}", example("slugs"));
     let kind = ("content-type", "application/x-www-form-urlencoded");
     for origin in ["http://example.org", "null"] {
@@ -179,10 +179,10 @@ fn a_browser_logs_in_and_is_known_by_a_cookie_that_scripts_do_not_see() {
 }
 
 #[test]
-fn whoever_reaches_it_from_elsewhere_has_to_show_a_token() {
+fn remote_clients_need_token() {
     let place = Place::new();
     let database = &databases::all()[0];
-    // By a name, as a proxy on this machine passes it on.
+    // A proxy on this machine passes on its host name.
     let words = ["--workers", "0", "--host", "tests.example.org"];
     let daemon = Daemon::start_with(&place, database, None, "data", &words);
     for host in ["tests.example.org", "TESTS.example.org:443", "127.0.0.1:1"] {
@@ -201,7 +201,7 @@ fn whoever_reaches_it_from_elsewhere_has_to_show_a_token() {
 }
 
 #[test]
-fn no_token_takes_the_name_of_an_owner_that_is_none() {
+fn reserved_owners_are_rejected() {
     let (place, database) = (Place::new(), databases::embedded());
     std::fs::create_dir(place.path("data")).unwrap();
     for words in [
@@ -214,11 +214,8 @@ fn no_token_takes_the_name_of_an_owner_that_is_none() {
         let made = tokens(&place, &database, &[&["create"], words].concat());
         let told = String::from_utf8_lossy(&made.stderr);
         assert_eq!(made.status.code(), Some(2), "{words:?}: {told}");
-        assert!(
-            told.contains("is a reserved owner"),
-            "{told}"
-        );
+        assert!(told.contains("is a reserved owner"), "{told}");
     }
-    // The name of a token alone is nobody's.
+    // A token may have this name if its owner has another.
     create(&place, &database, &["local", "--owner", "team"]);
 }

@@ -1,4 +1,4 @@
-//! Spans as a collector receives them: a server on loopback that speaks OTLP over HTTP.
+//! Spans as received by a collector on loopback that accepts OTLP over HTTP.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn start(place: &Place, model: &Server, endpoint: &str) -> Daemon {
     Daemon::logged(command, &place.path("log"))
 }
 
-/// Of all requests to the collector; each says where it is from.
+/// Returns the spans of all requests to the collector, and checks their resource.
 fn received(collector: &Server) -> Vec<Value> {
     let bodies = collector.requests(|request| {
         assert_eq!(request.path, "/v1/traces");
@@ -47,7 +47,7 @@ fn received(collector: &Server) -> Vec<Value> {
     spans
 }
 
-/// Its value, as text.
+/// Returns the value of an attribute as text.
 fn attribute(of: &Value, name: &str) -> Option<String> {
     let all = of["attributes"].as_array().unwrap();
     let found = all.iter().find(|attribute| attribute["key"] == name)?;
@@ -60,7 +60,7 @@ fn time(span: &Value, name: &str) -> u128 {
 }
 
 #[test]
-fn a_collector_receives_the_spans_of_requests_runs_steps_tools_and_models() {
+fn collector_receives_all_span_kinds() {
     let (place, model, collector) = (Place::new(), model(), collector());
     let daemon = start(&place, &model, &collector.url);
     let traceparent = format!("00-{CLIENT_TRACE}-{CLIENT_SPAN}-01");
@@ -73,7 +73,7 @@ fn a_collector_receives_the_spans_of_requests_runs_steps_tools_and_models() {
     let run = made.json()["id"].as_str().unwrap().to_owned();
     daemon.wait_for(&run, "accepted");
     let replies = model.requests(|_| ()).len();
-    // What was not sent yet is sent in the end.
+    // The server sends the remaining spans before it exits.
     assert_eq!(daemon.terminate(), Some(0));
 
     let spans = received(&collector);
@@ -93,7 +93,7 @@ fn a_collector_receives_the_spans_of_requests_runs_steps_tools_and_models() {
     let of_run = one("invoke_agent testwright");
     let conversation = attribute(of_run, "gen_ai.conversation.id");
     assert_eq!(conversation.as_deref(), Some(run.as_str()));
-    // Its own trace, which leads to the request.
+    // A run has its own trace, with a link to the request.
     assert_ne!(of_run["traceId"], request["traceId"]);
     let links = of_run["links"].as_array().unwrap();
     assert_eq!(links.len(), 1, "{of_run}");
@@ -119,7 +119,7 @@ fn a_collector_receives_the_spans_of_requests_runs_steps_tools_and_models() {
     let took = time(slow, "endTimeUnixNano") - time(slow, "startTimeUnixNano");
     assert!(took > 5_000_000_000, "it slept for 5 seconds: {took}");
 
-    // Steps are the run's; calls and tools are their steps', and lie within them.
+    // Steps are children of the run. Calls and tools are children of their steps, and within their time.
     for step in &steps {
         assert_eq!(step["parentSpanId"], of_run["spanId"]);
     }
@@ -132,7 +132,7 @@ fn a_collector_receives_the_spans_of_requests_runs_steps_tools_and_models() {
         assert!(time(call, "startTimeUnixNano") >= time(step, "startTimeUnixNano"));
         assert!(time(call, "endTimeUnixNano") <= time(step, "endTimeUnixNano"));
     }
-    // Nothing of what was said is in them.
+    // Spans contain no prompts or replies.
     let all = serde_json::to_string(&spans).unwrap();
     for said in ["How to bake bread", "slugify", "the issue's own call"] {
         assert!(!all.contains(said), "{said}");
@@ -140,7 +140,7 @@ fn a_collector_receives_the_spans_of_requests_runs_steps_tools_and_models() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_disturbs_nothing() {
+fn missing_collector_is_harmless() {
     let (place, model) = (Place::new(), model());
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = nobody.local_addr().unwrap();
@@ -157,7 +157,7 @@ fn a_collector_that_is_not_there_disturbs_nothing() {
 }
 
 #[test]
-fn an_address_that_is_none_is_told() {
+fn invalid_collector_address_is_reported() {
     let place = Place::new();
     let mut command = place.testwright();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data"]);

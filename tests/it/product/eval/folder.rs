@@ -1,4 +1,4 @@
-//! What a folder of results holds when a command is cut short, and when it asks for something else.
+//! The results folder after an interrupted command, and after a command that asks for something else.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::repository::GOOD;
 use super::{Bench, ISSUE};
 use crate::support::program::assert_exit_code;
 
-/// A bench of instances of one repository and commit.
+/// Creates a bench of instances of one repository and commit.
 fn bench(instances: &[&str]) -> Bench {
     let bench = Bench::new(None);
     let all: Vec<Value> = instances
@@ -22,7 +22,7 @@ fn bench(instances: &[&str]) -> Bench {
     bench
 }
 
-/// The bytes of all files below a folder.
+/// Reads all files below a folder.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -49,7 +49,7 @@ fn report(bench: &Bench) -> Value {
 }
 
 #[test]
-fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
+fn unrequested_results_stop_command() {
     let bench = bench(&["first", "second"]);
     let good = bench.repository.added(GOOD);
     bench.predictions(&[
@@ -65,15 +65,15 @@ fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
     );
     let graded = report(&bench);
     assert_eq!(graded["summary"]["otter"]["instances"], 1);
-    // The dataset has the other instance, which was not chosen.
+    // The dataset contains the other instance, which is not selected.
     let remarks = graded["remarks"].to_string();
     assert!(!remarks.contains("no such instance"), "{remarks}");
 
-    // More does not matter.
+    // Additional results do not matter.
     assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     assert_eq!(bench.results("out").len(), 2);
 
-    // As if a line had been cut short: that too is left as it is.
+    // This simulates a line that was cut short, which must also stay unchanged.
     let path = bench.place.path("out/results.jsonl");
     let mut bytes = std::fs::read(&path).unwrap();
     bytes.extend(b"{\"instance_id\": \"first\", \"predi");
@@ -99,7 +99,7 @@ fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
     refused(&mut bench.grade(&[], "out"), both);
 }
 
-/// Waits until the command has begun to grade, in the folder `out`.
+/// Waits until the command has started grading in the folder `out`.
 fn begun(bench: &Bench, child: &mut Child) {
     let before = Instant::now();
     while !bench.place.path("out/run.json").exists() {
@@ -112,17 +112,17 @@ fn begun(bench: &Bench, child: &mut Child) {
     }
 }
 
-/// How many results are there: whole lines.
+/// Counts the results: complete lines of the file.
 fn graded(bench: &Bench) -> u64 {
     let bytes = std::fs::read(bench.place.path("out/results.jsonl")).unwrap();
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 #[test]
-fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
+fn partial_report_counts_missing_results() {
     let ids = ["a", "b", "c", "d", "e"];
     let bench = bench(&ids);
-    // Tests that no run in the cache has, so that each takes its time.
+    // Tests with the current time, so that none is cached and each takes a while.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let patches: Vec<String> = (0..ids.len())
         .map(|n| {
@@ -143,7 +143,6 @@ fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
         [of("instances"), of("graded"), of("not_graded")]
     };
 
-    // Killed.
     let mut child = bench.grade(&slowly, "out").spawn().unwrap();
     begun(&bench, &mut child);
     child.kill().unwrap();
@@ -154,7 +153,6 @@ fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
     assert_eq!(first["run"]["seconds"], Value::Null);
     let started = first["run"]["started"].as_str().unwrap();
 
-    // Interrupted.
     let mut child = bench.grade(&slowly, "out").spawn().unwrap();
     let wait = Instant::now();
     while graded(&bench) < there + 1 {
@@ -185,7 +183,6 @@ fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
     let line = format!("otter: {} of 5 instances are not graded yet", 5 - there);
     assert!(shown.contains(&line), "{shown}");
 
-    // Gone on with, to the end.
     assert_exit_code(&bench.grade(&slowly, "out").output().unwrap(), 0);
     let last = report(&bench);
     assert_eq!(counts(&last), [5, 5, 0]);
@@ -194,7 +191,7 @@ fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
 }
 
 #[test]
-fn an_environment_of_the_settings_holds_for_every_instance_and_one_of_a_folder_does_not() {
+fn only_configured_environment_applies_to_instances() {
     let bench = bench(&["first"]);
     let environment = "[environment]\nafter-install = [\"exit 7\"]\n";
     std::fs::write(bench.place.path("named.toml"), environment).unwrap();

@@ -1,5 +1,5 @@
-//! Predictions, datasets and code that are written against the harness: against other predictions' results, against what
-//! is counted, and against whoever looks at the results.
+//! Predictions, datasets and code that attack the harness: the results of other predictions, the counting, or the
+//! person who reads the results.
 
 use serde_json::{Value, json};
 
@@ -7,16 +7,15 @@ use super::repository::{GOOD, TESTS};
 use super::{Bench, ISSUE};
 use crate::support::program::assert_exit_code;
 
-/// What a prediction is to come to.
+/// A malicious prediction and its expected note.
 struct Attack {
     name: &'static str,
     patch: String,
-    /// In reason or notes.
+    /// Part of the reason or the notes.
     note: &'static str,
 }
 
-/// None of them may end as `infrastructure`: that is counted against nobody, so that who would lose could choose not to
-/// play.
+/// Returns predictions that try to end as `infrastructure`, which is not counted, so that they could avoid a failure.
 fn refused_to_be_counted(bench: &Bench) -> Vec<Attack> {
     let r = &bench.repository;
     let with = |path: &str, text: &str| {
@@ -68,7 +67,7 @@ fn refused_to_be_counted(bench: &Bench) -> Vec<Attack> {
 }
 
 #[test]
-fn no_prediction_chooses_not_to_be_counted() {
+fn predictions_cannot_end_as_infrastructure() {
     let bench = Bench::new(Some(
         "mkdir -p left-by-the-build && touch left-by-the-build/file",
     ));
@@ -95,7 +94,7 @@ fn no_prediction_chooses_not_to_be_counted() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Tries to leave something behind in every place that it can write to.
+/// A test that tries to leave files in every place that it can write to.
 const PLANTS: &str = r#"
 
 def test_negative():
@@ -129,7 +128,7 @@ def test_negative():
     assert add(1, -2) == -1
 "#;
 
-/// Passes where nothing is to be found.
+/// A test that passes only if nothing was left behind.
 const LOOKS: &str = r#"
 
 def test_negative():
@@ -153,7 +152,7 @@ def test_negative():
 
 fn nothing_is_left(words: &[&str]) {
     let bench = Bench::new(None);
-    // The golden code of one instance, and of the other nothing but what the fix is.
+    // One instance has golden tests that plant files; the other is unchanged.
     let mut golden = bench.repository.instance("first", ISSUE);
     golden["test_patch"] = json!(bench.repository.added(PLANTS));
     bench.dataset(&[golden, bench.repository.instance("second", ISSUE)]);
@@ -183,20 +182,20 @@ fn nothing_is_left(words: &[&str]) {
 }
 
 #[test]
-fn what_a_prediction_leaves_behind_reaches_no_other_one() {
+fn leftovers_do_not_reach_other_predictions() {
     nothing_is_left(&[]);
 }
 
 #[test]
-fn docker_what_a_prediction_leaves_behind_reaches_no_other_one() {
+fn docker_leftovers_do_not_reach_other_predictions() {
     if crate::support::base_image::is_there() {
         nothing_is_left(&["--sandbox", "docker"]);
     }
 }
 
-/// A name that one may choose is another's, once that is made fit for a path.
+/// A model's name may equal the path-safe form of another model's name.
 #[test]
-fn logs_of_two_predictions_are_two() {
+fn similar_names_have_separate_logs() {
     let bench = Bench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let good = bench.repository.added(GOOD);
@@ -221,12 +220,12 @@ fn logs_of_two_predictions_are_two() {
     assert_ne!(log(&folder), theirs);
     assert!(
         std::fs::read(bench.place.path("out").join(&theirs)).unwrap() == before,
-        "written over"
+        "the log was overwritten"
     );
 }
 
 #[test]
-fn nothing_raw_reaches_the_terminal() {
+fn output_escapes_control_characters() {
     let bench = Bench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let patch = bench.repository.added(
@@ -248,7 +247,7 @@ fn nothing_raw_reaches_the_terminal() {
     }
 }
 
-/// Writes events of its own, of a test that passes: it failed, where the code is the old one.
+/// A passing test that writes its own events, which say that it fails on the old code.
 const FORGES: &str = r#"
 
 def test_negative():
@@ -262,7 +261,7 @@ def test_negative():
     add(1, -2)
 "#;
 
-/// In the place of our plugin: says the same with no test run at all.
+/// A replacement for testwright's plugin that reports the same events without running a test.
 const PLUGIN: &str = r#"
 import json, os
 SETTINGS = json.load(open(os.environ['TESTWRIGHT_RECORD']))
@@ -286,11 +285,11 @@ def pytest_sessionfinish(session, exitstatus):
     session.exitstatus = 1 if is_old else 0
 "#;
 
-/// The same from a module that Python loads by itself, wherever one of its folders is the repository.
+/// The beginning of a module that Python loads at startup if the repository is on its path.
 const STARTS: &str = "import sys\nsys.dont_write_bytecode = True\n";
 
 #[test]
-fn outcomes_that_a_test_writes_itself_are_noticed() {
+fn forged_outcomes_are_detected() {
     let bench = Bench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let passes = "\n\ndef test_negative():\n    assert True\n";

@@ -1,4 +1,4 @@
-//! What an interrupted evaluation leaves on the machine: nothing.
+//! An interrupted evaluation leaves nothing on the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use crate::product::eval::Bench;
 use crate::support::program::assert_exit_code;
 
-/// A test that says that it runs, and goes on for longer than anybody waits.
+/// A test that reports that it has started and then never ends.
 const ENDLESS: &str = "\n\ndef test_endless():\n    import pathlib, time\n    \
                        pathlib.Path('it-runs').touch()\n    time.sleep(600)\n";
 
-/// The sandboxes of a process, with their locks.
+/// Returns the sandboxes of a process with their locks.
 fn sandboxes(process: u32) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache/local/sandboxes");
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,27 +1,27 @@
-//! A small repository with a bug, and what a dataset says of it.
+//! A small repository with a bug, and its dataset.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// `add` is wrong for negative numbers, and `total` is not there yet.
+/// Old code: `add` is wrong for negative numbers, and `total` does not exist yet.
 const OLD: &str = "def add(a, b):\n    if b < 0:\n        return a + b + 1\n    return a + b\n\n\ndef twice(a):\n    return add(a, a)\n";
 const NEW: &str = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return add(a, a)\n\n\ndef total(numbers):\n    result = 0\n    for number in numbers:\n        result = add(result, number)\n    return result\n";
-pub const TESTS: &str = "import pkg.calc\nfrom pkg.calc import add, twice\n\nSEEN = []\n\n\ndef test_add():\n    SEEN.append(1)\n    assert add(1, 2) == 3\n\n\ndef test_twice():\n    assert twice(2) == 4\n";
-/// Appended to [`TESTS`]: fails on the old code for the reason that the issue states.
-pub const GOOD: &str = "\n\ndef test_negative():\n    assert add(1, -2) == -1\n";
+pub(crate) const TESTS: &str = "import pkg.calc\nfrom pkg.calc import add, twice\n\nSEEN = []\n\n\ndef test_add():\n    SEEN.append(1)\n    assert add(1, 2) == 3\n\n\ndef test_twice():\n    assert twice(2) == 4\n";
+/// A test to append to [`TESTS`]. It fails on the old code for the reason the issue states.
+pub(crate) const GOOD: &str = "\n\ndef test_negative():\n    assert add(1, -2) == -1\n";
 
-/// With a recipe of its own: nothing but pytest is installed.
+/// The repository's own recipe, which installs only pytest.
 const RECIPE: &str = "[environment]\npython = \"3.11\"\nexclude-newer = \"2024-10-01\"\nrequirements = [\"pytest==8.3.3\"]\ninstall = []\n";
 
-pub struct Repository {
+pub(crate) struct Repository {
     pub folder: PathBuf,
 }
 
 impl Repository {
-    /// `after_install` is a shell command for its environment.
-    pub fn new(folder: PathBuf, after_install: Option<&str>) -> Repository {
+    /// Creates the repository; `after_install` is a shell command for its environment.
+    pub(crate) fn new(folder: PathBuf, after_install: Option<&str>) -> Repository {
         let repository = Repository { folder };
         let recipe = match after_install {
             Some(command) => format!("{RECIPE}after-install = [{}]\n", json!(command)),
@@ -42,13 +42,13 @@ impl Repository {
         repository
     }
 
-    pub fn write(&self, path: &str, content: &[u8]) {
+    pub(crate) fn write(&self, path: &str, content: &[u8]) {
         let path = self.folder.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub fn git(&self, words: &[&str]) -> Vec<u8> {
+    pub(crate) fn git(&self, words: &[&str]) -> Vec<u8> {
         let output = Command::new("git")
             .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
             .args(["-c", "core.autocrlf=false", "-c", "commit.gpgsign=false"])
@@ -64,8 +64,8 @@ impl Repository {
         output.stdout
     }
 
-    /// What `git diff` says of an edit, which is taken back.
-    pub fn patch(&self, edit: impl FnOnce(&Repository)) -> String {
+    /// Returns the `git diff` of an edit, and reverts the edit.
+    pub(crate) fn patch(&self, edit: impl FnOnce(&Repository)) -> String {
         edit(self);
         self.git(&["add", "-A"]);
         let patch = self.git(&["diff", "--cached", "--binary", "HEAD"]);
@@ -73,13 +73,13 @@ impl Repository {
         String::from_utf8(patch).unwrap()
     }
 
-    /// Tests appended to those that are there.
-    pub fn added(&self, tests: &str) -> String {
+    /// Returns a patch that appends tests to the existing ones.
+    pub(crate) fn added(&self, tests: &str) -> String {
         self.patch(|r| r.write("tests/test_calc.py", format!("{TESTS}{tests}").as_bytes()))
     }
 
-    /// An instance of a dataset whose golden test is [`GOOD`].
-    pub fn instance(&self, id: &str, issue: &str) -> Value {
+    /// Returns an instance of a dataset whose golden test is [`GOOD`].
+    pub(crate) fn instance(&self, id: &str, issue: &str) -> Value {
         let commit = String::from_utf8(self.git(&["rev-parse", "HEAD"])).unwrap();
         json!({
             "instance_id": id,
@@ -95,7 +95,7 @@ impl Repository {
     }
 }
 
-/// `owner/name` of a folder `owner+name`.
+/// Returns `owner/name` of a folder `owner+name`.
 fn name(path: &Path) -> String {
     path.file_name()
         .unwrap()
@@ -103,8 +103,8 @@ fn name(path: &Path) -> String {
         .replace('+', "/")
 }
 
-/// Records as JSON lines.
-pub fn lines(path: &Path, records: &[Value]) {
+/// Writes records as JSON lines.
+pub(crate) fn lines(path: &Path, records: &[Value]) {
     let lines: Vec<String> = records.iter().map(Value::to_string).collect();
     std::fs::write(path, lines.join("\n") + "\n").unwrap();
 }

@@ -188,10 +188,7 @@ fn worker_of_other_version_is_reported() {
     let results = bench.results("out");
     let failed = &results.values().next().unwrap()["infrastructure"];
     let cause = failed["cause"].as_str().unwrap();
-    assert!(
-        cause.contains("would grade differently"),
-        "{cause}"
-    );
+    assert!(cause.contains("would grade differently"), "{cause}");
 
     let output = bench.command(&words, "out").output().unwrap();
     assert_exit_code(&output, 0);

@@ -1,4 +1,4 @@
-//! A stranger's folder that somebody stands in: what is there is neither the user's settings nor the user's programs.
+//! An untrusted current folder: its files are neither the user's settings nor the user's programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use crate::support::program::{Place, assert_exit_code, example};
 use crate::support::server::{Response, Server};
 
-/// A folder to stand in, with these files.
+/// Creates a folder with these files.
 fn folder(place: &Place, files: &[(&str, &str)]) -> PathBuf {
     let folder = place.path("stranger");
     for (name, text) in files {
@@ -21,7 +21,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// `testwright run` on the folder that it stands in.
+/// Returns the command `testwright run` on the current folder.
 fn run_here(place: &Place, folder: &Path) -> Command {
     let mut command = place.testwright();
     command.args(["run", &example("issue.md"), "--out"]);
@@ -30,7 +30,7 @@ fn run_here(place: &Place, folder: &Path) -> Command {
 }
 
 #[test]
-fn a_tracked_file_sends_no_variable_to_its_address() {
+fn tracked_settings_cannot_redirect_keys() {
     let place = Place::new();
     let server = Server::start(|_| Response::status(401));
     let text = format!(
@@ -66,7 +66,7 @@ fn a_tracked_file_sends_no_variable_to_its_address() {
             .testwright()
             .args(arguments)
             .env("ANY_SECRET", "the-value-of-a-variable")
-            // Where nothing is taken from the file, the default address is asked: not from here.
+            // Without the file's settings, the default address would be called. The proxy prevents that.
             .env("HTTPS_PROXY", "http://127.0.0.1:1")
             .env("TESTWRIGHT_MODEL_TIMEOUT_SECONDS", "1")
             .current_dir(&folder)
@@ -87,7 +87,7 @@ fn a_tracked_file_sends_no_variable_to_its_address() {
         "{shown}"
     );
 
-    // Named by the user, the same file is the user's own.
+    // If the user passes the same file with `--config`, it is trusted.
     let _ = place
         .testwright()
         .args(["doctor", "--online", "--config", "testwright.toml"])
@@ -100,7 +100,7 @@ fn a_tracked_file_sends_no_variable_to_its_address() {
 }
 
 #[test]
-fn a_tracked_file_raises_no_limit() {
+fn tracked_settings_cannot_raise_limits() {
     let place = Place::new();
     let text = "[run]\nmax-steps = 100000\nmax-minutes = 1e6\n[limits]\nmemory = \"900 GiB\"\ntest-seconds = 7\n";
     let folder = folder(&place, &[("testwright.toml", text)]);
@@ -121,9 +121,9 @@ fn a_tracked_file_raises_no_limit() {
     assert_eq!(value("limits.test-seconds"), "7");
 }
 
-/// An address is one, whatever the folder that one stands in holds.
+/// A URL is a URL, even if the current folder contains a folder of that name.
 #[test]
-fn a_folder_called_like_an_address_is_not_taken_for_it() {
+fn folder_named_like_url_is_ignored() {
     let place = Place::new();
     let address = "https://127.0.0.1:1/acme/slugs";
     let files = [
@@ -141,9 +141,9 @@ fn a_folder_called_like_an_address_is_not_taken_for_it() {
     assert!(!shown.contains("taken"), "{shown}");
 }
 
-/// Python imports what is in the folder that it is started in, and the program asks Python where `uv` is.
+/// Python imports modules from its current folder, and the program uses Python to find `uv`.
 #[test]
-fn no_module_of_the_current_folder_runs_on_the_host() {
+fn modules_of_current_folder_do_not_run() {
     let place = Place::new();
     let marker = place.path("ran");
     let code = format!(
@@ -173,7 +173,7 @@ fn no_module_of_the_current_folder_runs_on_the_host() {
         .map(|(name, text)| (name.as_str(), *text))
         .collect();
     let folder = folder(&place, &files);
-    // A machine without uv, and an index that does not answer.
+    // This simulates a machine without uv, and an index that does not respond.
     let programs = place.path("programs");
     std::fs::create_dir(&programs).unwrap();
     for name in ["git", "python3", "sh"] {
@@ -212,9 +212,9 @@ fn no_module_of_the_current_folder_runs_on_the_host() {
     }
 }
 
-/// The program itself is what `PATH` names, never what is in the folder because of an empty part of it.
+/// Programs come from absolute entries of `PATH`, never from the current folder through an empty entry.
 #[test]
-fn a_relative_part_of_the_path_names_no_program() {
+fn relative_path_entries_are_ignored() {
     let place = Place::new();
     let marker = place.path("ran");
     let script = format!("#!/bin/sh\necho ran >> {}\nexit 1\n", marker.display());
@@ -250,7 +250,7 @@ fn a_relative_part_of_the_path_names_no_program() {
 }
 
 #[test]
-fn a_link_in_the_folder_quotes_nothing() {
+fn linked_settings_are_not_quoted() {
     let place = Place::new();
     let secret = place.path("secret");
     std::fs::write(&secret, "pa55word = \"pa55word\"\n").unwrap();
@@ -267,7 +267,7 @@ fn a_link_in_the_folder_quotes_nothing() {
 }
 
 #[test]
-fn a_tracked_link_takes_no_results_elsewhere() {
+fn tracked_link_cannot_redirect_results() {
     let place = Place::new();
     let folder = folder(&place, &[("a.py", "a = 1\n")]);
     let elsewhere = place.path("elsewhere");

@@ -1,11 +1,11 @@
-//! Folders and files that somebody sent: what lies there under a name that is read may be no plain file, and has no end.
+//! Received folders and files, whose content may be endless or not a regular file.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::program::{Place, code};
 
-/// What can lie under a name, and what is said of it.
+/// Forms of a file, with the expected message.
 const FORMS: [(&str, &str); 4] = [
     ("pipe", "it is a pipe, a socket or a device"),
     ("link", "it is a symbolic link"),
@@ -22,13 +22,13 @@ fn plant(path: &Path, form: &str) {
             assert!(made.unwrap().success());
         }
         "link" => std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
-        // Some blocks on disk.
+        // A sparse file that takes only a few blocks on disk.
         "sparse file" => hole(3 << 30),
         _ => hole(100 << 20),
     }
 }
 
-/// Runs the program with half a gigabyte of memory; one that waits is ended.
+/// Runs the program with half a gigabyte of memory and a timeout.
 fn run(place: &Place, words: &[&str], path: &Path) -> Output {
     let program = place.testwright();
     let script = "ulimit -d 500000; exec timeout 60 \"$@\"";
@@ -48,7 +48,7 @@ fn run(place: &Place, words: &[&str], path: &Path) -> Output {
 }
 
 #[test]
-fn files_of_a_sent_folder_are_plain_and_bounded() {
+fn received_files_are_regular_and_bounded() {
     let place = Place::new();
     let folder = place.path("sent");
     std::fs::create_dir(&folder).unwrap();
@@ -69,7 +69,7 @@ fn files_of_a_sent_folder_are_plain_and_bounded() {
             if name == "run.json" {
                 std::fs::write(folder.join("results.jsonl"), "").unwrap();
             }
-            // A file of records may be larger than that, but not one of its lines.
+            // The limit for files of records applies to each line.
             let said = match (name, form) {
                 ("results.jsonl", "sparse file") => "line 1 has more than",
                 _ => said,
@@ -80,7 +80,7 @@ fn files_of_a_sent_folder_are_plain_and_bounded() {
             let shown = String::from_utf8_lossy(&output.stderr).into_owned();
             let what = format!("{words:?}, {name} is a {form}: {shown}");
             assert!([2, 3].contains(&code(&output)), "{what}");
-            // What is no file is no results.
+            // A name that is not a regular file counts as missing.
             let is_none = name == "results.jsonl" && shown.contains("it has no results.jsonl");
             assert!(shown.contains(name), "{what}");
             assert!(is_none || shown.contains(said), "{what}");
@@ -90,7 +90,7 @@ fn files_of_a_sent_folder_are_plain_and_bounded() {
 }
 
 #[test]
-fn dataset_and_predictions_have_an_end() {
+fn endless_inputs_are_rejected() {
     let place = Place::new();
     let out = place.path("out");
     let named = ["eval", "--out", out.to_str().unwrap(), "--dataset"];

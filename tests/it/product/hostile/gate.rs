@@ -1,7 +1,7 @@
-//! What a model does in the sandbox in which it works does not reach the sandbox in which its submission is decided.
+//! Actions of a model in its sandbox do not affect the sandbox of the gate, which judges its submission.
 //!
-//! Each of these plants something with `run_python` and submits a test that passes on the code as it is. Nothing of it
-//! may be accepted.
+//! Each test plants something with `run_python` and submits a test that passes on the unchanged code. The gate must
+//! reject it.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::program::{Boundary, Place, calls};
 
-/// Passes on the code of the example.
+/// A test that passes on the unchanged example.
 const PASSING: &str = "def test_bread_stays_bread():\n    assert slugify(\"bread\") == \"bread\"\n";
 
 fn insert(code: &str) -> Value {
@@ -28,7 +28,7 @@ fn submit() -> Value {
     calls(&[("submit", json!({"reason": "I expected 'how-to'."}))])
 }
 
-/// What the gate found wrong with the last submission of a run of these replies; nothing if it was accepted.
+/// Runs these replies. Returns the gate's objections to the last submission; empty if it was accepted.
 fn findings(replies: &[Value], boundary: Boundary) -> Vec<String> {
     let place = Place::within(boundary);
     let model = place.recording(replies);
@@ -64,7 +64,7 @@ fn findings(replies: &[Value], boundary: Boundary) -> Vec<String> {
         .collect()
 }
 
-/// The submission is not accepted, because its test passes.
+/// Checks that the submission is rejected because its test passes.
 #[track_caller]
 fn passes(replies: &[Value], boundary: Boundary) {
     let found = findings(replies, boundary).join("\n");
@@ -80,7 +80,7 @@ fn everywhere(replies: impl Fn() -> Vec<Value>) {
     }
 }
 
-/// Bytecode that is never compared with its source.
+/// Code that plants bytecode which Python never compares with its source.
 const UNCHECKED_BYTECODE: &str = r#"
 import importlib.util, marshal, pathlib
 source = pathlib.Path("src/slugs/slug.py")
@@ -94,11 +94,11 @@ print(slugs.slugify("bread"))
 "#;
 
 #[test]
-fn unchecked_bytecode_beside_the_code() {
+fn unchecked_bytecode_has_no_effect() {
     everywhere(|| vec![python(UNCHECKED_BYTECODE), insert(PASSING), submit()]);
 }
 
-/// Makes `slugify` wrong in whatever interpreter imports it.
+/// A module that breaks `slugify` in every interpreter that imports it.
 const HOOK: &str = r#"
 import builtins, sys
 original = builtins.__import__
@@ -112,7 +112,7 @@ def hooked(name, *args, **more):
 builtins.__import__ = hooked
 "#;
 
-/// Writes the hook as modules that Python imports when it starts into every folder from which a run of tests might import.
+/// Returns a call that writes the hook to all import folders, as modules that Python imports at startup.
 fn plant() -> Value {
     let hook = serde_json::to_string(HOOK).unwrap();
     python(&format!(
@@ -138,16 +138,16 @@ for folder in folders:
 }
 
 #[test]
-fn modules_that_python_imports_at_its_start() {
+fn startup_modules_have_no_effect() {
     everywhere(|| {
         let tried = calls(&[("run_pytest", json!({"tests": ["tests/test_slug.py"]}))]);
         vec![tried, plant(), insert(PASSING), submit()]
     });
 }
 
-/// The plugin of a run of tests, replaced by bytecode that was made from other code.
+/// The test plugin is replaced with bytecode compiled from other code.
 #[test]
-fn bytecode_in_place_of_the_plugin() {
+fn replaced_plugin_has_no_effect() {
     let code = r#"
 import importlib.util, marshal, os, pathlib, tempfile
 hook = pathlib.Path("hook.txt")
@@ -174,8 +174,8 @@ for root in [tempfile.gettempdir(), "/home", os.path.expanduser("~/..")]:
 }
 
 #[test]
-fn files_that_are_no_part_of_the_patch() {
-    // In a temporary folder, in a home folder, among what git ignores, in the environment's own settings.
+fn files_outside_patch_have_no_effect() {
+    // The files are in temporary and home folders, in ignored paths, and in the environment's settings.
     let planted = r#"
 import os, pathlib, tempfile
 for folder in [tempfile.gettempdir(), os.path.expanduser("~"), "/var/tmp", "/dev/shm", "src/slugs.egg-info", "__pycache__", ".tox"]:
@@ -193,9 +193,9 @@ for folder in [tempfile.gettempdir(), os.path.expanduser("~"), "/var/tmp", "/dev
     everywhere(|| vec![python(planted), insert(test), submit()]);
 }
 
-/// What the new test asks for fails on changed code alone, and so do tests that were there.
+/// The new test fails only on the changed code, and so do existing tests.
 #[test]
-fn a_shared_file_that_changes_the_code() {
+fn shared_file_changing_code_is_rejected() {
     let shared = python(
         "open('tests/__init__.py', 'w').write('import slugs\\nold = slugs.slugify\\nslugs.slugify = lambda *a, **k: old(*a, **k) + \\'-\\'\\n')\n\
          open('tests/test_new.py', 'w').write('import slugs\\n\\ndef test_bread():\\n    assert slugs.slugify(\\'bread\\') == \\'bread\\'\\n')",
@@ -206,7 +206,7 @@ fn a_shared_file_that_changes_the_code() {
 }
 
 #[test]
-fn a_module_in_the_place_of_the_package() {
+fn shadowing_module_is_rejected() {
     let module = python("open('tests/slugs.py', 'w').write('slugify = str.upper\\n')");
     let replies = [module, insert(PASSING), submit()];
     passes(&replies, Boundary::Namespaces);
@@ -216,18 +216,18 @@ fn a_module_in_the_place_of_the_package() {
     assert!(found.contains(expected), "the gate found: {found:?}");
 }
 
-/// A file that no message has room for is a fault of the submission, and the run goes on.
+/// A file that exceeds the message size is an error of the submission, and the run continues.
 #[test]
-fn a_file_of_many_megabytes() {
+fn huge_file_is_rejected() {
     let large = python("open('tests/data.bin', 'wb').truncate(30 << 20)");
     let found = findings(&[large, insert(PASSING), submit()], Boundary::Namespaces).join("\n");
     let expected = "tests/data.bin: it has 30720 KiB; a file in a test patch has at most 2048 KiB";
     assert!(found.contains(expected), "the gate found: {found:?}");
 }
 
-/// Code under test that is changed for a moment: it is put back by `submit`, so nothing else may be judged either.
+/// Code under test is changed temporarily. `submit` restores it, so the gate must not judge the changed code.
 #[test]
-fn code_under_test_that_is_made_wrong() {
+fn changed_code_has_no_effect() {
     let wrong = r#"
 import pathlib
 path = pathlib.Path("src/slugs/slug.py")
@@ -237,7 +237,7 @@ path.write_text(path.read_text() + "\n\ndef slugify(*args, **more):\n    return 
 }
 
 #[test]
-fn settings_of_the_test_runner() {
+fn runner_settings_are_rejected() {
     let settings = r#"
 import pathlib
 pathlib.Path("tests/pytest.ini").write_text("[pytest]\naddopts = -p planted\npythonpath = .\nxfail_strict = true\n")
@@ -257,7 +257,7 @@ pathlib.Path("tests/conftest.py").write_text(HOOK)
     }
 }
 
-/// A test that passes, and that tells the record of the run that it failed.
+/// A passing test that records itself as failed.
 const FORGER: &str = r#"def test_forger():
     import gc, json, os, sys
     assert slugify("bread") == "bread"
@@ -273,10 +273,10 @@ const FORGER: &str = r#"def test_forger():
 "#;
 
 #[test]
-fn a_test_that_writes_its_own_record() {
+fn forged_record_is_rejected() {
     for boundary in Boundary::all() {
         let found = findings(&[insert(FORGER), submit()], boundary).join("\n");
-        // By what it names, and by what it cannot change from there.
+        // Two rules detect it: the forbidden name, and the unchanged outcome.
         assert!(found.contains("names `testwright_record`"), "{found}");
         assert!(
             found.contains("contradicts pytest's exit status"),
@@ -286,7 +286,7 @@ fn a_test_that_writes_its_own_record() {
 }
 
 #[test]
-fn the_example_is_accepted_all_the_same() {
+fn honest_example_is_accepted() {
     let test = "def test_cut_leaves_no_separator_at_the_end():\n    \
                 assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
     for boundary in Boundary::all() {
@@ -295,7 +295,7 @@ fn the_example_is_accepted_all_the_same() {
     }
 }
 
-/// The toolbox among what these processes started, directly or not; not one that only waits for a submission.
+/// Finds the toolbox among the descendants of these processes, except one that waits for a submission.
 fn toolbox_below(roots: &[u32]) -> Option<i32> {
     let mut parents = std::collections::HashMap::new();
     let mut sleeping = Vec::new();
@@ -311,7 +311,7 @@ fn toolbox_below(roots: &[u32]) -> Option<i32> {
         parents.insert(pid, parent);
         let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command).into_owned();
-        // Long enough for the snippet to have written what it writes.
+        // By this age, the snippet has written its output.
         let lives = std::fs::metadata(entry.path()).and_then(|found| found.modified());
         let lives = lives.ok().and_then(|since| since.elapsed().ok());
         let is_asleep = rest.trim_start().starts_with('S') && lives > Some(Duration::from_secs(3));
@@ -331,7 +331,7 @@ fn toolbox_below(roots: &[u32]) -> Option<i32> {
     None
 }
 
-/// The process, and the first ones of its containers.
+/// Returns the process and the first processes of its containers.
 fn with_containers(process: u32) -> Vec<u32> {
     let docker = |arguments: &[&str]| {
         let output = Command::new("docker").args(arguments).output().unwrap();
@@ -346,7 +346,7 @@ fn with_containers(process: u32) -> Vec<u32> {
     let shims = of_process.filter_map(|(id, _)| {
         let first = docker(&["inspect", "--format", "{{.State.Pid}}", id]);
         let first: u32 = first.trim().parse().ok()?;
-        // What `exec` starts is a sibling of the first process.
+        // Processes started by `exec` are siblings of the first process.
         let stat = std::fs::read_to_string(format!("/proc/{first}/stat")).ok()?;
         stat.rsplit_once(')')?
             .1
@@ -358,7 +358,7 @@ fn with_containers(process: u32) -> Vec<u32> {
     std::iter::once(process).chain(shims).collect()
 }
 
-/// Starts a run of these replies and kills the toolbox as often as a snippet runs.
+/// Runs these replies, and kills the toolbox each time a snippet runs.
 fn killed(replies: &[Value], times: usize, boundary: Boundary) -> Place {
     killed_with(replies, times, boundary, &[])
 }
@@ -404,7 +404,7 @@ const SLEEP: &str =
     "import pathlib, time\npathlib.Path('tests/left.txt').write_text('x')\ntime.sleep(60)";
 
 #[test]
-fn a_killed_toolbox_is_started_again_and_the_call_answered() {
+fn killed_toolbox_is_restarted() {
     for boundary in Boundary::all() {
         let replies = [
             insert(PASSING),
@@ -437,7 +437,7 @@ fn answered_after_the_kill(place: &Place) {
 }
 
 #[test]
-fn a_toolbox_that_is_ended_again_and_again_ends_the_run() {
+fn repeatedly_killed_toolbox_ends_run() {
     let replies = [python(SLEEP), python(SLEEP), python(SLEEP), submit()];
     let place = killed(&replies, 3, Boundary::Namespaces);
     let record = place.json("run.json");
@@ -449,9 +449,9 @@ fn a_toolbox_that_is_ended_again_and_again_ends_the_run() {
     );
 }
 
-/// Each draft has its own count: what the first one ran costs those after it nothing.
+/// Each draft has its own count of restarts.
 #[test]
-fn a_draft_that_ends_the_toolbox_again_and_again_ends_alone() {
+fn repeatedly_killed_toolbox_ends_draft() {
     let silent = || crate::support::program::says("I stop here.");
     let replies = [
         python(SLEEP),

@@ -1,5 +1,5 @@
-//! Attacks on the program as a user runs it: by a repository, an issue, a model, an endpoint. Each of these tests was seen
-//! to fail on the program as it was before its guard.
+//! Attacks on the program by a repository, an issue, a model or an endpoint. Each of these tests failed before its
+//! protection was added.
 
 mod current_folder;
 mod files;

@@ -1,4 +1,4 @@
-//! An endpoint that knows the key, because it was sent there, and quotes it in all that it says.
+//! An endpoint that quotes the API key, which it received, in all its responses.
 
 use base64::Engine;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::support::server::{Response, Server};
 
 const KEY: &str = "sk-pa55word/0123+456789";
 
-/// The key in every form that is looked for.
+/// Returns the key in every encoding that is searched for.
 fn quoted() -> String {
     let base64 = base64::engine::general_purpose::STANDARD;
     format!(
@@ -19,7 +19,7 @@ fn quoted() -> String {
     )
 }
 
-/// All that a run printed and left on disk.
+/// Returns everything that a run printed and wrote to disk.
 fn left(place: &Place, output: &std::process::Output) -> String {
     let mut all = String::from_utf8_lossy(&output.stdout).into_owned();
     all.push_str(&String::from_utf8_lossy(&output.stderr));
@@ -82,10 +82,10 @@ fn reply(message: serde_json::Value) -> Response {
 }
 
 #[test]
-fn a_reply_that_quotes_the_key_is_kept_without_it() {
+fn quoted_key_is_removed_from_replies() {
     let place = Place::new();
     let server = Server::start(|_| {
-        // A part of it is escaped twice: in the arguments, which are JSON in JSON.
+        // The arguments are JSON in JSON, so the key is escaped twice there.
         let escaped: String = KEY
             .chars()
             .map(|c| format!("\\u{:04x}", u32::from(c)))
@@ -108,18 +108,18 @@ fn a_reply_that_quotes_the_key_is_kept_without_it() {
     let left = left(&place, &output);
     assert!(left.contains("your key: ***"), "{left}");
     is_clean(&left);
-    // What is sent back to the server does not have it either, but where it belongs.
+    // Requests do not contain the key either, except in the authorization header.
     is_clean(&server.requests(|r| r.body.clone()).concat());
     let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
     assert_eq!(seen[0], format!("Bearer {KEY}"));
 }
 
 #[test]
-fn a_refusal_that_quotes_the_key_is_shown_without_it() {
+fn quoted_key_is_removed_from_errors() {
     let bodies = [
         json!({"error": {"message": format!("Incorrect API key provided: {}", quoted())}})
             .to_string(),
-        // Where a message is cut off, a part of the key must not stay.
+        // A truncated message must not keep a part of the key.
         json!({"error": {"message": format!("{}{KEY}", "x".repeat(590))}}).to_string(),
         format!("no json: {}", quoted()),
         json!({"choices": [], "padding": "y".repeat(230), "key": KEY}).to_string(),

@@ -1,4 +1,4 @@
-//! Text that wants to steer the terminal it is shown on. On stdout and stderr, whether they are a terminal or not.
+//! Text that tries to control the terminal, on stdout and stderr, with and without a terminal.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::support::program::{Place, calls, example, says};
 
-/// Colours and conceals, sets the title, makes a link, erases the line, goes up, turns text around.
+/// Text that changes colours, conceals text, sets the title, creates a link, erases a line, moves up and reverses text.
 const STEERING: &str = "\u{1b}[8mX\u{1b}]0;title\u{7}\u{1b}]8;;http://evil.example.org\u{1b}\\Y\r\u{1b}[2K\u{9b}1A\u{8}\u{7f}\u{202e}\u{200b}Z";
 
-/// What is left of a stream's own styles, which are not used here because it is not a terminal.
+/// Checks that output contains no control characters. Without a terminal, the program adds no styles either.
 #[track_caller]
 fn is_plain(bytes: &[u8], what: &str) {
     let text = String::from_utf8_lossy(bytes);
@@ -37,7 +37,7 @@ fn shows(output: &Output) -> String {
 }
 
 #[test]
-fn keys_and_values_of_a_settings_file_are_shown_with_escapes() {
+fn settings_are_escaped() {
     let escape = "\\u001b[31m\\u0007\\u009b2K\\u202e";
     for text in [
         format!("[run]\n\"{escape}\" = 1\n"),
@@ -78,7 +78,7 @@ fn keys_and_values_of_a_settings_file_are_shown_with_escapes() {
 }
 
 #[test]
-fn names_of_remotes_files_and_folders_are_shown_with_escapes() {
+fn names_are_escaped() {
     let place = Place::new();
     let folder = place.path(&format!("code{}", STEERING.replace('/', "")));
     std::fs::create_dir(&folder).unwrap();
@@ -152,7 +152,7 @@ fn names_of_remotes_files_and_folders_are_shown_with_escapes() {
 }
 
 #[test]
-fn a_models_text_and_an_issues_title_are_shown_with_escapes() {
+fn replies_and_titles_are_escaped() {
     let place = Place::new();
     let issue = place.path("issue.md");
     let text = std::fs::read_to_string(example("issue.md")).unwrap();
@@ -203,9 +203,9 @@ fn a_models_text_and_an_issues_title_are_shown_with_escapes() {
     both_plain(&output, "replay");
 }
 
-/// A program that a stranger put in the way: what it says is foreign text too.
+/// The output of a program from the repository is untrusted too.
 #[test]
-fn what_a_program_prints_is_shown_with_escapes() {
+fn program_output_is_escaped() {
     let place = Place::new();
     let programs = place.path("programs");
     std::fs::create_dir(&programs).unwrap();
@@ -225,9 +225,9 @@ fn what_a_program_prints_is_shown_with_escapes() {
     }
 }
 
-/// On a terminal there are styles and a live line of our own, and nothing of anybody else's.
+/// A terminal shows only testwright's own styles and live line.
 #[test]
-fn on_a_terminal_only_our_own_styles_steer_it() {
+fn terminal_shows_only_own_styles() {
     let place = Place::new();
     let issue = place.path("issue.md");
     let text = std::fs::read_to_string(example("issue.md")).unwrap();
@@ -258,7 +258,7 @@ fn on_a_terminal_only_our_own_styles_steer_it() {
         .env("TERM", "xterm-256color")
         .stdin(std::process::Stdio::null());
     let Ok(output) = script.output() else {
-        panic!("`script` (bsdutils) is needed to give a program a terminal");
+        panic!("this test needs `script` (bsdutils) to provide a terminal");
     };
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(shown.contains("\\u{1b}[8m"), "{shown:?}");

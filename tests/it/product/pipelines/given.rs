@@ -1,17 +1,17 @@
-//! What pipelines are given beyond the issue: test files to change and a code patch, in the prompt and in the record alone.
+//! Extra inputs of pipelines: test files to change and a code patch, which appear only in the prompt and the record.
 
 use serde_json::{Value, json};
 
 use super::{TEST, block, of_kind, stages};
 use crate::support::program::{Place, assert_exit_code, says};
 
-/// Wrong: the separator may be another.
+/// A wrong code patch, since the separator may be another.
 const PATCH: &str = "diff --git a/src/slugs/slug.py b/src/slugs/slug.py\n--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n\
                      @@ -29,3 +29,3 @@\n def truncate(slug, max_length):\n     \"\"\"Cut a slug to its first ``max_length`` characters.\"\"\"\n\
                      -    return slug[:max_length]\n+    return slug[:max_length].rstrip(\"-\")\n";
 const ALL: &str = "zero-shot-plus:given-files=on:given-patch=on:given-tests=on";
 
-/// A run with this patch and these flags.
+/// Runs the example with this patch and these flags.
 fn run(place: &Place, approach: &str, flags: &[&str]) -> std::process::Output {
     let model = place.recording(&[says(&block(TEST))]);
     std::fs::write(place.path("fix.patch"), PATCH).unwrap();
@@ -36,7 +36,7 @@ const FLAGS: [&str; 4] = [
 ];
 
 #[test]
-fn what_is_given_stands_in_the_prompt_and_in_the_record_and_nowhere_else() {
+fn inputs_appear_in_prompt_and_record() {
     let place = Place::new();
     assert_exit_code(&run(&place, ALL, &FLAGS), 0);
     insta::assert_snapshot!("everything", asked(&place));
@@ -50,7 +50,7 @@ fn what_is_given_stands_in_the_prompt_and_in_the_record_and_nowhere_else() {
         "the files that a code patch changes"
     ]);
     assert_eq!(place.json("evidence.json")["given"], shown);
-    // The test fails: the sandbox has the old code. Nothing but the test came into it.
+    // The test fails because the sandbox has the old code. Only the test was added to it.
     assert_eq!(record["outcome"], "accepted");
     for event in of_kind(&place, "state") {
         let files = event["files"].as_array().unwrap();
@@ -70,7 +70,7 @@ fn what_is_given_stands_in_the_prompt_and_in_the_record_and_nowhere_else() {
 }
 
 #[test]
-fn each_option_gives_its_own_part() {
+fn options_add_their_own_inputs() {
     for (approach, flags, has) in [
         ("zero-shot-plus", &[][..], [false, false, true]),
         (
@@ -98,7 +98,7 @@ fn each_option_gives_its_own_part() {
             asked.contains("Files that share the most words with the issue"),
         ];
         assert_eq!(parts, has, "{approach}: {asked}");
-        // No file is shown twice.
+        // Each file appears at most once.
         assert!(asked.matches("<file path=\"tests/test_slug.py\">").count() <= 1);
         assert_eq!(
             place.json("run.json")["given"].is_null(),
@@ -107,9 +107,9 @@ fn each_option_gives_its_own_part() {
     }
 }
 
-/// From the record alone: the file of the patch is gone.
+/// The record is enough, because the file of the patch is deleted.
 #[test]
-fn a_run_goes_on_and_is_played_again_with_what_it_was_given() {
+fn resumed_and_replayed_runs_keep_inputs() {
     let whole = Place::new();
     assert_exit_code(&run(&whole, ALL, &FLAGS), 0);
     let prompt = asked(&whole);
@@ -143,7 +143,7 @@ fn a_run_goes_on_and_is_played_again_with_what_it_was_given() {
 }
 
 #[test]
-fn what_cannot_be_given_is_refused_before_anything_is_built() {
+fn invalid_inputs_are_rejected_before_build() {
     let place = Place::new();
     std::fs::write(place.path("picture.png"), b"\x89PNG\0\0").unwrap();
     std::fs::write(place.path("prose.txt"), "I would change slug.py.\n").unwrap();
@@ -209,7 +209,7 @@ fn what_cannot_be_given_is_refused_before_anything_is_built() {
 }
 
 #[test]
-fn a_test_file_that_is_not_there_is_to_be_created_and_the_user_is_told() {
+fn missing_test_file_is_created() {
     let place = Place::new();
     let output = run(
         &place,

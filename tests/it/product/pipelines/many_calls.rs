@@ -1,4 +1,4 @@
-//! Pipelines that ask their model many times.
+//! Pipelines with many model calls.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{TEST, block, generated, localized, of_kind, run, stages};
 use crate::support::program::{Place, assert_exit_code, says};
 
 #[test]
-fn auto_code_rover_searches_writes_and_corrects_what_cannot_be_applied() {
+fn auto_code_rover_corrects_failed_patches() {
     let place = Place::new();
     let wrong = "<file>tests/test_slug.py</file>\n<original>\nimport nothing\n</original>\n<patched>\nx\n</patched>\n";
     let right = format!(
@@ -51,7 +51,7 @@ fn auto_code_rover_searches_writes_and_corrects_what_cannot_be_applied() {
 }
 
 #[test]
-fn e_otter_takes_the_draft_whose_failure_is_the_issues() {
+fn e_otter_selects_draft_matching_issue() {
     let place = Place::new();
     let test = |name: &str, body: &str| {
         says(&format!(
@@ -92,10 +92,10 @@ fn e_otter_takes_the_draft_whose_failure_is_the_issues() {
 }
 
 #[test]
-fn assert_flip_begins_again_where_no_test_comes_to_pass() {
+fn assert_flip_restarts_without_passing_test() {
     let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
     let place = Place::new();
-    // Written, and ten times again.
+    // The first attempt and ten more give the same reply.
     let mut replies = vec![says(&block(TEST)); 11];
     replies.extend([says(&block(&wrong)), says(&block(TEST)), says("YES")]);
     assert_exit_code(&run(&place, "assert-flip", &replies), 0);
@@ -111,14 +111,14 @@ fn assert_flip_begins_again_where_no_test_comes_to_pass() {
 }
 
 #[test]
-fn otter_writes_a_new_file_where_no_tests_are_localized() {
+fn otter_writes_new_file_without_tests() {
     let place = Place::new();
     let [_, _, files, functions] = localized();
     let replies = [
         files,
         functions,
         says("read src/slugs/slug.py::slugify"),
-        // A word on the plan, which stays as it is.
+        // This reply accepts the plan unchanged.
         says("Satisfied."),
         generated(&format!("from slugs import slugify\n\n\n{TEST}")),
     ];

@@ -1,5 +1,7 @@
-//! Modules of a crate use each other in one direction. Seen from outside, a folder and its content are one module. A
-//! parent may use its children, and children may use their parent. An import by a parent belongs to the owner of the item.
+//! Checks that modules of a crate have no circular dependencies.
+//!
+//! Seen from outside, a folder and its content are one module. Parents and children may use each other. An import by a
+//! parent counts as a use of the module that owns the item.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,14 +22,14 @@ const CRATES: [&str; 10] = [
     "server/src",
 ];
 
-/// A module's path inside its crate.
+/// Path of a module inside its crate.
 type Module = Vec<String>;
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap()
 }
 
-/// `a::{b, c::{d}}` as `a::b` and `a::c::d`.
+/// Expands `a::{b, c::{d}}` to `a::b` and `a::c::d`.
 fn expanded(path: &str) -> Vec<String> {
     let Some((start, inner)) = path.split_once('{') else {
         return vec![path.trim().to_owned()];
@@ -45,7 +47,7 @@ fn expanded(path: &str) -> Vec<String> {
     parts.iter().flat_map(full).collect()
 }
 
-/// Follows a path from a module as far as there are modules: where it ends, and the next name (`A`, or `A as B`).
+/// Resolves a path from a module. Returns the last module on it and the next name (`A`, or `A as B`).
 fn follow(path: &str, from: &Module, all: &BTreeMap<Module, String>) -> (Module, Option<String>) {
     let mut place = from.clone();
     let mut names = path.split("::").map(str::trim).peekable();
@@ -66,7 +68,7 @@ fn follow(path: &str, from: &Module, all: &BTreeMap<Module, String>) -> (Module,
     (place, None)
 }
 
-/// The modules that each module uses.
+/// Returns the modules that each module uses.
 fn uses(files: &[Source], folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let comment = pattern(r"(?m)//.*$");
     let imported = pattern(r"\buse\s+([^;]*);");
@@ -111,7 +113,7 @@ fn uses(files: &[Source], folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     uses
 }
 
-/// What uses what: modules, or members of one folder.
+/// Dependencies between modules, or between members of one folder.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns the graphs to check. There is one for each folder, in which a member stands for all modules in it.
@@ -133,7 +135,7 @@ fn graphs(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Edges> {
     graphs.into_values().collect()
 }
 
-/// The members that a member uses, directly or through others.
+/// Returns the members that a member uses, directly or indirectly.
 fn reached<'e>(edges: &'e Edges, from: &'e str) -> BTreeSet<&'e str> {
     let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(member) = next.pop() {
@@ -163,12 +165,12 @@ fn circles(files: &[Source]) -> BTreeSet<Vec<String>> {
 }
 
 #[test]
-fn modules_use_each_other_in_one_direction() {
+fn modules_have_no_circular_dependencies() {
     assert_eq!(circles(&sources()), BTreeSet::new());
 }
 
 #[test]
-fn circles_are_found_however_modules_are_named() {
+fn circles_are_found_through_any_path() {
     let broken = |inner: &str, of_parent: &str| {
         let files = [
             Source::new("src/a.rs", &format!("mod b;\nmod c;\n{of_parent}")),

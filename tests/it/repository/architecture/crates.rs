@@ -1,4 +1,4 @@
-//! Crates: who knows whom, and what each takes.
+//! Checks the dependencies between crates, their lints and their external dependencies.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{metadata, root};
 
-/// Returns the crates that each crate may depend on. The prefix `testwright-` is left out; the program itself is `testwright`.
+/// Returns the crates that each crate may depend on, without the prefix `testwright-`. The program is `testwright`.
 fn allowed() -> BTreeMap<String, Vec<String>> {
     let foundation = ["tools", "agent-prompts", "sandboxes"];
     let below_agent = ["config", "evals", "models"];
@@ -56,16 +56,14 @@ fn wrong_edges(metadata: &Value) -> Vec<String> {
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
         let Some(known) = allowed.get(name) else {
-            wrong.push(format!(
-                "{name} is a crate that has no place in the architecture"
-            ));
+            wrong.push(format!("{name} is missing from the architecture"));
             continue;
         };
         // Development and build dependencies count as well.
         for dependency in package["dependencies"].as_array().unwrap() {
             let other = dependency["name"].as_str().unwrap();
             if allowed.contains_key(other) && !known.iter().any(|name| name == other) {
-                wrong.push(format!("{name} knows {other}"));
+                wrong.push(format!("{name} depends on {other}"));
             }
         }
         let tests = package["targets"]
@@ -82,7 +80,7 @@ fn wrong_edges(metadata: &Value) -> Vec<String> {
 }
 
 #[test]
-fn crates_know_only_whom_they_may() {
+fn crates_have_only_allowed_dependencies() {
     assert_eq!(wrong_edges(&metadata()), Vec::<String>::new());
     let mut broken = metadata();
     for package in broken["packages"].as_array_mut().unwrap() {
@@ -91,11 +89,14 @@ fn crates_know_only_whom_they_may() {
             package["dependencies"].as_array_mut().unwrap().push(edge);
         }
     }
-    assert_eq!(wrong_edges(&broken), ["testwright-evals knows testwright"]);
+    assert_eq!(
+        wrong_edges(&broken),
+        ["testwright-evals depends on testwright"]
+    );
 }
 
 #[test]
-fn every_crate_takes_the_lints_of_the_workspace() {
+fn crates_inherit_workspace_lints() {
     for package in metadata()["packages"].as_array().unwrap() {
         let manifest = package["manifest_path"].as_str().unwrap();
         let manifest: toml::Table = std::fs::read_to_string(manifest).unwrap().parse().unwrap();
@@ -108,7 +109,7 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     }
 }
 
-/// External crates that the table of docs/BUILD.md does not name.
+/// Returns the external crates that the table in docs/BUILD.md does not list.
 fn unexplained(metadata: &Value, document: &str) -> Vec<String> {
     let (_, table) = document.split_once("## Dependencies, and why").unwrap();
     let (table, _) = table.split_once("\n## ").unwrap();
@@ -132,7 +133,7 @@ fn unexplained(metadata: &Value, document: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_dependency_is_explained() {
+fn external_dependencies_are_documented() {
     let document = std::fs::read_to_string(root().join("docs/BUILD.md")).unwrap();
     assert_eq!(unexplained(&metadata(), &document), Vec::<String>::new());
     let less = document.replace("bollard", "");

@@ -1,4 +1,4 @@
-//! How files are named and laid out.
+//! Checks the names, lengths and layout of files.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Source, root, sources};
 
 const MAX_LINES: usize = 500;
-/// Tests are lists; they may be longer.
+/// Maximum lines of a test file, which may be longer because tests are lists.
 const MAX_TEST_LINES: usize = 800;
 const NO_NAMES: [&str; 8] = [
     "util", "utils", "common", "manager", "helper", "helpers", "misc", "shared",
@@ -28,18 +28,18 @@ fn badly_shaped(files: &[Source]) -> Vec<String> {
         let parts = Path::new(&file.path).with_extension("");
         for part in parts.iter().filter_map(|p| p.to_str()) {
             if part.split('_').any(|word| NO_NAMES.contains(&word)) {
-                wrong.push(format!("{} says nothing by `{part}`", file.path));
+                wrong.push(format!("{} has the meaningless name `{part}`", file.path));
             }
         }
         if !file.is_test() && !file.text.starts_with("//!") {
-            wrong.push(format!("{} does not say what it is for", file.path));
+            wrong.push(format!("{} has no module comment", file.path));
         }
     }
     wrong
 }
 
 #[test]
-fn files_are_short_and_say_what_they_are_for() {
+fn files_are_short_and_documented() {
     assert_eq!(badly_shaped(&sources()), Vec::<String>::new());
     let broken = [
         Source::new(
@@ -54,13 +54,13 @@ fn files_are_short_and_say_what_they_are_for() {
         badly_shaped(&broken),
         [
             "src/long.rs has 501 lines",
-            "src/string_utils.rs says nothing by `string_utils`",
-            "src/quiet.rs does not say what it is for",
+            "src/string_utils.rs has the meaningless name `string_utils`",
+            "src/quiet.rs has no module comment",
         ]
     );
 }
 
-/// What the top level holds, and nothing else.
+/// Complete content of the top level.
 const TOP: [&str; 30] = [
     ".cargo",
     ".ci",
@@ -95,7 +95,7 @@ const TOP: [&str; 30] = [
 ];
 
 #[test]
-fn the_top_level_is_as_designed() {
+fn top_level_has_no_extra_files() {
     let listed = Command::new("git")
         .args(["ls-files"])
         .current_dir(root())

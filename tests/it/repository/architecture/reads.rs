@@ -1,8 +1,8 @@
-//! Files are read through one module, which opens only plain ones of a bounded size.
+//! Checks that files are read through one module, which opens only regular files up to a maximum size.
 
 use super::{Source, sources};
 
-/// Ways to read a file by its name, without any bound.
+/// Functions that read a file by name without a size limit.
 const RAW: [&str; 5] = [
     "fs::read(",
     "fs::read_to_string(",
@@ -11,11 +11,11 @@ const RAW: [&str; 5] = [
     ".read(true)",
 ];
 
-/// Where they may stand, and why nothing strange can lie there.
+/// Files that may call these functions, with the reason.
 const ALLOWED: [(&str, &[&str]); 7] = [
     ("the reader itself", &["sandboxes/src/plain_file.rs"]),
     (
-        "it opens with the reader's flags, checks, and appends",
+        "opens with the flags of the reader, checks, and appends",
         &[
             "evals/src/harness/results.rs",
             "comparisons/src/clover/evaluation.rs",
@@ -24,7 +24,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
         ],
     ),
     (
-        "readers with bounds of their own",
+        "readers with their own limits",
         &[
             "models/src/cassette/recorder.rs",
             "config/src/settings/layer.rs",
@@ -40,7 +40,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
         ],
     ),
     (
-        "the cache, which belongs to this user alone, and files that the program has just made",
+        "the cache, which only this user can write, and files that the program has just created",
         &[
             "evals/src/harness/test_run_cache.rs",
             "sandboxes/src/docker/",
@@ -63,7 +63,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// The text without its unit tests.
+/// Returns the text without its unit tests.
 fn program(text: &str) -> &str {
     let tests = text.find("#[cfg(test)]\nmod tests {");
     tests.map_or(text, |at| &text[..at])
@@ -77,7 +77,7 @@ fn raw_reads(files: &[Source]) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in files.iter().filter(is_program) {
         for (number, line) in program(&file.text).lines().enumerate() {
-            // `RecordFile::open` and the like are functions of this project.
+            // Functions such as `RecordFile::open` belong to this project and are allowed.
             let is_raw = |raw: &&str| {
                 let before = line.split(*raw).next().unwrap_or_default();
                 line.contains(*raw) && !before.ends_with(char::is_alphanumeric)

@@ -1,8 +1,8 @@
-//! Checks what files use: libraries in their place, no upper layer, one way to a terminal.
+//! Checks the uses of libraries, upper layers, the terminal and connections.
 
 use super::{Source, sources};
 
-/// Libraries that one place alone may name, so that they can be exchanged there.
+/// Libraries that only these files may name, so that they are easy to replace.
 const CONFINED: [(&str, &[&str]); 9] = [
     (
         "bollard",
@@ -48,7 +48,7 @@ fn out_of_place(files: &[Source]) -> Vec<String> {
 }
 
 #[test]
-fn libraries_stay_behind_their_boundary() {
+fn libraries_are_used_only_where_allowed() {
     assert_eq!(out_of_place(&sources()), Vec::<String>::new());
     let broken = [
         Source::new("agent/src/session/mod.rs", "use bollard::Docker;\n"),
@@ -67,7 +67,7 @@ fn libraries_stay_behind_their_boundary() {
     );
 }
 
-/// Layers inside `agent/`: what each folder must not use. Other crates are out of reach by their dependencies.
+/// Modules that each folder of `agent/` must not use. Between crates, the manifests enforce this.
 const LAYERS: [(&str, &[&str]); 4] = [
     (
         "agent/src/issues/",
@@ -128,7 +128,7 @@ fn lower_layers_do_not_use_upper_ones() {
     );
 }
 
-/// What prints. Foreign text reaches a terminal through `src/cli/output.rs` alone.
+/// Expressions that print. Untrusted text may reach a terminal only through `src/cli/output.rs`.
 const PRINTING: [&str; 9] = [
     "print!(",
     "println!(",
@@ -140,7 +140,7 @@ const PRINTING: [&str; 9] = [
     "/dev/tty",
     "Stdio::inherit(",
 ];
-/// It speaks a protocol on stdout.
+/// Exception: the MCP server, whose protocol uses stdout.
 const PROTOCOL: &str = ".serve(LineTransport::new(tokio::io::stdin(), tokio::io::stdout()))";
 
 fn prints(files: &[Source]) -> Vec<String> {
@@ -172,7 +172,7 @@ fn prints(files: &[Source]) -> Vec<String> {
 }
 
 #[test]
-fn foreign_text_reaches_a_terminal_in_one_way() {
+fn only_output_module_prints() {
     assert_eq!(prints(&sources()), Vec::<String>::new());
     let broken = [
         Source::new("src/cli/run.rs", "    eprintln!(\"{name}\");\n"),
@@ -192,7 +192,8 @@ fn foreign_text_reaches_a_terminal_in_one_way() {
     );
 }
 
-/// The toolbox runs beside untrusted code: it opens no connection and looks up no name.
+/// Lists uses of the network in the toolbox. It runs beside untrusted code, so it must not open connections or resolve
+/// names.
 fn opens_connections(files: &[Source]) -> Vec<String> {
     let words = [
         "std::net",
@@ -214,7 +215,7 @@ fn opens_connections(files: &[Source]) -> Vec<String> {
 }
 
 #[test]
-fn the_tools_open_no_connection() {
+fn tools_open_no_connections() {
     assert_eq!(opens_connections(&sources()), Vec::<String>::new());
     let broken = [Source::new(
         "tools/src/server.rs",

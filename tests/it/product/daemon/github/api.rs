@@ -1,4 +1,4 @@
-//! GitHub's API on loopback, as much of it as is asked for: comments, the data of git, pull requests, tokens of an App.
+//! A mock of GitHub's API on loopback: comments, git data, pull requests, tokens of an App.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,47 +9,47 @@ use serde_json::{Value, json};
 use crate::support::server::{Request, Response, Server};
 
 #[derive(Default)]
-pub struct State {
-    /// Of issues and pull requests, with their numbers.
+pub(super) struct State {
+    /// Comments on issues and pull requests, with their numbers.
     pub comments: Vec<(u64, String)>,
-    /// What was put into git, by its hash.
+    /// Created git objects by hash.
     pub objects: BTreeMap<String, Value>,
     pub references: BTreeMap<String, String>,
     pub pull_requests: Vec<Value>,
-    /// Answers to the next comments; with `true` the comment is there in spite of it.
+    /// Responses to the next comments; with `true` the comment is stored all the same.
     pub mishaps: Vec<(Response, bool)>,
-    /// Values of `Authorization`, by the path of the request.
+    /// Values of `Authorization`, with the path of the request.
     pub logins: Vec<(String, String)>,
 }
 
-pub struct GitHubApi {
+pub(super) struct GitHubApi {
     server: Server,
     state: Arc<Mutex<State>>,
 }
 
 impl GitHubApi {
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         let state: Arc<Mutex<State>> = Arc::default();
         let of_server = state.clone();
         let server = Server::start(move |request| answer(request, &mut of_server.lock().unwrap()));
         GitHubApi { server, state }
     }
 
-    /// With a path: else it is a server of which the API is one part.
-    pub fn url(&self) -> String {
+    /// Returns the base URL of the API. It has a path, because a URL without one means a GitHub server.
+    pub(super) fn url(&self) -> String {
         format!("{}/api", self.server.url)
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    pub fn requests(&self) -> usize {
+    pub(super) fn requests(&self) -> usize {
         self.server.requests(|_| ()).len()
     }
 
-    /// The comments on an issue or a pull request, once there are so many.
-    pub fn wait_for_comments(&self, number: u64, wanted: usize) -> Vec<String> {
+    /// Waits for a number of comments on an issue or a pull request, and returns them.
+    pub(super) fn wait_for_comments(&self, number: u64, wanted: usize) -> Vec<String> {
         let begun = Instant::now();
         loop {
             let comments = self.comments(number);
@@ -64,7 +64,7 @@ impl GitHubApi {
         }
     }
 
-    pub fn comments(&self, number: u64) -> Vec<String> {
+    pub(super) fn comments(&self, number: u64) -> Vec<String> {
         let state = self.state();
         let on = state.comments.iter().filter(|(on, _)| *on == number);
         on.map(|(_, text)| text.clone()).collect()

@@ -1,4 +1,4 @@
-//! A daemon with webhooks, what GitHub delivers to it, and the repository that it clones.
+//! A server with webhooks, deliveries from GitHub, and the repository that it clones.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use crate::product::daemon::client::{Client, Reply};
 use crate::product::daemon::databases::{self, Database};
 use crate::support::program::{Place, example};
 
-pub const SECRET: &str = "a-secret-of-the-webhook";
-pub const PATH: &str = "/v1/github/webhook";
+pub(super) const SECRET: &str = "a-secret-of-the-webhook";
+pub(super) const PATH: &str = "/v1/github/webhook";
 const RECIPE: &str = "[environment]\npython = \"3.11\"\nexclude-newer = \"2024-10-01\"\nrequirements = [\"pytest==8.3.3\"]\ninstall = []\n";
 
-/// A daemon with webhooks, what it asks, and the repository that it clones.
-pub struct Hub {
+/// A server with webhooks, the API that it calls, and the repository that it clones.
+pub(super) struct Hub {
     pub place: Place,
     pub api: GitHubApi,
     pub daemon: Daemon,
@@ -30,11 +30,11 @@ pub struct Hub {
 }
 
 impl Hub {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Hub::with(&databases::embedded(), &[])
     }
 
-    pub fn with(database: &Database, variables: &[(&str, &str)]) -> Self {
+    pub(super) fn with(database: &Database, variables: &[(&str, &str)]) -> Self {
         let (place, api) = (Place::new(), GitHubApi::start());
         make_repository(&place);
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -47,22 +47,22 @@ impl Hub {
         }
     }
 
-    /// Ends the daemon as a crash does, and starts another.
-    pub fn restart(&mut self) {
+    /// Kills the server and starts another.
+    pub(super) fn restart(&mut self) {
         self.daemon.child.kill().unwrap();
         self.daemon.child.wait().unwrap();
         let database = databases::embedded();
         self.daemon = start(&self.place, &self.api, &database, &[], self.log.clone());
     }
 
-    pub fn deliver(&self, event: &str, delivery: &str, payload: &Value) -> Reply {
+    pub(super) fn deliver(&self, event: &str, delivery: &str, payload: &Value) -> Reply {
         let body = payload.to_string();
         self.send(event, delivery, &body, &sign(&body))
     }
 
-    pub fn send(&self, event: &str, delivery: &str, body: &str, signature: &str) -> Reply {
+    pub(super) fn send(&self, event: &str, delivery: &str, body: &str, signature: &str) -> Reply {
         let headers = [
-            // As a proxy passes it on.
+            // A proxy passes on its host name.
             ("host", "hooks.example.org"),
             ("content-type", "application/json"),
             ("x-github-event", event),
@@ -72,12 +72,12 @@ impl Hub {
         self.daemon.client.send("POST", PATH, &headers, body)
     }
 
-    pub fn runs(&self) -> Vec<Value> {
+    pub(super) fn runs(&self) -> Vec<Value> {
         let listed = self.daemon.client.get("/v1/runs").json();
         listed["runs"].as_array().unwrap().clone()
     }
 
-    pub fn wait_for_log(&self, text: &str) -> String {
+    pub(super) fn wait_for_log(&self, text: &str) -> String {
         let begun = Instant::now();
         loop {
             let log = self.log.lock().unwrap().join("\n");
@@ -89,12 +89,12 @@ impl Hub {
         }
     }
 
-    pub fn git(&self, words: &[&str]) -> String {
+    pub(super) fn git(&self, words: &[&str]) -> String {
         git(&repository(&self.place), words)
     }
 
-    /// A commit on a branch of its own with one text put in the place of another: its hash.
-    pub fn commit(&self, branch: &str, file: &str, old: &str, new: &str) -> String {
+    /// Commits a text replacement on a new branch. Returns the hash.
+    pub(super) fn commit(&self, branch: &str, file: &str, old: &str, new: &str) -> String {
         self.git(&["checkout", "-q", "-b", branch, "main"]);
         let path = repository(&self.place).join(file);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -106,8 +106,8 @@ impl Hub {
         sha
     }
 
-    /// Delivers that a pull request was opened.
-    pub fn open(&self, number: u64, base: &str, head: &str) -> Reply {
+    /// Delivers the event of an opened pull request.
+    pub(super) fn open(&self, number: u64, base: &str, head: &str) -> Reply {
         let mut payload = payload(include_str!("pull_request_opened.json"));
         payload["number"] = json!(number);
         payload["pull_request"]["number"] = json!(number);
@@ -116,8 +116,8 @@ impl Hub {
         self.deliver("pull_request", &format!("opened-{number}"), &payload)
     }
 
-    /// The files of a draft pull request.
-    pub fn files(&self, pull_request: &Value) -> Vec<(String, String)> {
+    /// Returns the files of a draft pull request.
+    pub(super) fn files(&self, pull_request: &Value) -> Vec<(String, String)> {
         let state = self.api.state();
         let object = |sha: &Value| state.objects[sha.as_str().unwrap()].clone();
         let branch = pull_request["head"].as_str().unwrap();
@@ -140,7 +140,7 @@ impl Hub {
     }
 }
 
-pub fn command(place: &Place, api: &GitHubApi, variables: &[(&str, &str)]) -> Command {
+pub(super) fn command(place: &Place, api: &GitHubApi, variables: &[(&str, &str)]) -> Command {
     let repositories = place.path("repositories");
     let mut command = place.testwright();
     command
@@ -162,7 +162,7 @@ pub fn command(place: &Place, api: &GitHubApi, variables: &[(&str, &str)]) -> Co
     command
 }
 
-pub fn start(
+pub(super) fn start(
     place: &Place,
     api: &GitHubApi,
     database: &Database,
@@ -176,7 +176,7 @@ pub fn start(
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let address = loop {
-        let line = lines.next().expect("it ended").unwrap();
+        let line = lines.next().expect("the server exited").unwrap();
         if let Some((_, address)) = line.split_once("listening on http://") {
             break address.to_owned();
         }
@@ -192,15 +192,15 @@ pub fn start(
     }
 }
 
-pub fn sign(body: &str) -> String {
+pub(super) fn sign(body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
     let digits = hmac::sign(&key, body.as_bytes());
     let digits = digits.as_ref().iter().map(|byte| format!("{byte:02x}"));
     format!("sha256={}", digits.collect::<String>())
 }
 
-/// With the example's issue in it.
-pub fn payload(fixture: &str) -> Value {
+/// Returns a payload that contains the example's issue.
+pub(super) fn payload(fixture: &str) -> Value {
     let mut payload: Value = serde_json::from_str(fixture).unwrap();
     if payload["issue"].is_object() {
         let text = std::fs::read_to_string(example("issue.md")).unwrap();
@@ -211,27 +211,27 @@ pub fn payload(fixture: &str) -> Value {
     payload
 }
 
-pub fn labelled() -> Value {
+pub(super) fn labelled() -> Value {
     payload(include_str!("issues_labeled.json"))
 }
 
-pub fn comment(text: &str) -> Value {
+pub(super) fn comment(text: &str) -> Value {
     let mut payload = payload(include_str!("issue_comment_created.json"));
     payload["comment"]["body"] = json!(text);
     payload
 }
 
-pub fn repository(place: &Place) -> PathBuf {
+pub(super) fn repository(place: &Place) -> PathBuf {
     place.path("repositories/acme/slugs")
 }
 
-pub fn make_repository(place: &Place) {
+pub(super) fn make_repository(place: &Place) {
     let folder = repository(place);
     std::fs::create_dir_all(folder.parent().unwrap()).unwrap();
     let mut copy = Command::new("cp");
     copy.arg("-r").arg(example("slugs")).arg(&folder);
     assert!(copy.status().unwrap().success());
-    // It need not be installed.
+    // With a flat layout, the package works without being installed.
     std::fs::rename(folder.join("src/slugs"), folder.join("slugs")).unwrap();
     std::fs::write(folder.join("testwright.toml"), RECIPE).unwrap();
     let project = "[tool.pytest.ini_options]\npythonpath = [\".\"]\n";
@@ -242,7 +242,7 @@ pub fn make_repository(place: &Place) {
     git(&folder, &["commit", "-qm", "Begin"]);
 }
 
-pub fn git(folder: &PathBuf, words: &[&str]) -> String {
+pub(super) fn git(folder: &PathBuf, words: &[&str]) -> String {
     let output: Output = Command::new("git")
         .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
         .args(["-c", "core.autocrlf=false", "-c", "commit.gpgsign=false"])

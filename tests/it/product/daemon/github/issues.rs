@@ -1,4 +1,4 @@
-//! Issues that get a label or a comment: answered once, or not at all.
+//! Issues that get a label or a comment: the server answers them once, or not at all.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::product::daemon::databases;
 use crate::support::server::Response;
 
 #[test]
-fn a_labelled_issue_is_answered_once_on_every_database() {
+fn labelled_issue_is_answered_once() {
     for database in databases::all() {
         let hub = Hub::with(&database, &[]);
         let ping = payload(include_str!("ping.json"));
@@ -29,7 +29,7 @@ fn a_labelled_issue_is_answered_once_on_every_database() {
         assert_eq!(runs[0]["status"], "accepted");
         assert_eq!(runs[0]["title"], labelled()["issue"]["title"]);
 
-        // Neither the same delivery nor its content under another id does anything.
+        // A repeated delivery has no effect, even with another id.
         for delivery in ["d-1", "d-2"] {
             assert_eq!(hub.deliver("issues", delivery, &labelled()).status, 200);
         }
@@ -46,7 +46,7 @@ fn a_labelled_issue_is_answered_once_on_every_database() {
 }
 
 #[test]
-fn what_is_not_signed_or_not_allowed_does_nothing() {
+fn unsigned_or_forbidden_events_are_ignored() {
     let hub = Hub::new();
     let body = labelled().to_string();
     let of_other = sign(&format!("{body} "));
@@ -55,7 +55,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
         let refused = hub.send("issues", "d-1", &body, signature);
         assert_eq!(refused.status, 401, "{signature}");
     }
-    // What is not signed is not read.
+    // Unsigned deliveries are not read.
     assert_eq!(hub.send("issues", "d-1", "{", "").status, 401);
     let hint = |body: &str| {
         let refused = hub.send("issues", "d-1", body, &sign(body));
@@ -73,7 +73,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
         Some("application/problem+json")
     );
     assert_eq!(refused.json()["hint"], "send at most 4194304 bytes");
-    // Other addresses stay closed to other names of the host.
+    // Other addresses reject unknown host names.
     let kind = ("content-type", "application/json");
     for path in [
         "/v1/runs",
@@ -114,7 +114,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
         assert_eq!(ignored.status, 202, "{event} {ignored:?}");
         assert!(!ignored.body.contains("queued"), "{ignored:?}");
     }
-    // There is no test for the issue that it mentions.
+    // No test exists for the issue that it mentions.
     assert!(
         hub.open(31, &elsewhere, &elsewhere)
             .body
@@ -139,7 +139,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
         let ignored = hub.deliver("pull_request", delivery, pull);
         assert!(ignored.body.contains(why), "{ignored:?}");
     }
-    // What is no name of a repository, and one that the server's list does not have.
+    // The names are an invalid repository, and one that the server does not allow.
     let mut foreign = labelled();
     foreign["repository"]["full_name"] = json!("../acme");
     assert_eq!(hub.deliver("issues", "d-8", &foreign).status, 400);
@@ -153,7 +153,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
 }
 
 #[test]
-fn limits_are_kept_and_an_answer_that_got_lost_is_not_posted_again() {
+fn lost_response_is_not_posted_twice() {
     let mut hub = Hub::new();
     let limited = Response::status(403).with("retry-after", 2);
     hub.api.state().mishaps = vec![(limited, false), (Response::status(502), true)];
@@ -161,7 +161,7 @@ fn limits_are_kept_and_an_answer_that_got_lost_is_not_posted_again() {
     hub.wait_for_log("GitHub responded with 502");
     hub.restart();
     hub.deliver("issue_comment", "d-2", &comment("/testwright"));
-    // The second answer comes after the first one was settled.
+    // The second answer follows once the first one is complete.
     let comments = hub.api.wait_for_comments(7, 2);
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(hub.api.comments(7), comments);
@@ -170,7 +170,7 @@ fn limits_are_kept_and_an_answer_that_got_lost_is_not_posted_again() {
 }
 
 #[test]
-fn a_dry_run_says_what_it_would_post_and_asks_github_nothing() {
+fn dry_run_posts_nothing() {
     let variables = [("TESTWRIGHT_GITHUB_DRY_RUN", "true"), ("GITHUB_TOKEN", "")];
     let hub = Hub::with(&databases::embedded(), &variables);
     hub.deliver("issue_comment", "d-1", &comment("/testwright pr"));

@@ -1,4 +1,4 @@
-//! Draft pull requests with a test, and later pull requests on which it runs.
+//! Draft pull requests with a test, and later pull requests that the test checks.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::hub::{Hub, comment, labelled, repository};
 use super::pytest;
 
 #[test]
-fn a_command_opens_a_draft_pull_request_and_later_ones_are_tried_with_its_test() {
+fn draft_test_checks_later_pull_requests() {
     let hub = Hub::new();
     hub.deliver(
         "issue_comment",
@@ -35,7 +35,7 @@ fn a_command_opens_a_draft_pull_request_and_later_ones_are_tried_with_its_test()
         text.contains("@pytest.mark.xfail(strict=True, reason=\"#7\")\n"),
         "{text}"
     );
-    // The same again opens none, and makes no run.
+    // A second command opens no pull request and starts no run.
     hub.deliver("issue_comment", "d-2", &comment("/testwright pr"));
     hub.api.wait_for_comments(7, 2);
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_command_opens_a_draft_pull_request_and_later_ones_are_tried_with_its_test()
     assert!(hub.api.comments(33)[0].contains("::test_long_text_is_cut"));
     assert!(!hub.api.comments(33)[0].contains("::test_must_be_positive"));
 
-    // The draft is merged: pytest reports its test as xfailed, and a fix is confirmed by it all the same.
+    // After the draft is merged, pytest reports its test as xfailed. It can still confirm a fix.
     std::fs::write(repository(&hub.place).join(path), text).unwrap();
     hub.git(&["commit", "-qam", "Merge"]);
     let reported = pytest::run(&hub.place, &repository(&hub.place), path);
@@ -86,14 +86,14 @@ fn a_command_opens_a_draft_pull_request_and_later_ones_are_tried_with_its_test()
 }
 
 #[test]
-fn a_pull_request_is_answered_once_by_a_server_that_was_killed_and_is_back() {
+fn restarted_server_answers_once() {
     let mut hub = Hub::new();
     hub.deliver("issues", "d-1", &labelled());
     hub.api.wait_for_comments(7, 1);
     let base = hub.git(&["rev-parse", "main"]);
     let head = hub.commit("words", "README.md", "slug", "short name");
     assert_eq!(hub.open(31, &base, &head).status, 202);
-    // Long enough to be begun, in most cases; what is asked for holds in all.
+    // The work has usually started by now, but the test does not depend on it.
     std::thread::sleep(Duration::from_secs(2));
     hub.restart();
     let comments = hub.api.wait_for_comments(31, 1);

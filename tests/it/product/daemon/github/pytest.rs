@@ -1,4 +1,4 @@
-//! pytest, run on a folder by the program over MCP: how a test ended is what pytest says.
+//! Runs pytest on a folder through MCP, to get test outcomes from pytest itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::program::Place;
 
-/// What `run_pytest` says of the tests of a file.
-pub fn run(place: &Place, folder: &Path, file: &str) -> String {
+/// Returns the output of `run_pytest` for a test file.
+pub(super) fn run(place: &Place, folder: &Path, file: &str) -> String {
     let mut command = place.testwright();
     command.args(["mcp", "--repo"]).arg(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

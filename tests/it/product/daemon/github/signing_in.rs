@@ -1,4 +1,4 @@
-//! How the daemon signs in at GitHub, and what it says where it cannot.
+//! Authentication at GitHub, and the errors if it is not configured.
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -10,7 +10,7 @@ use crate::product::daemon::{Daemon, databases};
 use crate::support::program::Place;
 
 #[test]
-fn an_app_signs_in_once_and_acts_in_its_installation() {
+fn app_signs_in_once_per_installation() {
     let key = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/it/product/daemon/github/app_key.pem"
@@ -49,7 +49,7 @@ fn an_app_signs_in_once_and_acts_in_its_installation() {
     assert!((1..=600).contains(&(until - from)), "{claims}");
 }
 
-/// What a token (RFC 7519) says, where the key signed it.
+/// Verifies the signature of a token (RFC 7519) and returns its claims.
 fn verified(token: &str, key: &str) -> Value {
     use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
     let pem = std::fs::read_to_string(key).unwrap();
@@ -67,7 +67,7 @@ fn verified(token: &str, key: &str) -> Value {
 }
 
 #[test]
-fn without_a_secret_there_are_no_webhooks_and_without_a_login_no_server() {
+fn webhooks_need_secret_and_login() {
     let place = Place::new();
     let daemon = Daemon::start_idle(&place);
     let refused = daemon.client.send("POST", PATH, &[], "{}");
@@ -79,7 +79,10 @@ fn without_a_secret_there_are_no_webhooks_and_without_a_login_no_server() {
     drop(daemon);
     let api = GitHubApi::start();
     for (variables, told) in [
-        (vec![("GITHUB_TOKEN", "")], "no credentials for posting answers"),
+        (
+            vec![("GITHUB_TOKEN", "")],
+            "no credentials for posting answers",
+        ),
         (
             vec![("GITHUB_WEBHOOK_SECRET", "short")],
             "less than 16 characters",
