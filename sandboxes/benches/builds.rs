@@ -1,8 +1,9 @@
-//! Builds of environments of two repositories at the same time: none waits for the other. Wanted on two cores or more: both
-//! together take at most 1.2 times what the longer one takes alone, and so two workers are at least 1.6 times as fast as
-//! one.
+//! Measures concurrent builds of environments of two repositories, which must not wait for each other.
 //!
-//! `cargo bench --workspace --bench builds`, on a machine that has nothing else to do. Needs a C compiler and PyPI.
+//! The target on two cores or more: both together take at most 1.2 times as long as the longer one alone, so two
+//! workers are at least 1.6 times as fast as one.
+//!
+//! Run `cargo bench --workspace --bench builds` on an otherwise idle machine. It needs a C compiler and PyPI.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +17,7 @@ use testwright_sandboxes::repository::{OpenOptions, Source, open};
 type Failure = Box<dyn std::error::Error>;
 
 const ROUNDS: usize = 3;
-/// Functions of the extension: a compiler is at work on them for some ten seconds.
+/// Number of functions in the extension, which keep a compiler busy for some ten seconds.
 const FUNCTIONS: usize = 1_500;
 
 const SETUP: &str = "from setuptools import Extension, setup\n\
@@ -62,7 +63,7 @@ async fn run() -> Result<(), Failure> {
         Ok(begun.elapsed())
     };
     let python = python()?;
-    // What is downloaded once is not part of it.
+    // Downloads the packages once, so that they do not count.
     build(&first, &python).await?;
     let (mut ratios, mut speeds) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -78,12 +79,12 @@ async fn run() -> Result<(), Failure> {
         speeds.push((one + other).as_secs_f64() / both.as_secs_f64());
     }
     let (ratio, speed) = (median(&mut ratios), median(&mut speeds));
-    println!("both, as a part of the longer one alone {ratio:>6.2} (wanted: at most 1.2)");
-    println!("speed of two beside one                 {speed:>6.2} (wanted: at least 1.6)");
+    println!("both, relative to the longer one alone  {ratio:>6.2} (target: at most 1.2)");
+    println!("speed of two workers relative to one    {speed:>6.2} (target: at least 1.6)");
     std::process::exit(i32::from(ratio > 1.2 || speed < 1.6));
 }
 
-/// A repository with an extension that takes a while to compile.
+/// Creates a repository with an extension that takes a while to compile.
 fn repository(folder: &Path, name: &str, cache: &Path) -> Result<Source, Failure> {
     let work = folder.join(name);
     std::fs::create_dir(&work)?;

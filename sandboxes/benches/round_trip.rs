@@ -1,5 +1,5 @@
-//! What a byte's way into a running container and back costs, as a part of what `docker exec true` costs in the same
-//! run: the reason why the toolbox is started once and spoken to over a stream. Wanted: at most 1/50.
+//! Measures the round trip of a byte into a running container, relative to `docker exec true` in the same run. The
+//! difference is the reason why the toolbox is started once and used over a stream. The target is at most 1/50.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,7 +66,7 @@ async fn main() -> Result<(), SandboxError> {
     let trip = median(&mut trips);
     println!("round trip of a byte, p50  {trip:>10.1?}");
     let ratio = exec.as_secs_f64() / trip.as_secs_f64();
-    println!("ratio                      1/{ratio:.0} (wanted: at most 1/50)");
+    println!("ratio                      1/{ratio:.0} (target: at most 1/50)");
 
     let begin = Instant::now();
     sandbox.health().await?;
@@ -82,7 +82,7 @@ async fn main() -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Save and fork, with a workspace as large as a checkout of sympy.
+/// Measures save and fork with a workspace as large as a checkout of sympy.
 async fn copies(docker: &Docker, spec: Spec) -> Result<(), SandboxError> {
     let archive = tempfile::NamedTempFile::new()?;
     let mut builder = tar::Builder::new(archive.reopen()?);

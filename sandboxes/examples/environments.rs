@@ -5,9 +5,9 @@
 //!     [--docker] [--detect] [--no-tests] [--new-code] [--python X.Y] [--run SCRIPT] FILE.jsonl…
 //! ```
 //!
-//! DIR of mirrors holds `OWNER+NAME/repo`. One line an instance: seconds, how many contributed tests
-//! fail on the old code and how many of those pass with the code patch. With `--run`, a shell script instead. With
-//! `--new-code`, what an environment of the patched code has installed that the old code's has not.
+//! The folder of mirrors contains `OWNER+NAME/repo`. The output has one line for each instance: the seconds, the
+//! contributed tests that fail on the old code, and those of them that pass with the code patch. `--run` runs a shell
+//! script instead. `--new-code` prints the packages that only an environment of the patched code has installed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,7 +177,7 @@ async fn one(
         report.push_str(&format!("\n{}", String::from_utf8_lossy(&printed)));
     } else if !arguments.no_tests {
         let list = |key: &str| -> BTreeSet<String> {
-            // A list, or a list written as a string.
+            // The value is a list, or a list encoded as a string.
             let value = &instance[key];
             let parsed = value.as_str().and_then(|t| serde_json::from_str(t).ok());
             serde_json::from_value(parsed.unwrap_or_else(|| value.clone())).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! How long a local sandbox takes to start, spawn, fork and stop: `local_times LAUNCHER WORKSPACE.tar X.Y`.
+//! Measures how long a local sandbox takes to start, spawn, fork and stop: `local_times LAUNCHER WORKSPACE.tar X.Y`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

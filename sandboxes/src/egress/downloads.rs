@@ -1,5 +1,7 @@
-//! What was fetched from package indexes, kept on the host for later builds. Sandboxes never see the folder: it is
-//! written here alone, and a file only when its digest is the one that the index named.
+//! A cache on the host for downloads from package indexes.
+//!
+//! Sandboxes never see its folder. Only this module writes there, and it stores a file only if its digest matches the
+//! one in the index.
 
 use std::fs;
 use std::io;
@@ -18,38 +20,38 @@ use super::page::Files;
 use crate::hex::hex;
 use crate::sandbox::Result;
 
-/// How long a page counts as current.
+/// Period for which a page counts as current.
 const FRESH: Duration = Duration::from_secs(600);
 
-/// What is beside the files for longer than this, and is nobody's, was left by a build that was cut short.
+/// Age after which a temporary file without an owner counts as left by an interrupted build.
 const LEFT: Duration = Duration::from_secs(60);
 
-/// Counted up whenever pages are made in another way, or say more: one of another number counts as absent, also to the
-/// index, which would only say that it has not changed.
+/// Version of stored pages. Raise it whenever pages are built differently or contain more. A page of another version
+/// counts as missing, and its ETag is not used either.
 const VERSION: u32 = 2;
 
 #[derive(Debug, Clone)]
-pub struct Downloads {
+pub(super) struct Downloads {
     folder: PathBuf,
-    /// Bytes that all together may take.
+    /// Maximum bytes of all downloads.
     most: u64,
-    /// About as many as they take.
+    /// Approximate bytes of all downloads.
     bytes: Arc<AtomicU64>,
     evicting: Arc<Mutex<()>>,
 }
 
-/// A page as it goes to sandboxes.
+/// A page in the form that sandboxes get.
 #[derive(Debug)]
-pub struct Page {
+pub(super) struct Page {
     pub head: Head,
     pub body: Vec<u8>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Head {
-    /// Pages without a number had no dates of upload.
+pub(super) struct Head {
+    /// Version of the page. Pages without one lack upload dates.
     version: u32,
-    /// Seconds since 1970.
+    /// Time of the fetch, in seconds since 1970.
     fetched: u64,
     pub etag: Option<String>,
     pub json: bool,
@@ -57,7 +59,7 @@ pub struct Head {
 }
 
 impl Page {
-    pub fn new(etag: Option<String>, json: bool, files: Files, body: Vec<u8>) -> Page {
+    pub(super) fn new(etag: Option<String>, json: bool, files: Files, body: Vec<u8>) -> Page {
         let head = Head {
             version: VERSION,
             fetched: now(),
@@ -68,14 +70,14 @@ impl Page {
         Page { head, body }
     }
 
-    pub fn is_fresh(&self) -> bool {
-        // A clock that was set back makes nothing fresh for ever.
+    pub(super) fn is_fresh(&self) -> bool {
+        // A page from the future, after the clock was set back, does not count as current.
         let now = now();
         self.head.fetched <= now && now - self.head.fetched < FRESH.as_secs()
     }
 
-    /// The index said that it has not changed.
-    pub fn renew(&mut self) {
+    /// Marks the page as current, after the index reported no change.
+    pub(super) fn renew(&mut self) {
         self.head.fetched = now();
     }
 }
@@ -85,8 +87,8 @@ fn now() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Hexadecimal digest of these parts.
-pub fn key(parts: &[&str]) -> String {
+/// Returns a hexadecimal digest of the parts.
+pub(super) fn key(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update(part.as_bytes());
@@ -96,7 +98,7 @@ pub fn key(parts: &[&str]) -> String {
 }
 
 impl Downloads {
-    pub fn open(cache: &Path, most: u64) -> Result<Downloads> {
+    pub(super) fn open(cache: &Path, most: u64) -> Result<Downloads> {
         let folder = cache.join("downloads");
         for name in ["", "files", "pages", "aside"] {
             let folder = folder.join(name);
@@ -113,34 +115,35 @@ impl Downloads {
         Ok(downloads)
     }
 
-    /// Where the file of this address and digest is if it was fetched.
-    pub fn file(&self, url: &str, sha256: &str) -> PathBuf {
+    /// Returns the path of the cached file for a URL and digest. The file need not exist.
+    pub(super) fn file(&self, url: &str, sha256: &str) -> PathBuf {
         self.folder.join("files").join(key(&[url, sha256]))
     }
 
-    /// A file that goes away unless it is kept.
-    pub fn aside(&self) -> io::Result<NamedTempFile> {
+    /// Creates a temporary file, which is deleted unless it is kept.
+    pub(super) fn aside(&self) -> io::Result<NamedTempFile> {
         let aside = NamedTempFile::new_in(self.folder.join("aside"))?;
-        // Others see that it is somebody's.
+        // The lock shows other processes that the file has an owner.
         let _ = aside.as_file().try_lock();
         Ok(aside)
     }
 
-    /// Keeps it, and removes what was used longest ago where all is too much. The file itself stays for now, however
-    /// large it is: it is about to be asked for.
-    pub fn keep(&self, aside: NamedTempFile, target: &Path) -> io::Result<fs::File> {
+    /// Stores a temporary file, and evicts the least recently used files if all exceed the limit.
+    ///
+    /// The new file stays for now, whatever its size, because it is about to be requested.
+    pub(super) fn keep(&self, aside: NamedTempFile, target: &Path) -> io::Result<fs::File> {
         let file = aside.persist(target).map_err(|e| e.error)?;
-        // Used now: its last bytes may be older than others' uses.
+        // The file counts as used now; its last write may be older than the use of others.
         touch(&file);
         let bytes = blocks(file.metadata()?.len());
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.most {
-            // Some more than has to be, so that not every file makes us look.
+            // Evicts more than necessary, so that not every file triggers a scan.
             self.evict_all_but(Some(target), self.most / 10 * 9)?;
         }
         Ok(file)
     }
 
-    pub fn page(&self, key: &str) -> Option<Page> {
+    pub(super) fn page(&self, key: &str) -> Option<Page> {
         let text = fs::read(self.folder.join("pages").join(key)).ok()?;
         let end = text.iter().position(|byte| *byte == b'\n')?;
         let head: Head = serde_json::from_slice(&text[..end]).ok()?;
@@ -151,7 +154,7 @@ impl Downloads {
         Some(Page { head, body })
     }
 
-    pub fn keep_page(&self, key: &str, page: &Page) -> io::Result<()> {
+    pub(super) fn keep_page(&self, key: &str, page: &Page) -> io::Result<()> {
         let mut aside = self.aside()?;
         let mut text = serde_json::to_vec(&page.head)?;
         text.push(b'\n');
@@ -161,14 +164,13 @@ impl Downloads {
         Ok(())
     }
 
-    /// Bytes that all together take.
-    pub fn bytes(&self) -> u64 {
+    /// Returns the approximate bytes of all downloads.
+    pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Removes what was used longest ago until all together takes no more than it may, and what builds that were cut
-    /// short have left.
-    pub fn evict(&self) -> io::Result<()> {
+    /// Evicts the least recently used files until the rest fit the limit, and removes what interrupted builds left.
+    pub(super) fn evict(&self) -> io::Result<()> {
         self.evict_all_but(None, self.most)
     }
 
@@ -208,7 +210,7 @@ impl Downloads {
     }
 }
 
-/// What a file of this length takes: many small ones are not for nothing.
+/// Returns the space that a file of this length takes, so that many small files count too.
 fn blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096).max(4096)
 }
@@ -218,7 +220,7 @@ fn is_left(aside: &Path, used: SystemTime) -> bool {
     used.elapsed().unwrap_or_default() > LEFT && free()
 }
 
-/// Perhaps by another process.
+/// Removes a file. Another process may have removed it already.
 fn removed(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -226,8 +228,8 @@ fn removed(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Remembers that a file was used.
-pub fn touch(file: &fs::File) {
+/// Records that a file was used, as its modification time.
+pub(super) fn touch(file: &fs::File) {
     let _ = file.set_modified(SystemTime::now());
 }
 
@@ -237,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_goes_first_and_pages_survive_a_round_trip() {
+    fn oldest_is_evicted_and_pages_round_trip() {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 3 * 4096).unwrap();
         let page = Page::new(Some("x".to_owned()), true, Files::new(), b"{\n}".to_vec());
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_at_every_moment() {
+    fn limit_holds_at_all_times() {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 100 << 10).unwrap();
         for n in 0..20 {
@@ -283,7 +285,7 @@ mod tests {
             assert!(target.exists());
             assert!(names(folder.path(), "files").len() <= 3);
         }
-        // Larger than all may be: there until the next one comes, or the build ends.
+        // A file above the limit stays until the next one is stored or the build ends.
         let aside = downloads.aside().unwrap();
         aside.as_file().set_len(300 << 10).unwrap();
         let target = downloads.file("x", "large");
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_aside_goes_when_it_is_nobodys() {
+    fn orphaned_temporary_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 1 << 20).unwrap();
         let own = downloads.aside().unwrap();
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_an_earlier_version_counts_as_absent() {
+    fn page_of_earlier_version_is_missing() {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 1 << 20).unwrap();
         let page = Page::new(Some("x".to_owned()), true, Files::new(), b"{}".to_vec());

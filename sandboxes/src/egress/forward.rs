@@ -1,4 +1,4 @@
-//! A proxy for hosts that the user allowed, and nothing else. TLS goes through it unread.
+//! A proxy for the hosts that the user allowed, and no others. TLS passes through it unread.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::response::{Body, text};
 use super::upstream::Refusal;
 use super::{Inner, lock};
 
-/// What is passed on of a request without TLS, and of its answer.
+/// Headers of requests without TLS, and of their responses, that are passed on.
 const ASKED: [HeaderName; 7] = [
     header::ACCEPT,
     header::RANGE,
@@ -23,7 +23,7 @@ const ASKED: [HeaderName; 7] = [
     header::CACHE_CONTROL,
     header::USER_AGENT,
 ];
-pub const ANSWERED: [HeaderName; 9] = [
+pub(super) const ANSWERED: [HeaderName; 9] = [
     header::CONTENT_TYPE,
     header::CONTENT_LENGTH,
     header::CONTENT_RANGE,
@@ -36,9 +36,9 @@ pub const ANSWERED: [HeaderName; 9] = [
 ];
 
 enum Permission {
-    /// By the user: wherever it is.
+    /// Allowed by the user, whatever the address.
     Named,
-    /// For this step: if it is public.
+    /// Allowed for the current step, if the address is public.
     ForNow,
 }
 
@@ -72,16 +72,16 @@ fn answer(inner: &Inner, refusal: &Refusal) -> Response<Body> {
     }
 }
 
-/// `CONNECT host:port`.
-pub async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body> {
+/// Handles `CONNECT host:port`.
+pub(super) async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body> {
     let target = request.uri().authority().cloned();
     let Some((host, port)) = target.and_then(|t| Some((t.host().to_owned(), t.port_u16()?))) else {
-        return text(StatusCode::BAD_REQUEST, "CONNECT wants host:port");
+        return text(StatusCode::BAD_REQUEST, "CONNECT requires host:port");
     };
     let Some(allowed) = permission(&inner, &host, port) else {
         return refuse(&inner, &format!("{host}:{port}"));
     };
-    // Lasts longer than the connection's own, which ends when the connection becomes a tunnel.
+    // This permit outlives that of the connection, which ends when the connection becomes a tunnel.
     let Ok(permit) = inner.connections.clone().try_acquire_owned() else {
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
     };
@@ -106,12 +106,12 @@ pub async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Response<B
     response
 }
 
-/// `GET http://host/path`.
-pub async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> Response<Body> {
+/// Handles `GET http://host/path`.
+pub(super) async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> Response<Body> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return text(
             StatusCode::METHOD_NOT_ALLOWED,
-            "only GET and HEAD without TLS",
+            "only GET and HEAD are allowed without TLS",
         );
     }
     let url = Url::parse(&request.uri().to_string());
@@ -119,7 +119,7 @@ pub async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> Respons
         .ok()
         .filter(|url| url.scheme() == "http" && url.has_host())
     else {
-        return text(StatusCode::BAD_REQUEST, "not an address");
+        return text(StatusCode::BAD_REQUEST, "not a valid http URL");
     };
     let host = url.host_str().unwrap_or_default().to_owned();
     let port = url.port_or_known_default().unwrap_or(80);
@@ -141,7 +141,7 @@ pub async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> Respons
     }
 }
 
-pub fn pick(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
+pub(super) fn pick(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
     let mut picked = HeaderMap::new();
     for name in names {
         if let Some(value) = headers.get(name) {
@@ -151,8 +151,8 @@ pub fn pick(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
     picked
 }
 
-/// An answer as it came.
-pub fn pass(response: reqwest::Response) -> Response<Body> {
+/// Passes a response on unchanged, except for its headers.
+pub(super) fn pass(response: reqwest::Response) -> Response<Body> {
     let (status, headers) = (response.status(), pick(response.headers(), &ANSWERED));
     let body: reqwest::Body = response.into();
     let mut passed = Response::new(body.map_err(std::io::Error::other).boxed_unsync());

@@ -1,24 +1,29 @@
-//! Which hosts may be reached: by name where the user named them, else only those that are public.
+//! Rules for reachable hosts: those that the user named, and otherwise only public addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// A host that may be reached: `github.com`, `*.example.org`, `build.example.org:8443`. Without a port: 80 and 443.
+/// A reachable host: `github.com`, `*.example.org`, `build.example.org:8443`. Without a port, 80 and 443 are allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// In lower case, without the `*.`.
+    /// Name in lower case, without the `*.`.
     name: String,
     below: bool,
     port: Option<u16>,
 }
 
 impl Host {
+    /// Parses a host as written in `build.allowed-hosts`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not a host name with an optional `*.` and port.
     pub fn parse(text: &str) -> Result<Host> {
         let refused = || {
             SandboxError::new(ErrorKind::Input, format!("allow the host `{text}`"))
-                .hint("write a host name, such as github.com, *.example.org or example.org:8443")
+                .hint("use a host name, such as github.com, *.example.org or example.org:8443")
         };
         let (name, port) = match text.rsplit_once(':') {
             Some((name, port)) if !name.ends_with(':') && !name.contains(':') => {
@@ -42,7 +47,7 @@ impl Host {
         })
     }
 
-    /// The servers that the text of apt's lists names, in both of their forms.
+    /// Returns the servers in apt's source lists, in both of their formats.
     pub fn in_apt_sources(text: &str) -> Vec<Host> {
         let lines = text.lines().map(str::trim);
         let words = lines
@@ -76,16 +81,17 @@ impl Host {
     }
 }
 
-/// The address in a host's name, if it is one.
-pub fn literal(host: &str) -> Option<IpAddr> {
+/// Returns the IP address if the host's name is one.
+pub(super) fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[')
         .trim_end_matches(']')
         .parse()
         .ok()
 }
 
-/// An address of the internet: not of this machine, its network, or a cloud's own services.
-pub fn is_public(address: IpAddr) -> bool {
+/// Returns whether an address belongs to the internet, and not to this machine, its network, or a cloud's internal
+/// services.
+pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -106,7 +112,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let parts = address.segments();
-    // Addresses of IPv4 in several disguises: mapped, compatible, translated (two prefixes), 6to4.
+    // IPv4 addresses can be embedded in several ways: mapped, compatible, translated (two prefixes), 6to4.
     let inner = match parts {
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0, 0, 0, 0, 0, 0, high, low]
@@ -118,7 +124,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some((high, low)) = inner {
         return is_public_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     }
-    // What is given out to the internet; of it not Teredo, which hides an address of IPv4.
+    // Only the global unicast range counts, except Teredo, which embeds an IPv4 address.
     (parts[0] & 0xe000) == 0x2000 && !(parts[0] == 0x2001 && parts[1] == 0)
 }
 
@@ -128,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_in_every_disguise() {
+    fn embedded_private_addresses_are_detected() {
         for address in [
             "127.0.0.1",
             "127.8.8.8",
@@ -163,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_debian_in_both_forms() {
+    fn apt_sources_in_both_formats_parse() {
         let text = "# deb http://old.example.org/debian x main\ndeb [signed-by=/k] http://deb.debian.org/debian bookworm main\n\
                     Types: deb\nURIs: https://security.debian.org/debian-security\nSigned-By: /usr/share/keyrings/x.gpg\n";
         let wanted = ["deb.debian.org", "security.debian.org"];

@@ -1,4 +1,4 @@
-//! A package index for sandboxes: pages and files of the real ones. Only a file that a page names is served.
+//! A package index for sandboxes, with pages and files of the real indexes. It serves a file only if a page lists it.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use super::transfer::{self, FileRequest};
 use super::upstream::{Refusal, percent_decoded, redacted};
 use super::{Index, Inner, forward};
 
-/// Bytes of the longest page.
+/// Maximum bytes of a page.
 const MAX_PAGE_LEN: usize = 48 << 20;
-/// Few pages are longer, and of these few are read at one time.
+/// Size above which a page counts as long. Such pages are rare, and only a few are read at the same time.
 const LONG_PAGE: usize = 1 << 20;
 
-/// For those that read JSON. Others, such as an old pip, get HTML.
+/// `Accept` header for clients that read JSON. Others, such as an old pip, get HTML.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01";
 const ACCEPT_HTML: &str = "application/vnd.pypi.simple.v1+html, text/html;q=0.9";
 
-/// Why there is no page.
+/// The reason why a page is not available.
 struct Failure {
     status: StatusCode,
     why: String,
@@ -40,8 +40,13 @@ impl Failure {
     }
 }
 
-/// `GET …/index/ID/simple/PROJECT/`.
-pub async fn page(inner: &Inner, id: &str, project: &str, headers: &HeaderMap) -> Response<Body> {
+/// Handles `GET …/index/ID/simple/PROJECT/`.
+pub(super) async fn page(
+    inner: &Inner,
+    id: &str,
+    project: &str,
+    headers: &HeaderMap,
+) -> Response<Body> {
     let accepts = headers.get(header::ACCEPT);
     let json = accepts.is_some_and(|accept| {
         let accept = String::from_utf8_lossy(accept.as_bytes()).to_lowercase();
@@ -67,7 +72,7 @@ async fn find(
     project: &str,
     json: bool,
 ) -> Result<Arc<CachedPage>, Failure> {
-    let nothing = || Failure::new(StatusCode::NOT_FOUND, "there is no such project");
+    let nothing = || Failure::new(StatusCode::NOT_FOUND, "unknown project");
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
         return Err(nothing());
     };
@@ -104,7 +109,7 @@ async fn find(
         let (downloads, held) = (inner.downloads.clone(), page.clone());
         tokio::task::spawn_blocking(move || {
             if let Err(error) = downloads.keep_page(&name, &held.page) {
-                tracing::warn!(%error, "a page of a package index was not kept");
+                tracing::warn!(%error, "could not store a page of a package index");
             }
         });
     }
@@ -150,13 +155,10 @@ async fn fetch(
         return Ok(page);
     }
     if status == StatusCode::NOT_FOUND || status == StatusCode::GONE {
-        return Err(Failure::new(
-            StatusCode::NOT_FOUND,
-            "there is no such project",
-        ));
+        return Err(Failure::new(StatusCode::NOT_FOUND, "unknown project"));
     }
     if !status.is_success() {
-        let why = format!("{} answers {status}", redacted(&url));
+        let why = format!("{} returned {status}", redacted(&url));
         inner.note(format!("package index: {why}"));
         return Err(Failure::new(status, why));
     }
@@ -165,7 +167,7 @@ async fn fetch(
         (text(header::ETAG), text(header::CONTENT_TYPE))
     };
     let is_json = kind.is_some_and(|kind| kind.contains("json"));
-    // Where redirects have led to: relative addresses begin there.
+    // Relative URLs start at the target of the redirects.
     let base = response.url().clone();
     let mut body = Vec::new();
     let mut long = None;
@@ -175,9 +177,9 @@ async fn fetch(
                 inner.spend(chunk.len()).map_err(|e| bad(e.to_string()))?;
                 body.extend_from_slice(&chunk);
             }
-            Ok(Some(_)) => return Err(bad(format!("{} is too long", redacted(&url)))),
+            Ok(Some(_)) => return Err(bad(format!("{} is too large", redacted(&url)))),
             Ok(None) => break,
-            Err(error) => return Err(bad(format!("{} breaks off: {error}", redacted(&url)))),
+            Err(error) => return Err(bad(format!("{} was cut off: {error}", redacted(&url)))),
         }
         if body.len() > LONG_PAGE && long.is_none() {
             long = Some(inner.long_pages.acquire().await);
@@ -208,8 +210,8 @@ fn failed(inner: &Inner, refusal: &Refusal) -> Failure {
     }
 }
 
-/// `GET …/files/KIND/ID/PROJECT/FILE`, where FILE may end in `.metadata`.
-pub async fn file(
+/// Handles `GET …/files/KIND/ID/PROJECT/FILE`, where FILE may end in `.metadata`.
+pub(super) async fn file(
     inner: Arc<Inner>,
     kind: &str,
     id: &str,
@@ -222,7 +224,7 @@ pub async fn file(
         Err(failure) => return text(failure.status, &failure.why),
     };
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
-        return text(StatusCode::NOT_FOUND, "there is no such index");
+        return text(StatusCode::NOT_FOUND, "unknown index");
     };
     let trusted = index.trusted.clone();
     let name = percent_decoded(file);
@@ -237,7 +239,7 @@ pub async fn file(
     let plain = files.get(&name);
     let plain = plain.and_then(|found| Some((Url::parse(&found.url).ok()?, found.sha256.clone())));
     let Some((url, sha256)) = plain.or_else(metadata) else {
-        return text(StatusCode::NOT_FOUND, "the index names no such file");
+        return text(StatusCode::NOT_FOUND, "the index does not list this file");
     };
     let wanted = FileRequest {
         name,
@@ -263,7 +265,7 @@ pub async fn file(
         );
     }
     let known = wanted.sha256.is_some();
-    // Of a file with a known digest nothing goes that was not looked at, so the whole is asked for.
+    // No unverified part of a file with a known digest may be served, so the whole file is requested.
     let asked = match known {
         true => HeaderMap::new(),
         false => forward::pick(request.headers(), &[header::RANGE, header::IF_RANGE]),
@@ -285,16 +287,16 @@ pub async fn file(
             let status = response.status();
             if !status.is_success() && status != StatusCode::RANGE_NOT_SATISFIABLE {
                 inner.note(format!(
-                    "package index: {} answers {status}",
+                    "package index: {} returned {status}",
                     redacted(&wanted.url)
                 ));
             }
             let mut response = forward::pass(response);
             let headers = response.headers_mut();
-            // Addresses of others are for the host to follow.
+            // The host itself follows redirects.
             headers.remove(header::LOCATION);
             if known && status.is_success() {
-                // From here, whatever the index can do.
+                // This proxy supports ranges even if the index does not.
                 headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
             }
             response

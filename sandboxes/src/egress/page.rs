@@ -1,5 +1,7 @@
-//! A project's page in a package index (PEP 503 as HTML, PEP 691 as JSON), with all addresses leading to the host's
-//! end of the relay. What a page says is foreign: only what is known is kept of HTML.
+//! A project's page in a package index (HTML of PEP 503, JSON of PEP 691), with all URLs pointing to the host's end of
+//! the relay.
+//!
+//! Pages are untrusted, so only known parts of HTML are kept.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +10,31 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub const JSON: &str = "application/vnd.pypi.simple.v1+json";
-pub const HTML: &str = "text/html; charset=utf-8";
+pub(super) const JSON: &str = "application/vnd.pypi.simple.v1+json";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 
-/// Where a file of the page is.
+/// A file that a page lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct File {
+pub(super) struct File {
     pub url: String,
     pub sha256: Option<String>,
-    /// Its metadata is beside it (PEP 658); the digest where the page tells it.
+    /// Digest of the separate metadata file (PEP 658), if the page gives it. `None` if there is no such file.
     pub metadata: Option<Option<String>>,
 }
 
-pub type Files = BTreeMap<String, File>;
+pub(super) type Files = BTreeMap<String, File>;
 
-/// Files of a page, and JSON values (or what looks as if one followed). The longest page of PyPI has a tenth of them.
+/// Maximum files of a page, and maximum JSON values (or characters that start one). The longest page of PyPI has a
+/// tenth of them.
 const MAX_FILES: usize = if cfg!(test) { 2_000 } else { 200_000 };
 const MAX_VALUES: usize = 3_000_000;
 
-/// Why a page of a package index cannot be passed on.
+/// The reason why a page of a package index cannot be passed on.
 #[derive(Debug, thiserror::Error)]
-pub enum PageError {
-    #[error("it names more than {} files", MAX_FILES)]
+pub(super) enum PageError {
+    #[error("it lists more than {} files", MAX_FILES)]
     TooManyFiles,
-    #[error("it holds more than {} values", MAX_VALUES)]
+    #[error("it contains more than {} values", MAX_VALUES)]
     TooManyValues,
     #[error("it has no list of files")]
     NoFiles,
@@ -46,9 +49,10 @@ fn count(files: usize) -> Result<(), PageError> {
     }
 }
 
-/// The page for the sandbox, and the files that it names. `place` is what leads from the page to its files, such as
-/// `../../files/`.
-pub fn rewrite(
+/// Returns the page for the sandbox and the files that it lists.
+///
+/// `place` is the relative URL from the page to its files, such as `../../files/`.
+pub(super) fn rewrite(
     body: &[u8],
     json: bool,
     url: &Url,
@@ -62,7 +66,7 @@ pub fn rewrite(
 }
 
 fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files), PageError> {
-    // Each value takes many times the room of its text.
+    // A value takes much more memory than its text.
     let values = body.iter().filter(|byte| b",[{".contains(byte)).count();
     if values > MAX_VALUES {
         return Err(PageError::TooManyValues);
@@ -172,7 +176,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
             page.push_str(&format!("#sha256={sha256}"));
         }
         page.push('"');
-        // Versions of Python, dates of upload, what was withdrawn.
+        // These state the required Python, the upload date, and whether the file was withdrawn.
         for (key, value) in &found {
             if key.starts_with("data-") {
                 page.push_str(&format!(" {key}=\"{}\"", escaped(value)));
@@ -192,7 +196,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
     Ok((page.into_bytes(), files))
 }
 
-/// A plain file name.
+/// Returns whether a name is a plain file name.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 255
@@ -211,7 +215,7 @@ fn digest(text: &str) -> Option<String> {
     fits.then(|| text.to_lowercase())
 }
 
-/// For a path of an address.
+/// Percent-encodes a name for the path of a URL.
 fn encoded(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_lead_to_the_relay_and_the_rest_stays() {
+    fn urls_point_to_relay() {
         let body = format!(
             r#"{{"meta":{{"api-version":"1.1"}},"name":"thing","files":[
             {{"filename":"thing-1.0+a-py3-none-any.whl","url":"../../f/thing-1.0+a-py3-none-any.whl","hashes":{{"sha256":"{DIGEST}"}},
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_bounded() {
+    fn oversized_pages_are_rejected() {
         let url = Url::parse("https://index.example.org/simple/thing/").unwrap();
         let refused = |body: &str, json| {
             rewrite(body.as_bytes(), json, &url, "x")
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn html_is_written_anew() {
+    fn html_is_rewritten() {
         let body = format!(
             "<html><base href='https://files.example.org/a/'><script>x</script>\n\
              <A class=x HREF=\"b/thing-1.0.tar.gz#sha256={DIGEST}\" data-requires-python='&gt;=3.6' data-yanked data-upload-time=\"2020-01-01T00:00:00Z\" onclick=\"x\">t</A>\n\

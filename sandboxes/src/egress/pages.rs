@@ -1,5 +1,6 @@
-//! Pages of package indexes in memory: as many as there is room for. What was used longest ago goes first, and what a
-//! sandbox is still reading counts until it has read it.
+//! Pages of package indexes in memory, up to a limit. The least recently used page is dropped first.
+//!
+//! A page that a sandbox is still reading counts until it has been read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,20 +11,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::downloads::Page;
 use super::lock;
 
-/// KiB of all pages together.
+/// Limit for all pages together, in KiB.
 const ROOM: usize = 256 << 10;
 
-/// How long a page waits for room that others take who are being read.
+/// Maximum time that a page waits for the room of pages that are being read.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// A page that counts for as long as somebody has it.
-pub struct CachedPage {
+/// A page that counts towards the limit for as long as it is referenced.
+pub(super) struct CachedPage {
     pub page: Page,
     _room: OwnedSemaphorePermit,
 }
 
-/// For the body of an answer.
-pub struct PageBody(pub Arc<CachedPage>);
+/// The body of a response with a page.
+pub(super) struct PageBody(pub Arc<CachedPage>);
 
 impl AsRef<[u8]> for PageBody {
     fn as_ref(&self) -> &[u8] {
@@ -31,7 +32,7 @@ impl AsRef<[u8]> for PageBody {
     }
 }
 
-pub struct Pages {
+pub(super) struct Pages {
     room: Arc<Semaphore>,
     most: usize,
     wait: Duration,
@@ -41,12 +42,12 @@ pub struct Pages {
 #[derive(Default)]
 struct PageCache {
     pages: HashMap<String, (Arc<CachedPage>, u64)>,
-    /// Counts uses.
+    /// Number of uses so far, as a clock.
     uses: u64,
 }
 
 impl Pages {
-    pub fn new() -> Pages {
+    pub(super) fn new() -> Pages {
         Pages::of(ROOM, WAIT)
     }
 
@@ -59,7 +60,7 @@ impl Pages {
         }
     }
 
-    pub fn get(&self, key: &str) -> Option<Arc<CachedPage>> {
+    pub(super) fn get(&self, key: &str) -> Option<Arc<CachedPage>> {
         let mut kept = lock(&self.kept);
         kept.uses += 1;
         let now = kept.uses;
@@ -68,8 +69,8 @@ impl Pages {
         Some(page.clone())
     }
 
-    /// `None` where pages that are being read leave no room.
-    pub async fn hold(&self, key: String, page: Page) -> Option<Arc<CachedPage>> {
+    /// Adds a page. Returns `None` if pages that are being read leave no room for it.
+    pub(super) async fn hold(&self, key: String, page: Page) -> Option<Arc<CachedPage>> {
         let room = self.make_room(size(&page).min(self.most)).await?;
         let held = Arc::new(CachedPage { page, _room: room });
         let mut kept = lock(&self.kept);
@@ -97,7 +98,7 @@ impl Pages {
     }
 }
 
-/// What a page takes, in KiB.
+/// Returns the approximate memory of a page, in KiB.
 fn size(page: &Page) -> usize {
     let files = page.head.files.iter();
     let files: usize = files
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_used_longest_ago_makes_room() {
+    async fn least_recently_used_page_is_dropped() {
         let pages = Pages::of(10, Duration::from_millis(10));
         for name in ["a", "b"] {
             pages.hold(name.to_owned(), page(4)).await.unwrap();
@@ -126,7 +127,7 @@ mod tests {
         pages.hold("c".to_owned(), page(6)).await.unwrap();
         assert!(pages.get("b").is_none());
         let (a, c) = (pages.get("a").unwrap(), pages.get("c").unwrap());
-        // Both are being read: there is room when one of them was.
+        // Both pages are being read, so there is room only once one of them was.
         assert!(pages.hold("d".to_owned(), page(5)).await.is_none());
         drop((a, c));
         let larger_than_all = pages.hold("d".to_owned(), page(50)).await;

@@ -1,9 +1,9 @@
-"""The sandbox's end of the only way out of it while an environment is built.
+"""The sandbox's end of the relay, its only connection to the network while an environment is built.
 
-Listens on the sandbox's own loopback and carries each connection over standard input and output. A frame is its kind
-(1 byte), the connection (4), the length of its content (4) and the content. A side sends no more than WINDOW bytes of
-a connection that the other has not taken yet. Programs of the same user cannot open its streams, where this Python has
-ctypes to ask for that.
+It listens on the sandbox's own loopback and carries each connection over standard input and output. A frame is its kind
+(1 byte), the connection (4), the length of its content (4) and the content. A side sends at most WINDOW bytes of a
+connection that the other side has not consumed yet. Programs of the same user cannot open its streams if this Python has
+ctypes to request that.
 """
 
 import os

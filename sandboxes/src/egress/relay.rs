@@ -1,7 +1,7 @@
-//! The host's end of the relay (`relay.py`), which carries connections out of a sandbox that has no network.
+//! The host's end of the relay (`relay.py`), which carries connections out of a sandbox without a network.
 //!
-//! What the relay says is foreign: code in the sandbox can take its place. A frame that breaks the rules ends the relay.
-//! It never holds more than [`WINDOW`] bytes of each of [`MAX_CONNECTIONS`] connections in memory here, however small its frames are.
+//! The relay's messages are untrusted, because code in the sandbox can take its place. An invalid frame ends the relay.
+//! The host buffers at most [`WINDOW`] bytes for each of [`MAX_CONNECTIONS`] connections, however small the frames are.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,27 +27,27 @@ const CREDIT: u8 = 3;
 const END: u8 = 4;
 const RESET: u8 = 5;
 
-/// Bytes of content of one frame, and those of one connection on their way, as in `relay.py`.
+/// Maximum bytes of a frame's content, and of a connection's data in transit. Both are the same in `relay.py`.
 const CHUNK: usize = 1 << 16;
 const WINDOW: usize = 1 << 18;
 
-/// Connections at one time. The relay accepts fewer.
+/// Maximum concurrent connections. The relay accepts fewer.
 const MAX_CONNECTIONS: usize = 160;
 
-/// How long the relay may take to start.
+/// Time limit for the start of the relay.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Outgoing = mpsc::Sender<(u8, u32, Bytes)>;
 
-/// A relay that runs; it is let go of when this is dropped.
-pub struct Relay {
-    /// Where it listens on the sandbox's own loopback.
+/// A running relay. Dropping it stops it.
+pub(super) struct Relay {
+    /// Port on the sandbox's own loopback.
     pub port: u16,
     _task: Task,
 }
 
-/// Ends with its owner.
-pub struct Task(pub tokio::task::JoinHandle<()>);
+/// A task that is aborted when it is dropped.
+pub(super) struct Task(pub tokio::task::JoinHandle<()>);
 
 impl Drop for Task {
     fn drop(&mut self) {
@@ -56,8 +56,8 @@ impl Drop for Task {
 }
 
 impl Relay {
-    /// Starts it in a sandbox; `accept` gets each connection.
-    pub async fn start(
+    /// Starts the relay in a sandbox. `accept` gets each connection.
+    pub(super) async fn start(
         sandbox: &dyn Sandbox,
         python: &str,
         accept: impl Fn(DuplexStream) + Send + Sync + 'static,
@@ -91,10 +91,10 @@ impl Relay {
                     .trim()
                     .lines()
                     .last()
-                    .unwrap_or("it does not answer");
+                    .unwrap_or("it does not respond");
                 let text = format!("start the relay for packages with {python}: {last}");
                 return Err(SandboxError::new(ErrorKind::Build, text)
-                    .hint("building needs a CPython 3.6 or later in the sandbox"));
+                    .hint("use an image with CPython 3.6 or later"));
             }
         };
         let task = tokio::spawn(async move {
@@ -131,11 +131,12 @@ fn broken(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// One connection, as the host sees it.
+/// One connection on the host's side.
 struct Connection {
-    /// To the task that writes to it; closed after `END`. Has room for the window, so that a write never waits.
+    /// Pipe to the task that writes to the connection, closed after `END`. Its buffer holds the whole window, so a
+    /// write never blocks.
     incoming: Option<DuplexStream>,
-    /// What of the window is free, both ways.
+    /// Free bytes of the window in each direction.
     may_come: Arc<Semaphore>,
     may_go: Arc<Semaphore>,
     task: AbortHandle,
@@ -147,7 +148,7 @@ async fn carry(
     accept: impl Fn(DuplexStream),
 ) -> io::Result<()> {
     let (outgoing, frames) = mpsc::channel(64);
-    // All of them end with this call.
+    // All tasks end with this call.
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let _ = write(stdin, frames).await;
@@ -157,7 +158,7 @@ async fn carry(
     let mut connections: HashMap<u32, Connection> = HashMap::new();
     loop {
         let frame = {
-            // A frame is read whole before anything else is looked at.
+            // Reading a frame must not be cancelled halfway.
             let next = read(&mut stdout);
             tokio::pin!(next);
             loop {
@@ -179,9 +180,9 @@ async fn carry(
                         connections.remove(&number);
                     }
                 }
-                // Tasks are counted, not entries: those of connections that were reset may still be ending.
+                // Tasks are counted instead of entries, because those of reset connections may still be ending.
                 if tasks.len() > MAX_CONNECTIONS || connections.contains_key(&number) {
-                    return Err(broken("a connection too many"));
+                    return Err(broken("too many connections"));
                 }
                 let (ours, theirs) = tokio::io::duplex(CHUNK);
                 let (from, to) = tokio::io::split(ours);
@@ -191,8 +192,8 @@ async fn carry(
                 let (back, free_to_come) = (outgoing.clone(), may_come.clone());
                 let (forth, free_to_go) = (outgoing.clone(), may_go.clone());
                 let task = tasks.spawn(async move {
-                    // Each way ends for itself: an answer that is whole must arrive though nobody reads the rest of
-                    // what was asked.
+                    // Each direction ends on its own: a complete response must arrive even if the rest of the request
+                    // is never read.
                     let _ = tokio::join!(
                         take(number, coming, to, back, free_to_come),
                         give(number, from, forth, free_to_go)
@@ -208,9 +209,9 @@ async fn carry(
                 connections.insert(number, connection);
                 accept(theirs);
             }
-            // It would cost nothing of the window, and time and memory all the same.
+            // An empty frame would not use the window, but would cost time and memory.
             DATA if content.is_empty() => return Err(broken("an empty frame")),
-            // What comes for a connection that has ended meanwhile is not a fault.
+            // Data for a connection that has meanwhile ended is not an error.
             DATA => {
                 if let Some(connection) = connections.get_mut(&number) {
                     let Ok(permits) = connection.may_come.try_acquire_many(content.len() as u32)
@@ -219,7 +220,7 @@ async fn carry(
                     };
                     permits.forget();
                     if let Some(incoming) = &mut connection.incoming {
-                        // Fails where nothing is read any more.
+                        // Fails if the connection is no longer read.
                         let _ = incoming.write_all(&content).await;
                     }
                 }
@@ -251,7 +252,7 @@ async fn carry(
     }
 }
 
-/// From the sandbox.
+/// Copies data from the sandbox to the connection.
 async fn take(
     number: u32,
     mut coming: DuplexStream,
@@ -273,7 +274,7 @@ async fn take(
     }
 }
 
-/// To the sandbox.
+/// Copies data from the connection to the sandbox.
 async fn give(
     number: u32,
     mut from: ReadHalf<DuplexStream>,
@@ -314,8 +315,10 @@ async fn write(
     Ok(())
 }
 
-/// Carries the frames of `first`, and then those of `again` so many times, for the fuzz targets. Connections that are opened
-/// send back what they receive, or are not read at all. Returns how many were open at one time, at most.
+/// Carries the frames of `first`, and then those of `again` `rounds` times, for the fuzz targets.
+///
+/// Opened connections send back what they receive, or are never read. Returns the number of opened connections, up to
+/// the maximum.
 #[cfg(fuzzing)]
 pub async fn carry_frames(first: &[u8], again: &[u8], rounds: usize, is_read: bool) -> usize {
     let (mut frames, stdout) = tokio::io::duplex(CHUNK);

@@ -1,4 +1,4 @@
-//! Answers to sandboxes, and their bodies.
+//! Responses to sandboxes, and their bodies.
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -6,9 +6,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
-pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+pub(super) type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
-pub fn text(status: StatusCode, content: &str) -> Response<Body> {
+pub(super) fn text(status: StatusCode, content: &str) -> Response<Body> {
     let mut response = whole(format!("{content}\n").into());
     *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -16,7 +16,7 @@ pub fn text(status: StatusCode, content: &str) -> Response<Body> {
     response
 }
 
-pub fn whole(content: Bytes) -> Response<Body> {
+pub(super) fn whole(content: Bytes) -> Response<Body> {
     Response::new(
         Full::new(content)
             .map_err(|never| match never {})

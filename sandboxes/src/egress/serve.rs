@@ -1,4 +1,4 @@
-//! HTTP for sandboxes: which request is for whom.
+//! The HTTP server for sandboxes, which routes requests.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::response::{Body, text};
 use super::{Inner, forward, index, upstream};
 
-/// How long a client may take to say what it wants.
+/// Time limit for a client to send the headers of a request.
 const HEADERS: Duration = Duration::from_secs(120);
 
-/// Serves one connection of a sandbox; closes it if too many are open.
-pub async fn connection(
+/// Serves one connection of a sandbox, or closes it if too many are open.
+pub(super) async fn connection(
     inner: Arc<Inner>,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) {
@@ -49,7 +49,7 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
         if given.map(HeaderValue::as_bytes) != Some(login.as_bytes()) {
             let mut response = text(
                 StatusCode::PROXY_AUTHENTICATION_REQUIRED,
-                "the proxy's address has a user and a password",
+                "use the user and password from the proxy's URL",
             );
             let basic = HeaderValue::from_static("Basic realm=\"testwright\"");
             response.headers_mut().insert(PROXY_AUTHENTICATE, basic);
@@ -62,12 +62,15 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
         };
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+        return text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD are allowed",
+        );
     }
     let path = request.uri().path().to_owned();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     if parts.first() != Some(&inner.token.as_str()) {
-        return text(StatusCode::NOT_FOUND, "there is nothing here");
+        return text(StatusCode::NOT_FOUND, "not found");
     }
     match parts.as_slice() {
         [_, "index", id, "simple", project, ""] => {
@@ -76,6 +79,6 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
         [_, "files", kind, id, project, file] => {
             index::file(inner.clone(), kind, id, project, file, &request).await
         }
-        _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
+        _ => text(StatusCode::NOT_FOUND, "not found"),
     }
 }

@@ -1,4 +1,4 @@
-//! An index that lies, and clients that ask for a lot, without a sandbox.
+//! Tests with a lying index and greedy clients, without a sandbox.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Write};
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::hex::hex;
 
-/// What was asked of an index: method, path and range.
+/// Requests to an index: method, path, and whether they had a range.
 type RequestLog = Arc<Mutex<Vec<(String, String, bool)>>>;
 
-/// Serves one project whose page names these files by the digests of `named`, and sends `sent` for them.
+/// Serves one project whose page lists the files with the digests of `named`, but sends the content of `sent`.
 fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) -> (u16, RequestLog) {
     let files: Vec<_> = named
         .iter()
@@ -44,7 +44,7 @@ fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) ->
                 Some((_, content)) => ("application/octet-stream", content),
                 None => (page::JSON, &page),
             };
-            // As a server does that knows ranges: a part of what it has.
+            // Servers that support ranges respond with a part like this.
             let (status, part) = match range {
                 true => ("206 Partial Content", &body[..body.len().min(10)]),
                 false => ("200 OK", body.as_slice()),
@@ -103,7 +103,7 @@ impl Asker {
         request.send().await.unwrap()
     }
 
-    /// Names and bytes of what is kept.
+    /// Returns the bytes of all stored files.
     fn stored_bytes(&self) -> u64 {
         let folder = self.folder.path().join("downloads");
         let folders = ["files", "pages", "aside"].map(|name| folder.join(name));
@@ -117,10 +117,10 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_range_of_a_file_goes_that_was_not_looked_at() {
+async fn ranges_come_only_from_verified_files() {
     let right = bytes(50_000);
     let mut other = right.clone();
-    // Behind the range that is asked for, and before it.
+    // The altered byte lies outside the requested range.
     other[40_000] = 0;
     let named = [("a-1.whl", right.clone()), ("b-1.whl", right.clone())];
     let sent = [("a-1.whl", right.clone()), ("b-1.whl", other)];
@@ -153,7 +153,7 @@ async fn no_range_of_a_file_goes_that_was_not_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_fetches_and_keeps_no_more_than_it_may() {
+async fn build_respects_download_limits() {
     const FILES: [&str; 6] = ["a.whl", "b.whl", "c.whl", "d.whl", "e.whl", "f.whl"];
     let files = FILES.map(|name| (name, [name.as_bytes(), &bytes(400_000)].concat()));
     let (port, _) = index(&files, &files);
@@ -176,13 +176,13 @@ async fn a_build_fetches_and_keeps_no_more_than_it_may() {
     let Asker { egress, folder, .. } = &client;
     assert!(egress.finish() <= 1_000_000);
     assert!(client.stored_bytes() <= 1_000_000);
-    // The next request makes room first.
+    // Opening the cache with a lower limit evicts files first.
     drop(Downloads::open(folder.path(), 500_000).unwrap());
     assert!(client.stored_bytes() <= 500_000);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_maximum_are_closed() {
+async fn excess_connections_are_closed() {
     let (port, _) = index(&[], &[]);
     let client = Asker::new(port, 1 << 20, 1 << 20).await;
     let mut streams = Vec::new();

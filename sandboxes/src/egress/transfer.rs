@@ -1,5 +1,7 @@
-//! Files on their way to a sandbox. The last part of a file is held back until its digest is known to be right: a file
-//! that was tampered with never arrives whole. Of a range nothing goes before the whole file was looked at.
+//! Transfer of files to a sandbox.
+//!
+//! The last part of a file is held back until its digest is verified, so a file that was tampered with never arrives
+//! complete. A range is sent only after the whole file was verified.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -23,11 +25,11 @@ use crate::hex::hex;
 
 const CHUNK: usize = 1 << 18;
 
-/// A file that a page names.
-pub struct FileRequest {
+/// A request for a file that a page lists.
+pub(super) struct FileRequest {
     pub name: String,
     pub url: Url,
-    /// Without one nothing is kept.
+    /// Expected digest. Without one, the file is not cached.
     pub sha256: Option<String>,
     pub path: Option<PathBuf>,
 }
@@ -42,7 +44,7 @@ fn body(parts: mpsc::Receiver<io::Result<Bytes>>) -> Body {
     StreamBody::new(stream).boxed_unsync()
 }
 
-/// What passes is read by the digest; what is held back goes when it is right.
+/// A digest check of data in transit, which holds the last part back until the digest matches.
 struct DigestCheck<'a> {
     wanted: Option<&'a str>,
     digest: Sha256,
@@ -58,7 +60,7 @@ impl<'a> DigestCheck<'a> {
         }
     }
 
-    /// What may go now.
+    /// Adds a part and returns the part that may be sent now.
     fn pass(&mut self, part: Bytes) -> Option<Bytes> {
         if self.wanted.is_none() {
             return Some(part);
@@ -67,7 +69,7 @@ impl<'a> DigestCheck<'a> {
         self.held.replace(part)
     }
 
-    /// The last part, or the digest that was found instead.
+    /// Returns the last part, or the wrong digest.
     fn end(self) -> Result<Option<Bytes>, String> {
         let Some(wanted) = self.wanted else {
             return Ok(None);
@@ -81,8 +83,8 @@ impl<'a> DigestCheck<'a> {
     }
 }
 
-/// From the host's cache, if it is there. Its digest is looked at once a build, before anything of it goes.
-pub async fn serve_cached(
+/// Serves a file from the host's cache if it is there. Its digest is verified once a build, before any of it is sent.
+pub(super) async fn serve_cached(
     inner: &Inner,
     wanted: &FileRequest,
     range: Option<&HeaderValue>,
@@ -107,7 +109,7 @@ async fn verified_file(inner: &Inner, wanted: &FileRequest) -> Option<File> {
     .await
     .ok()?;
     if !right {
-        // The next request gets it from the index.
+        // The next request fetches it from the index.
         let _ = std::fs::remove_file(&path);
         return None;
     }
@@ -115,19 +117,19 @@ async fn verified_file(inner: &Inner, wanted: &FileRequest) -> Option<File> {
     Some(file)
 }
 
-/// Of a file that was looked at.
+/// Builds the response for a verified file.
 async fn answer(
     inner: &Inner,
     file: File,
     range: Option<&HeaderValue>,
     head: bool,
 ) -> Response<Body> {
-    let failed = || text(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read");
+    let failed = || text(StatusCode::INTERNAL_SERVER_ERROR, "could not read the file");
     let Ok(length) = file.metadata().map(|found| found.len()) else {
         return failed();
     };
     let range = match range.map(|range| span(range.to_str().unwrap_or_default(), length)) {
-        Some(None) => return text(StatusCode::RANGE_NOT_SATISFIABLE, "no such range"),
+        Some(None) => return text(StatusCode::RANGE_NOT_SATISFIABLE, "invalid range"),
         Some(span) => span,
         None => None,
     };
@@ -183,7 +185,7 @@ fn read(
     Ok(())
 }
 
-/// `bytes=a-b`, `bytes=a-`, `bytes=-n` as the first byte and the one behind the last.
+/// Parses `bytes=a-b`, `bytes=a-` or `bytes=-n`. Returns the first byte and the one after the last.
 fn span(range: &str, length: u64) -> Option<(u64, u64)> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let span = match (first.trim(), last.trim()) {
@@ -197,14 +199,14 @@ fn span(range: &str, length: u64) -> Option<(u64, u64)> {
     (span.0 < span.1).then_some(span)
 }
 
-/// From the index, and into the host's cache on the way.
-pub fn serve_fetched(
+/// Serves a file from the index, and stores it in the host's cache on the way.
+pub(super) fn serve_fetched(
     inner: Arc<Inner>,
     wanted: FileRequest,
     response: reqwest::Response,
 ) -> Response<Body> {
     let length = response.headers().get(header::CONTENT_LENGTH).cloned();
-    // Said in an answer where it is known beforehand: a transfer that breaks off would be tried again.
+    // A size that is known in advance is rejected with a response, because clients would retry an interrupted transfer.
     if let Err(error) = inner.may_fetch(response.content_length().unwrap_or(0)) {
         let why = format!("{}: {error}", redacted(&wanted.url));
         inner.note(format!("package index: {why}"));
@@ -228,20 +230,20 @@ pub fn serve_fetched(
     answer
 }
 
-/// A range of a file with a known digest that is not kept yet: the whole is fetched and looked at first. Whoever asks for
-/// another range of it waits for that.
-pub async fn range(
+/// Serves a range of an uncached file with a known digest. The whole file is fetched and verified first, and other
+/// requests for its ranges wait for that.
+pub(super) async fn range(
     inner: Arc<Inner>,
     wanted: FileRequest,
     range: HeaderValue,
     whole: impl Future<Output = Result<reqwest::Response, Refusal>> + Send + 'static,
 ) -> Result<Response<Body>, Refusal> {
     let failed = |why: &str| Refusal::Failed(format!("{}: {why}", redacted(&wanted.url)));
-    let unfinished = failed("it was not fetched to the end");
+    let unfinished = failed("the download was interrupted");
     let turn = inner.turn_for(wanted.path.as_deref());
     let (done, file) = tokio::sync::oneshot::channel();
     let of = inner.clone();
-    // Who waited for too long asks again: until then it is there.
+    // A client that timed out retries, and by then the file is in the cache.
     inner.spawn(async move {
         let _one = turn.lock().await;
         if let Some(file) = verified_file(&of, &wanted).await {
@@ -256,7 +258,7 @@ pub async fn range(
                 file.map_err(|e| Refusal::Failed(format!("{}: {e}", redacted(&wanted.url))))
             }
             Ok(response) => Err(Refusal::Failed(format!(
-                "{} answers {}",
+                "{} returned {}",
                 redacted(&wanted.url),
                 response.status()
             ))),
@@ -268,7 +270,7 @@ pub async fn range(
     Ok(answer(&inner, file, Some(&range), false).await)
 }
 
-/// The answer is the file where it was kept.
+/// Fetches a file and sends its parts. Returns the cached file, if it was stored.
 async fn fetch(
     inner: &Inner,
     wanted: &FileRequest,
@@ -293,7 +295,7 @@ async fn fetch(
         }
     }
     let last = checked.end().map_err(|found| {
-        let text = format!("its sha256 is {found}, which is not what the index says");
+        let text = format!("its sha256 is {found}, which does not match the index");
         io::Error::new(io::ErrorKind::InvalidData, text)
     })?;
     let mut file = None;
@@ -312,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges() {
+    fn byte_ranges_parse() {
         assert_eq!(span("bytes=0-9", 100), Some((0, 10)));
         assert_eq!(span("bytes=90-200", 100), Some((90, 100)));
         assert_eq!(span("bytes=5-", 100), Some((5, 100)));
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_part_waits_for_the_digest() {
+    fn last_part_waits_for_digest() {
         let digest = hex(&Sha256::digest(b"one two"));
         let mut checked = DigestCheck::new(Some(&digest));
         assert_eq!(checked.pass("one ".into()), None);

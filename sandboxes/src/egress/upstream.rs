@@ -1,5 +1,5 @@
-//! What the host asks for on the internet in the name of a sandbox: through the user's proxies, with the user's
-//! certificates, and only where a build may go.
+//! Requests that the host makes on behalf of a sandbox: through the user's proxies, with the user's certificates, and
+//! only to hosts that a build may reach.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,23 +21,23 @@ use crate::http_client;
 use crate::plain_file::{self, Links, MAX_DOCUMENT};
 use crate::sandbox::Result;
 
-/// Redirects that are followed.
+/// Maximum redirects to follow.
 const REDIRECTS: usize = 6;
 
 const CONNECT: Duration = Duration::from_secs(30);
-/// How long an answer may be silent.
+/// Maximum time without data in a response.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// A service of the user's choice: it is asked wherever it is, with what it wants to know.
+/// A service that the user chose. It may have any address and gets the user's credentials.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TrustedService {
-    /// With user and password.
+pub(super) struct TrustedService {
+    /// URL with user and password.
     pub url: Url,
 }
 
 impl TrustedService {
-    /// The same scheme, host and port.
-    pub fn has(&self, url: &Url) -> bool {
+    /// Returns whether a URL has the service's scheme, host and port.
+    pub(super) fn has(&self, url: &Url) -> bool {
         self.url.origin() == url.origin()
     }
 
@@ -49,7 +49,7 @@ impl TrustedService {
     }
 }
 
-pub fn percent_decoded(text: &str) -> String {
+pub(super) fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, more)) = rest.split_first() {
@@ -65,25 +65,25 @@ pub fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-pub struct Upstream {
-    /// For everybody: private addresses are refused.
+pub(super) struct Upstream {
+    /// Client for all other hosts, which rejects private addresses.
     public: Client,
-    /// For what the user named.
+    /// Client for hosts that the user named.
     named: Client,
     matcher: Matcher,
     proxies: Vec<Url>,
 }
 
-/// Why something was not had, fit for a log.
+/// The reason why a request failed, suitable for a log.
 #[derive(Debug)]
-pub enum Refusal {
-    /// A build may not go there; the host for the hint.
+pub(super) enum Refusal {
+    /// The build may not reach this host. Contains the host for the hint.
     Forbidden(String),
     Failed(String),
 }
 
 impl Refusal {
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Refusal::Forbidden(host) => format!("a build may not reach {host}"),
             Refusal::Failed(why) => why.clone(),
@@ -92,7 +92,10 @@ impl Refusal {
 }
 
 impl Upstream {
-    pub fn new(proxies: &BTreeMap<String, String>, ca_bundle: Option<&Path>) -> Result<Upstream> {
+    pub(super) fn new(
+        proxies: &BTreeMap<String, String>,
+        ca_bundle: Option<&Path>,
+    ) -> Result<Upstream> {
         let input = |text: String| SandboxError::new(ErrorKind::Input, text);
         let get = |name: &str| {
             let text = proxies
@@ -111,7 +114,7 @@ impl Upstream {
             let url = Url::parse(&whole).ok().filter(|url| url.scheme() == "http");
             url.ok_or_else(|| {
                 input("use the proxy in https_proxy or http_proxy".to_owned())
-                    .hint("write it as http://host:port; other kinds of proxies are not known")
+                    .hint("write it as http://host:port; other kinds of proxies are not supported")
             })
         };
         let mut list = Vec::new();
@@ -159,7 +162,7 @@ impl Upstream {
             .collect();
         let client = |builder: reqwest::ClientBuilder| {
             let built = builder.build();
-            built.map_err(|e| input(format!("make a client for package indexes: {e}")))
+            built.map_err(|e| input(format!("create a client for package indexes: {e}")))
         };
         Ok(Upstream {
             public: client(builder.dns_resolver(PublicOnly { except }))?,
@@ -174,8 +177,9 @@ impl Upstream {
         })
     }
 
-    /// Asks; redirects are followed, each one looked at as the first was. The login goes to `index` alone.
-    pub async fn get(
+    /// Sends a request and follows redirects, each checked like the first URL. The credentials are sent only to
+    /// `index`.
+    pub(super) async fn get(
         &self,
         method: &Method,
         url: Url,
@@ -213,7 +217,7 @@ impl Upstream {
             };
             if !matches!(next.scheme(), "http" | "https") {
                 return Err(Refusal::Failed(format!(
-                    "{} redirects to something that is not an address",
+                    "{} redirects to an invalid URL",
                     redacted(&url)
                 )));
             }
@@ -225,7 +229,7 @@ impl Upstream {
         )))
     }
 
-    /// A server that nobody named: it must be a public one, and none of the user's own proxies.
+    /// Checks a server that the user did not name: it must be public, and not one of the user's proxies.
     fn permitted(&self, url: &Url) -> std::result::Result<(), Refusal> {
         let host = url.host_str().unwrap_or_default();
         let forbidden = || {
@@ -234,7 +238,7 @@ impl Upstream {
         };
         if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
             return Err(Refusal::Failed(format!(
-                "{} is not the address of a file",
+                "{} is not the URL of a file",
                 redacted(url)
             )));
         }
@@ -250,8 +254,9 @@ impl Upstream {
         Ok(())
     }
 
-    /// A connection to a host and port, through the user's proxy where there is one. `named`: the user named it.
-    pub async fn dial(
+    /// Connects to a host and port, through the user's proxy if there is one. `named` says that the user named the
+    /// host.
+    pub(super) async fn dial(
         &self,
         host: &str,
         port: u16,
@@ -283,7 +288,7 @@ impl Upstream {
         };
         match tokio::time::timeout(CONNECT, work).await {
             Ok(done) => done,
-            Err(_) => Err(failed(&"it does not answer")),
+            Err(_) => Err(failed(&"the connection timed out")),
         }
     }
 
@@ -328,7 +333,7 @@ async fn tunnel(
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() > 1 << 14 {
-            return Err(io::Error::other("the proxy says too much"));
+            return Err(io::Error::other("the response of the proxy is too long"));
         }
         answer.push(stream.read_u8().await?);
     }
@@ -340,14 +345,14 @@ async fn tunnel(
         .to_owned();
     match code.as_str() {
         "200" => Ok(()),
-        _ => Err(io::Error::other(format!("the proxy answered {code}"))),
+        _ => Err(io::Error::other(format!("the proxy returned {code}"))),
     }
 }
 
-/// Names that lead to private addresses are as good as unknown. A name is looked up again for each connection, so it
-/// is this answer that counts and no earlier one.
+/// A resolver that hides private addresses. A name is resolved again for each connection, so an earlier result cannot
+/// be misused.
 struct PublicOnly {
-    /// The user's proxies.
+    /// Hosts of the user's proxies, which may be private.
     except: Vec<String>,
 }
 
@@ -389,8 +394,8 @@ fn explain(url: &Url, error: reqwest::Error) -> Refusal {
     ))
 }
 
-/// Without user and password, query and fragment.
-pub fn redacted(url: &Url) -> String {
+/// Returns the URL without user, password, query and fragment.
+pub(super) fn redacted(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
     let _ = url.set_password(None);
@@ -399,8 +404,8 @@ pub fn redacted(url: &Url) -> String {
     url.to_string()
 }
 
-/// A login as `Authorization` has it.
-pub fn basic(user: &str, password: &str) -> String {
+/// Returns a login as the value of an `Authorization` header.
+pub(super) fn basic(user: &str, password: &str) -> String {
     let text = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
     format!("Basic {text}")
 }

@@ -1,4 +1,4 @@
-//! One build: what all of its steps need. The steps themselves are in files of their own.
+//! The state that all steps of one build share. The steps themselves are in separate files.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::recipe::Recipe;
 use crate::repository::Source;
 use crate::sandbox::{Backend, Result};
 
-/// What is to be built, and where.
+/// The inputs of a build.
 pub(super) struct BuildInput<'a> {
     pub backend: &'a dyn Backend,
     pub source: &'a Source,
@@ -20,12 +20,12 @@ pub(super) struct BuildInput<'a> {
     pub origin: &'a str,
     pub settings: &'a BuildSettings,
     pub plan: &'a Plan,
-    /// With other machines.
+    /// Access to environments that other machines built.
     pub sharing: Option<&'a Sharing<'a>>,
     pub progress: Progress<'a>,
 }
 
-/// What all steps of a build need.
+/// Everything that the steps of a build need.
 pub(super) struct Build<'a> {
     pub backend: &'a dyn Backend,
     pub source: &'a Source,
@@ -40,8 +40,12 @@ pub(super) struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// What a backend does counts too: it is in the log with its time.
-    pub async fn timed<T>(&self, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Runs backend work and logs its duration, as for the steps of the build.
+    pub(super) async fn timed<T>(
+        &self,
+        what: &str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let begun = Instant::now();
         let done = work.await;
         let ended = if done.is_ok() { "" } else { " (failed)" };

@@ -1,5 +1,7 @@
-//! A sandbox made ready for building: uv, certificates, and the way out to package indexes. Nothing that outlasts it
-//! can be written in it: what is fetched is kept by the host (see [`crate::egress`]), uv's own cache goes with it.
+//! A sandbox prepared for a build: uv, certificates, and access to package indexes.
+//!
+//! Nothing in it outlasts it and is writable. The host keeps what is downloaded (see [`crate::egress`]), and uv's own
+//! cache is deleted with the sandbox.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,20 +14,20 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Mount, Paths, Result, Sandbox, SandboxSource, Spec, output};
 use crate::starting::retry_start;
 
-/// Where uv itself is mounted.
+/// Mount point of uv.
 const PROGRAM: &str = "/opt/testwright-uv";
 
-/// The interpreter of the images that SWE-bench publishes: their shells activate it, their PATH does not name it.
+/// Interpreter of the images that SWE-bench publishes. Their shells activate it, but their PATH does not include it.
 const PUBLISHED: &str = "/opt/miniconda3/envs/testbed/bin/python";
 
-/// A sandbox that was made ready for building.
+/// A sandbox that is ready for a build.
 pub(super) struct BuildSandbox {
     pub sandbox: Box<dyn Sandbox>,
     pub paths: Paths,
     pub env: BTreeMap<String, String>,
-    /// The same without the recipe's variables.
+    /// The variables without those of the recipe.
     pub own_env: BTreeMap<String, String>,
-    /// Files for the build alone.
+    /// Folder for files that only the build uses.
     pub tools: PathBuf,
     pub uv: String,
     pub python: String,
@@ -33,7 +35,7 @@ pub(super) struct BuildSandbox {
     _port: Option<HostPort>,
 }
 
-/// What the steps of a build need in a sandbox.
+/// The tools and paths that build steps need in a sandbox.
 struct Equipment {
     paths: Paths,
     env: BTreeMap<String, String>,
@@ -45,7 +47,7 @@ struct Equipment {
 }
 
 impl Build<'_> {
-    pub async fn build_sandbox(&self, start: SandboxSource) -> Result<BuildSandbox> {
+    pub(super) async fn build_sandbox(&self, start: SandboxSource) -> Result<BuildSandbox> {
         let program = self.program().await?;
         let port = match self.backend.own_loopback() {
             true => None,
@@ -57,8 +59,8 @@ impl Build<'_> {
             host_port: port.as_ref().map(|port| port.port),
             root: true,
             limits: self.settings.limits.clone(),
-            // A variable can make almost any program run code (PERL5OPT, PYTHONWARNINGS), and what begins here may go on
-            // while system packages are installed. Steps that are the recipe's get its variables themselves.
+            // Variables can make almost any program run code (PERL5OPT, PYTHONWARNINGS), and a process started here may
+            // still run while system packages are installed. The recipe's own steps set its variables themselves.
             env: path_alone(&self.recipe.env),
             mounts: vec![Mount {
                 host: program,
@@ -89,7 +91,7 @@ impl Build<'_> {
         }
     }
 
-    pub fn steps<'b>(&'b self, builder: &'b BuildSandbox) -> Steps<'b> {
+    pub(super) fn steps<'b>(&'b self, builder: &'b BuildSandbox) -> Steps<'b> {
         Steps {
             sandbox: builder.sandbox.as_ref(),
             log: self.log,
@@ -100,8 +102,13 @@ impl Build<'_> {
         }
     }
 
-    /// Takes the tools away and saves the state, or stops if the work failed.
-    pub async fn finish<T>(&self, builder: BuildSandbox, done: Result<T>, name: &str) -> Result<T> {
+    /// Removes the tools and saves the state, or only stops the sandbox if the work failed.
+    pub(super) async fn finish<T>(
+        &self,
+        builder: BuildSandbox,
+        done: Result<T>,
+        name: &str,
+    ) -> Result<T> {
         let done = match done {
             Ok(value) => {
                 let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
@@ -121,7 +128,7 @@ impl Build<'_> {
         Ok(value)
     }
 
-    /// A folder with uv alone in it, to be mounted.
+    /// Returns a folder that contains only uv, to be mounted.
     async fn program(&self) -> Result<PathBuf> {
         let metadata = tokio::fs::metadata(&self.uv).await?;
         let changed = metadata
@@ -144,14 +151,14 @@ impl Build<'_> {
         Ok(folder)
     }
 
-    /// Finds out where things are, and puts there what is missing.
+    /// Locates the programs in the sandbox, and uploads the missing ones.
     async fn equip(&self, sandbox: &dyn Sandbox, port: Option<&HostPort>) -> Result<Equipment> {
         let paths = sandbox.info().paths.clone();
         let tools = paths.store.join("build");
         self.upload_constraints(sandbox, &tools).await?;
         let mut env = self.trust(sandbox, &tools).await?;
         let programs = self.probe(sandbox).await?;
-        // A remote engine has no mounts.
+        // A remote engine has no mounts, so uv is uploaded.
         let uv = match programs.uv {
             Some(uv) => uv,
             None => {
@@ -171,7 +178,7 @@ impl Build<'_> {
                     ErrorKind::Input,
                     format!("the image {image} has no `python` on its PATH"),
                 )
-                .hint("name it with interpreter = \"/path/to/python\" in [environment]")
+                .hint("set interpreter = \"/path/to/python\" in [environment]")
             })?,
         };
         let gateway = match port {
@@ -216,7 +223,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Puts the certificates of the settings into the sandbox; returns the variables that name them.
+    /// Uploads the CA certificates from the settings. Returns the variables that point to them.
     async fn trust(&self, sandbox: &dyn Sandbox, tools: &Path) -> Result<BTreeMap<String, String>> {
         let mut env = BTreeMap::new();
         if let Some(bundle) = &self.settings.ca_bundle {
@@ -244,7 +251,7 @@ impl Build<'_> {
              { [ -x \"$PUBLISHED\" ] && echo \"$PUBLISHED\"; } || command -v python || echo; \
              [ -x \"$PUBLISHED\" ] && echo \"$PUBLISHED\" || command -v python || echo",
         );
-        // As variables, because a backend may have mounts elsewhere, and says so in them.
+        // Passed as variables, because a backend may mount at other paths and adjusts variables accordingly.
         let version = self.recipe.python.clone().unwrap_or_default();
         probe.env.insert("VERSION".to_owned(), version);
         probe
@@ -267,19 +274,18 @@ impl Build<'_> {
     }
 }
 
-/// What a sandbox has before anything is put into it.
+/// The programs that a sandbox has before anything is uploaded.
 struct Programs {
-    /// Its PATH.
     path: String,
-    /// uv, where it could be mounted.
+    /// Path of uv, if it could be mounted.
     uv: Option<String>,
-    /// An interpreter to begin with, of the recipe's version if there is one.
+    /// Interpreter to start from, of the recipe's version if available.
     base: Option<String>,
-    /// The interpreter that an image is for.
+    /// The interpreter that the image is made for.
     of_image: Option<String>,
 }
 
-/// The interpreter's folder first, uv's behind everything, for the recipe's own commands.
+/// Returns a PATH with the interpreter's folder first, and uv's last for the recipe's own commands.
 fn search_path(path: &str, python: &str, uv: &str) -> String {
     let folder = |program: &str| Path::new(program).parent().map(text).unwrap_or_default();
     let bin = folder(python);
@@ -295,7 +301,7 @@ fn fixed_variables(path: &str, tools: &Path) -> [(String, String); 12] {
     [
         ("PATH", path),
         ("UV_CACHE_DIR", packages.as_str()),
-        // Its cache is this sandbox's own.
+        // The cache is on this sandbox's own file system.
         ("UV_LINK_MODE", "hardlink"),
         ("UV_NO_CONFIG", "1"),
         ("UV_NO_PROGRESS", "1"),
@@ -303,7 +309,7 @@ fn fixed_variables(path: &str, tools: &Path) -> [(String, String); 12] {
         ("UV_CONCURRENT_BUILDS", "2"),
         ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
         ("PYTHONDONTWRITEBYTECODE", "1"),
-        // Steps run as root, the workspace belongs to the user that tools run as.
+        // Steps run as root, but the workspace belongs to the user that tools run as.
         ("GIT_CONFIG_COUNT", "1"),
         ("GIT_CONFIG_KEY_0", "safe.directory"),
         ("GIT_CONFIG_VALUE_0", "*"),
@@ -311,7 +317,7 @@ fn fixed_variables(path: &str, tools: &Path) -> [(String, String); 12] {
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
-/// Programs are looked for where the recipe says.
+/// Returns only PATH, so that programs are found where the recipe says.
 fn path_alone(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let path = env.get_key_value("PATH");
     path.map(|(name, value)| (name.clone(), value.clone()))
@@ -320,12 +326,12 @@ fn path_alone(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 impl BuildSandbox {
-    pub fn uv<S: Into<String>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+    pub(super) fn uv<S: Into<String>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         Command::new(std::iter::once(self.uv.clone()).chain(arguments.into_iter().map(Into::into)))
     }
 
-    /// `name==version` of everything that is installed.
-    pub async fn packages(&self) -> Result<Vec<String>> {
+    /// Returns all installed packages as `name==version`.
+    pub(super) async fn packages(&self) -> Result<Vec<String>> {
         let mut command = self.uv([
             "pip",
             "list",

@@ -1,4 +1,4 @@
-//! The names under which layers are saved: digests of everything that they are made from.
+//! The names under which layers are saved: digests of all their inputs.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -9,19 +9,19 @@ use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Result};
 
-/// Raised whenever the way in which environments are built changes.
+/// Format version. Raise it whenever the way environments are built changes.
 const FORMAT: u32 = 3;
 
-/// What is to be built.
+/// The layers to build and their inputs.
 pub(super) struct Plan {
     pub dependencies: String,
     pub environment: String,
-    /// As of when packages are resolved.
+    /// Date as of which packages are resolved.
     pub date: Option<String>,
     pub requirements: requirements::Requirements,
     pub version: scm_version::ScmVersion,
     pub editable: editable::Editable,
-    /// The recipe was found by looking at the repository, so parts of it may be wrong.
+    /// Whether the recipe was detected from the repository, so parts of it may be wrong.
     pub guessed: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn plan(
             "date": date,
             "env": recipe.env,
     });
-    // Only where it makes a difference, here and below: all others keep their names.
+    // Optional parts are added only if present, here and below, so that all other keys stay the same.
     if !recipe.services.is_empty() {
         dependencies["services"] = json!(recipe.services);
     }

@@ -1,6 +1,6 @@
-"""Says what of an editable install cannot be found: the distribution's name, and its top-level names that are not.
+"""Prints the modules of an editable install that cannot be found: the distribution's name, then top-level names.
 
-Prints nothing where everything is found in the workspace.
+Prints nothing if everything is found in the workspace.
 """
 
 import glob

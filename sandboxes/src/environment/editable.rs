@@ -1,24 +1,26 @@
-//! Editable installs by setuptools: asked for as a path that Python searches.
+//! Editable installs with setuptools, requested as a path that Python searches.
 //!
-//! Left to itself, setuptools puts an import hook where the layout is not the simplest. Tools that walk `sys.path`
-//! find nothing then (`python -m pylint` is one). Asked in two ways, as neither reaches everything: a setting for this
-//! one package, where its name can be read (never for all packages: meson-python and scikit-build-core refuse
-//! settings that they do not know), and a configuration file that nothing but setuptools reads, from 66 on.
+//! By default, setuptools adds an import hook unless the layout is the simplest one. Tools that walk `sys.path` then
+//! find nothing (for example `python -m pylint`). The path is requested in two ways, because neither covers all cases:
+//!
+//! - A setting for this one package, if its name can be read. It is never set for all packages, because meson-python
+//!   and scikit-build-core reject settings that they do not know.
+//! - A configuration file that only setuptools reads, from version 66 on.
 
 use crate::recipe::distribution_name;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// Prints what cannot be imported of an editable install.
+/// Script that prints which modules of an editable install cannot be imported.
 pub(super) const LOST: &str = include_str!("editable.py");
 
 pub(super) const CONFIGURATION: &str = "[editable_wheel]\nmode = compat\n";
 
 #[derive(Debug, Default)]
 pub(super) struct Editable {
-    /// The code is installed in editable mode by setuptools, or by a build backend of its own that may wrap it.
+    /// Whether setuptools installs the code in editable mode, or an in-tree build backend that may wrap setuptools.
     pub by_setuptools: bool,
-    /// Where it can be read.
+    /// The distribution's name, if it can be read.
     pub name: Option<String>,
 }
 
@@ -28,7 +30,7 @@ pub(super) fn look(install: Option<&[String]>, image: bool, tree: &Tree) -> Resu
         None => !image,
     };
     let pyproject = tree.text("pyproject.toml")?.unwrap_or_default();
-    // A broken file is the build's to report.
+    // The build itself reports a broken file.
     let pyproject: toml::Table = pyproject.parse().unwrap_or_default();
     let system = pyproject.get("build-system");
     let backend = system
@@ -44,7 +46,7 @@ pub(super) fn look(install: Option<&[String]>, image: bool, tree: &Tree) -> Resu
     })
 }
 
-/// Where the arguments ask for an editable install.
+/// Returns the position of the argument that requests an editable install.
 pub(super) fn position(install: &[String]) -> Option<usize> {
     install.iter().position(|a| a == "-e" || a == "--editable")
 }

@@ -1,7 +1,7 @@
-//! Room on the disk: what was used longest ago goes until the environments of a backend take no more than they may.
+//! Disk space: evicts the least recently used environments of a backend until the rest fit its limit.
 //!
-//! What somebody uses or builds stays (see [`super::lease`]), so all together can still be too much. A layer of
-//! requirements goes with the last environment that stands on it. A removal that is cut short is finished by the next.
+//! States that are in use or being built stay (see [`super::lease`]), so the total can still exceed the limit. A layer
+//! of requirements is evicted with the last environment built on it. The next eviction finishes an interrupted one.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{Event, Progress};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result};
 
-/// Something that is kept.
+/// A state in the cache.
 #[derive(Debug, Clone, PartialEq)]
 struct CachedState {
     name: String,
@@ -26,12 +26,13 @@ struct CachedState {
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Layer,
-    /// An environment on the layer of this name.
+    /// An environment, built on the layer of this name.
     On(String),
 }
 
-/// Removes what is too much. The answer is what could not be removed, a line each: that is no reason for a build to
-/// fail.
+/// Evicts states until the rest take at most `most` bytes.
+///
+/// Returns one line for each state that could not be removed, because such a failure must not fail a build.
 pub(super) async fn evict(
     backend: &dyn Backend,
     folder: &Path,
@@ -41,7 +42,7 @@ pub(super) async fn evict(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if let Err(error) = try_make(backend, folder, most, log, progress, &mut notes).await {
-        notes.push(format!("failed to look for old environments: {error}"));
+        notes.push(format!("could not check for old environments: {error}"));
     }
     for note in &notes {
         log.line(note);
@@ -57,7 +58,7 @@ async fn try_make(
     progress: Progress<'_>,
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    // Two at a time would each remove as much as is too much.
+    // Two concurrent evictions would each remove the whole excess.
     let one_at_a_time = File::create(folder.join("room.lock"))?;
     let _one_at_a_time =
         tokio::task::spawn_blocking(move || one_at_a_time.lock().map(|()| one_at_a_time))
@@ -85,7 +86,7 @@ async fn try_make(
     Ok(())
 }
 
-/// The record is called `NAME.gone` already.
+/// Removes a state whose record is already renamed to `NAME.gone`.
 async fn remove(backend: &dyn Backend, folder: &Path, name: &str, notes: &mut Vec<String>) {
     let removed = match backend.remove_saved(name).await {
         Ok(()) => tokio::fs::remove_file(records::gone(folder, name))
@@ -94,17 +95,17 @@ async fn remove(backend: &dyn Backend, folder: &Path, name: &str, notes: &mut Ve
         Err(error) => Err(error),
     };
     if let Err(error) = removed {
-        notes.push(format!("failed to remove the old state {name}: {error}"));
+        notes.push(format!("could not remove the old state {name}: {error}"));
     }
 }
 
-/// Finishes removals that were cut short.
+/// Finishes interrupted removals.
 async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -> Result<()> {
     for name in records::names(folder, ".gone") {
         let sole = ExclusiveLock::take(folder, &name)?;
         let gone = records::gone(folder, &name);
         if records::path(folder, &name).exists() {
-            // It was built again since.
+            // The state was built again in the meantime.
             tokio::fs::remove_file(&gone).await?;
         } else if sole.is_some()
             && Record::read(&gone)
@@ -117,7 +118,7 @@ async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -
     Ok(())
 }
 
-/// What this backend keeps.
+/// Lists the states of this backend.
 async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>> {
     let mut kept = Vec::new();
     for name in records::names(folder, ".json") {
@@ -131,7 +132,7 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>
         if record.backend() != backend.name() {
             continue;
         }
-        // Removed by others, it takes no room.
+        // A state that another program removed takes no space.
         if !backend.has_saved(&name).await? {
             continue;
         }
@@ -148,7 +149,7 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>
     Ok(kept)
 }
 
-/// What has to go, in this order; `sole` makes sure that nobody uses it.
+/// Selects the states to remove, in order. `sole` locks a state, and returns `None` if it is in use.
 fn choose<S>(
     mut kept: Vec<CachedState>,
     most: u64,
@@ -201,8 +202,8 @@ fn summary<'a>(doomed: impl Iterator<Item = &'a CachedState>) -> String {
         format!("{:.1} MiB", bytes as f64 / (1_u64 << 20) as f64)
     };
     match environments {
-        0 => format!("remove requirements that no environment stands on: {size}"),
-        _ => format!("remove environments that were used longest ago: {environments}, {size}"),
+        0 => format!("remove requirements that no environment uses: {size}"),
+        _ => format!("remove the least recently used environments: {environments}, {size}"),
     }
 }
 

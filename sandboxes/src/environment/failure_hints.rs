@@ -1,11 +1,11 @@
-//! What the user can do about a step that failed, from the words of its output.
+//! Hints for failed steps, chosen by the words in their output.
 
-/// Words, and what helps where they turn up. The first that fits counts.
+/// Words in the output, and the hint for them. The first match counts.
 const KNOWN: [(&[&str], &str); 20] = [
     (
         &["what build.allowed-hosts names"],
-        "a build reaches the package index alone: if you trust the code with more, name the host in build.allowed-hosts of \
-         your own settings (TESTWRIGHT_BUILD_ALLOWED_HOSTS)",
+        "a build can reach only the package index: if you trust the code with more, add the host to build.allowed-hosts in \
+         your settings (TESTWRIGHT_BUILD_ALLOWED_HOSTS)",
     ),
     (
         &["is not in the cache, and the build is offline"],
@@ -13,16 +13,16 @@ const KNOWN: [(&[&str], &str); 20] = [
     ),
     (
         &["missing an upload date"],
-        "the package index tells no upload dates: set exclude-newer = \"never\" in [environment] of testwright.toml",
+        "the package index has no upload dates: set exclude-newer = \"never\" in [environment] of testwright.toml",
     ),
     (
         &["was filtered by `exclude-newer`"],
-        "a package is newer than the date as of which packages are resolved: set exclude-newer in [environment] of testwright.toml to a later date, \
-         or bound the requirement",
+        "a package is newer than the date of the resolution: set exclude-newer in [environment] of testwright.toml to a later date, \
+         or limit the version in the requirement",
     ),
     (
         &["fatal error: Python.h: No such file"],
-        "the headers of this Python are missing: name a Debian package such as python3-dev in system-packages in [environment] of testwright.toml, or choose \
+        "the headers of this Python are missing: add a Debian package such as python3-dev to system-packages in [environment] of testwright.toml, or choose \
          a Python that has them",
     ),
     (
@@ -44,7 +44,7 @@ const KNOWN: [(&[&str], &str); 20] = [
     ),
     (
         &["fatal error: "],
-        "a C header is missing: name the Debian package that has it in system-packages in [environment] of testwright.toml",
+        "a C header is missing: add the Debian package that contains it to system-packages in [environment] of testwright.toml",
     ),
     (
         &["pg_config executable not found"],
@@ -65,12 +65,12 @@ const KNOWN: [(&[&str], &str); 20] = [
             "CERTIFICATE_VERIFY_FAILED",
             "UnknownIssuer",
         ],
-        "a certificate is not trusted: name your CA bundle in SSL_CERT_FILE",
+        "a certificate is not trusted: set SSL_CERT_FILE to your CA bundle",
     ),
     (
         &["urllib.error.URLError"],
-        "the repository's own code asks for something on the network: in a step that installs, check the network and the proxy \
-         variables (https_proxy); tests have no network, so what they need must be there before",
+        "the repository's own code needs the network: if an install step failed, check the network and the proxy \
+         variables (https_proxy); tests have no network, so download their data beforehand",
     ),
     (
         &[
@@ -101,18 +101,18 @@ const KNOWN: [(&[&str], &str); 20] = [
     ),
     (
         &["No space left on device"],
-        "make room on the disk, or set another cache folder",
+        "free disk space, or set another cache folder",
     ),
     (
         &["was not found in the package registry"],
-        "a required package is not in the index under this name: correct the requirement, or name the index that has it in the settings",
+        "a required package is not in the index under this name: correct the requirement, or add the index that has it to the settings",
     ),
     (
         &[
             "No solution found when resolving",
             "No matching distribution",
         ],
-        "requirements contradict each other, or need another Python: set python, requirements or exclude-newer in \
+        "the requirements conflict with each other, or need another Python: set python, requirements or exclude-newer in \
          [environment] of testwright.toml",
     ),
     (
@@ -121,22 +121,22 @@ const KNOWN: [(&[&str], &str); 20] = [
             "TOML parse error",
             "invalid pyproject.toml config",
         ],
-        "the repository's pyproject.toml is broken at the place that is named: fix it, or choose another commit with --commit",
+        "the repository's pyproject.toml is invalid at the reported position: fix it, or choose another commit with --commit",
     ),
     (
         &["No module named "],
-        "a module is missing: add the package that has it to requirements in [environment] of testwright.toml",
+        "a module is missing: add the package that provides it to requirements in [environment] of testwright.toml",
     ),
     (
         &["in run_setup\n"],
-        "the repository's setup.py fails, with the error in the last lines: it may need another Python (--python X.Y), older \
+        "the repository's setup.py fails with the error in the last lines: try another Python (--python X.Y), older \
          build tools (build-constraints) or packages (requirements) in [environment] of testwright.toml",
     ),
 ];
 
-const ELSE: &str = "set what is missing in [environment] of testwright.toml, e.g. requirements, system-packages or python";
+const ELSE: &str = "add what is missing to [environment] of testwright.toml, e.g. requirements, system-packages or python";
 
-/// C headers, by the beginning of their path, and the Debian packages that have them.
+/// C headers, by the beginning of their path, and the Debian packages that contain them.
 const HEADERS: [(&str, &str); 24] = [
     ("bzlib.h", "libbz2-dev"),
     ("cairo", "libcairo2-dev"),
@@ -167,7 +167,7 @@ const HEADERS: [(&str, &str); 24] = [
 pub(super) fn hint(output: &str) -> String {
     if let Some(package) = header_package(output) {
         return format!(
-            "a C header is missing: write system-packages = [\"{package}\"] into [environment] of testwright.toml"
+            "a C header is missing: set system-packages = [\"{package}\"] in [environment] of testwright.toml"
         );
     }
     KNOWN
@@ -177,7 +177,7 @@ pub(super) fn hint(output: &str) -> String {
         .to_owned()
 }
 
-/// gcc: `x.c:3:10: fatal error: libxml/tree.h: No such file or directory`.
+/// Returns the package for a gcc error such as `x.c:3:10: fatal error: libxml/tree.h: No such file or directory`.
 fn header_package(output: &str) -> Option<&'static str> {
     let header = output.split("fatal error: ").nth(1)?.split(':').next()?;
     let known = HEADERS.iter().find(|(known, _)| header.starts_with(known));
@@ -189,7 +189,7 @@ mod tests {
     use super::hint;
 
     #[test]
-    fn the_cause_is_found_among_what_follows_from_it() {
+    fn hint_names_cause_not_symptoms() {
         let setup = "  File \"build_meta.py\", line 520, in run_setup\n    exec(code)\n";
         for (output, wanted) in [
             (format!("{setup}RuntimeError: no luck"), "setup.py fails"),
@@ -198,14 +198,14 @@ mod tests {
                 "No solution found when resolving dependencies:\nBecause x was not found in the package registry".to_owned(),
                 "not in the index",
             ),
-            ("No solution found when resolving dependencies:\nBecause a<1".to_owned(), "contradict"),
-            ("ERROR: /testbed/pyproject.toml: Expected ']'".to_owned(), "pyproject.toml is broken"),
+            ("No solution found when resolving dependencies:\nBecause a<1".to_owned(), "conflict"),
+            ("ERROR: /testbed/pyproject.toml: Expected ']'".to_owned(), "pyproject.toml is invalid"),
             (
                 "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>".to_owned(),
                 "own code",
             ),
             ("x.c:3:10: fatal error: libxml/tree.h: No such file or directory".to_owned(), "\"libxml2-dev\""),
-            ("x.c:3:10: fatal error: own.h: No such file or directory".to_owned(), "name the Debian package"),
+            ("x.c:3:10: fatal error: own.h: No such file or directory".to_owned(), "add the Debian package"),
             ("E   ModuleNotFoundError: No module named 'x'".to_owned(), "requirements"),
             ("else".to_owned(), "testwright.toml"),
         ] {

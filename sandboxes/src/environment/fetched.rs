@@ -1,4 +1,4 @@
-//! An environment that another machine has built, made one of this machine's cache.
+//! Adoption of an environment that another machine built into this machine's cache.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Limits, Result, output};
 use crate::starting::retry_start;
 
-/// For a question to its interpreter.
+/// Time limit for one call of the environment's interpreter.
 const QUICK: Duration = Duration::from_secs(60);
 
-/// Fetches it where that can be, and records it. The caller holds the lock of its name.
+/// Fetches the environment if it is shared, and records it. The caller holds the lock on its name.
 pub(super) async fn obtain(input: &BuildInput<'_>) -> Obtained<Environment> {
     let Some(sharing) = input.sharing.filter(|_| !input.settings.rebuild) else {
         return Obtained::Missing(None);
@@ -28,8 +28,8 @@ pub(super) async fn obtain(input: &BuildInput<'_>) -> Obtained<Environment> {
     match adopt(input, found).await {
         Ok(environment) => Obtained::Fetched(environment),
         Err(error) => {
-            tracing::warn!(%error, name, "a shared environment does not work here, and is built");
-            // What does not work must not be found by its name.
+            tracing::warn!(%error, name, "a shared environment does not work here, so it is built");
+            // A broken environment must not stay available under its name.
             let _ = input.backend.remove_saved(name).await;
             Obtained::Missing(None)
         }
@@ -43,7 +43,7 @@ async fn adopt(input: &BuildInput<'_>, found: Environment) -> Result<Environment
     let log = Log::create(path, Vec::new())?;
     let (name, seconds) = (&plan.environment, found.seconds);
     log.line(&format!(
-        "{name} was fetched from the artifact store; another machine has built it in {seconds:.1} s"
+        "{name} was fetched from the artifact store; another machine built it in {seconds:.1} s"
     ));
     let mut environment = Environment {
         saved: name.clone(),
@@ -67,7 +67,7 @@ async fn adopt(input: &BuildInput<'_>, found: Environment) -> Result<Environment
     Ok(environment)
 }
 
-/// Does its interpreter run, and is it the one that was built with?
+/// Checks that the environment's interpreter runs and has the version it was built with.
 async fn check(input: &BuildInput<'_>, environment: &Environment) -> Result<()> {
     let spec = environment.tool_spec(Limits::default(), "verify");
     let sandbox = retry_start(|| input.backend.start(&spec)).await?;

@@ -1,4 +1,4 @@
-//! `uv pip install` of the package, with all that makes old packages installable.
+//! `uv pip install` of the package, with the workarounds that old packages need.
 
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
@@ -12,9 +12,14 @@ const LINK: &str = include_str!("link.py");
 const STEP: &str = "install the package";
 
 impl Build<'_> {
-    /// `uv pip install` of the package, and ways out where that fails: a version that was meant for another package, build
-    /// tools that know no editable installs, metadata that uv does not read, and where the recipe was guessed, extensions that
-    /// cannot be compiled and extras that cannot be had. Returns notes.
+    /// Installs the package with `uv pip install`, and tries workarounds if that fails. Returns notes.
+    ///
+    /// The workarounds cover:
+    ///
+    /// - a version variable that was meant for another package
+    /// - build tools without support for editable installs
+    /// - metadata that uv cannot read
+    /// - extensions that do not compile, and extras that are not available (only for a guessed recipe)
     pub(super) async fn install_package(
         &self,
         builder: &BuildSandbox,
@@ -62,7 +67,7 @@ impl Build<'_> {
             command.env.insert(variable.clone(), "1".to_owned());
             if steps.attempt(STEP, &command).await?.code == 0 {
                 notes.push(format!(
-                    "the extensions cannot be compiled here: the package was built without them ({variable}=1)"
+                    "the extensions do not compile here: the package was built without them ({variable}=1)"
                 ));
                 return Ok(notes);
             }
@@ -83,7 +88,7 @@ impl Build<'_> {
         if !tried.is_empty() {
             error
                 .message
-                .push_str(&format!("\n  tried as well: {}", tried.join("; ")));
+                .push_str(&format!("\n  also tried: {}", tried.join("; ")));
         }
         Err(error)
     }
@@ -102,7 +107,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Extras for tests that only the build knows of (dynamic metadata), where the recipe found none.
+    /// Installs test extras that only the build reveals (dynamic metadata), if the recipe found none.
     async fn install_test_extras(
         &self,
         builder: &BuildSandbox,
@@ -117,7 +122,7 @@ impl Build<'_> {
         self.install_one_by_one(builder, steps, &lines).await
     }
 
-    /// All at once if that works, else each by itself; those that cannot be installed are noted.
+    /// Installs all lines at once or, if that fails, one by one. Returns a note for each line that cannot be installed.
     async fn install_one_by_one(
         &self,
         builder: &BuildSandbox,
@@ -130,7 +135,7 @@ impl Build<'_> {
         }
         let install = self.install(builder, lines).await?;
         if steps
-            .attempt("install what tests need", &install)
+            .attempt("install the test requirements", &install)
             .await?
             .code
             == 0
@@ -146,15 +151,16 @@ impl Build<'_> {
                 != 0
             {
                 notes.push(format!(
-                    "requirement {line} cannot be installed and was left out"
+                    "requirement {line} could not be installed and was omitted"
                 ));
             }
         }
         Ok(notes)
     }
 
-    /// uv refuses metadata that pip takes, such as an extra that is there twice. pip builds the package alone; what it requires
-    /// is installed by uv, as of the right date.
+    /// Installs a package with pip if its metadata is valid for pip but not for uv, for example with a duplicate extra.
+    ///
+    /// pip builds only the package. uv installs its requirements, as of the right date.
     async fn install_by_pip(
         &self,
         builder: &BuildSandbox,
@@ -183,7 +189,7 @@ impl Build<'_> {
         if !base.is_empty() {
             let install = self.install(builder, &base).await?;
             steps
-                .run("install what the package requires", &install)
+                .run("install the requirements of the package", &install)
                 .await?;
         }
         let extras = match extras.is_empty() && self.plan.guessed {
@@ -191,14 +197,16 @@ impl Build<'_> {
             false => extras,
         };
         let mut notes =
-            vec!["uv does not read the package's metadata: it was installed with pip".to_owned()];
+            vec!["uv cannot read the package's metadata: it was installed with pip".to_owned()];
         let lines = metadata.of_extras(&extras);
         notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
         Ok(notes)
     }
 
-    /// A package that is elsewhere than its name says cannot be found by a path: then setuptools has its way.
-    /// `general` is how the version was handed over when it was installed.
+    /// Reinstalls the package with setuptools' import hook if a path does not make it importable.
+    ///
+    /// That happens if a package's folder does not match its name. `general` says how the version was passed at the
+    /// first installation.
     async fn keep_importable(
         &self,
         builder: &BuildSandbox,
@@ -216,7 +224,9 @@ impl Build<'_> {
             text(&script),
             text(&builder.paths.workspace),
         ]);
-        let lost = steps.run("look for the package", &command).await?;
+        let lost = steps
+            .run("check the imports of the package", &command)
+            .await?;
         if let Some(name) = lost.split_whitespace().next() {
             let mut command = self.install_command(builder, install);
             command.argv.push(format!("--reinstall-package={name}"));
@@ -228,7 +238,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Makes an installing command ask setuptools for a path instead of an import hook.
+    /// Makes an install command request a path from setuptools instead of an import hook.
     async fn ask_for_path(&self, builder: &BuildSandbox, command: &mut Command) -> Result<()> {
         let editable = &self.plan.editable;
         if !editable.by_setuptools {
@@ -250,7 +260,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// An editable install without the build tool's help: installed as it is, then turned into a link.
+    /// Emulates an editable install without the build tool: installs the package, then replaces the copy by a link.
     async fn link(
         &self,
         builder: &BuildSandbox,
@@ -262,7 +272,7 @@ impl Build<'_> {
         plain.remove(editable);
         let mut command = self.install_command(builder, &plain);
         command.env.extend(self.plan.version.variables(true));
-        steps.run("install the package as it is", &command).await?;
+        steps.run("install a copy of the package", &command).await?;
         let script = builder.tools.join("link.py");
         builder
             .sandbox
@@ -307,12 +317,12 @@ impl Build<'_> {
         builder.uv(arguments)
     }
 
-    /// uv compiles bytecode for Python 3.7 and later; what is in an image is not ours to compile.
+    /// Returns whether uv compiles bytecode, which needs Python 3.7 or later. Packages of an image stay as they are.
     pub(super) fn uv_compiles(&self) -> bool {
         self.recipe.image.is_none() && self.recipe.python.as_deref() != Some("3.6")
     }
 
-    /// Installs requirement lines, by way of a file.
+    /// Returns the command that installs requirement lines from a file, which it uploads.
     pub(super) async fn install(
         &self,
         builder: &BuildSandbox,
@@ -330,7 +340,7 @@ impl Build<'_> {
     }
 }
 
-/// `-e .[test,doc]` → `-e .` and the two extras.
+/// Separates the extras: `-e .[test,doc]` becomes `-e .` and the two extras.
 fn without_extras(install: &[String]) -> (Vec<String>, Vec<String>) {
     let mut extras = Vec::new();
     let mut bare = install.to_vec();

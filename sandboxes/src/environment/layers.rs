@@ -1,4 +1,4 @@
-//! The two layers of an environment, step by step.
+//! The build of the two layers of an environment, step by step.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, SandboxSource, output};
 use crate::uv;
 
-/// What was built, not yet recorded.
+/// A finished build that is not recorded yet.
 pub(super) struct BuildResult {
     pub environment: Environment,
-    /// Until the record tells that the environment stands on its layer.
+    /// Lease on the layer, held until the record says that the environment is built on it.
     pub layer: Lease,
     pub log: Log,
-    /// Bytes of the cache that downloads take.
+    /// Size of the downloads in the cache, in bytes.
     pub downloads: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
         egress: &egress,
     };
     let done = build.layers(origin).await;
-    // However it ended: a build that fails on purpose must leave no more behind than others.
+    // Runs after failures too: a build that fails on purpose must not leave more downloads behind than others.
     let downloads = tokio::task::spawn_blocking(move || egress.finish()).await;
     let downloads = downloads.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
     let (environment, layer) = done?;
@@ -103,21 +103,19 @@ impl<'a> Build<'a> {
         notes.append(&mut environment.notes);
         notes.extend(source.notes.iter().cloned());
         if recipe.untested {
-            notes.push(
-                "this recipe was never tried: it follows what others have published".to_owned(),
-            );
+            notes.push("this recipe is untested: it follows published recipes".to_owned());
         }
         environment.notes = notes;
         let verified = self.verify(&mut environment).await;
         if let Err(error) = verified {
-            // What does not work must not be found by its name.
+            // A broken environment must not stay available under its name.
             let _ = backend.remove_saved(&self.plan.environment).await;
             return Err(error);
         }
         Ok((environment, layer))
     }
 
-    /// The layer of requirements. Its notes are beside the records, for builds that find it there.
+    /// Builds or finds the layer of requirements. Its notes are stored with its record, for builds that reuse it.
     async fn dependencies(&self) -> Result<(Vec<String>, Lease)> {
         let name = &self.plan.dependencies;
         let folder = self.settings.cache.join("environments");
@@ -127,7 +125,7 @@ impl<'a> Build<'a> {
             && let Some(layer) = records::layer(&record).await
             && self.backend.has_saved(name).await?
         {
-            self.log.line(&format!("== {name} is there already\n"));
+            self.log.line(&format!("== {name} already exists\n"));
             return Ok((layer.notes, Lease::take(&folder, name)?));
         }
         let sharing = self.sharing.filter(|_| !self.settings.rebuild);
@@ -145,8 +143,13 @@ impl<'a> Build<'a> {
             (Some(image), _) => SandboxSource::Image(image.clone()),
             (None, Some(python)) => SandboxSource::Python(python.clone()),
             (None, None) => {
-                return Err(SandboxError::new(ErrorKind::Input, "the recipe names no Python")
-                    .hint("set python = \"X.Y\" in [environment] of testwright.toml, or use --python X.Y"));
+                return Err(SandboxError::new(
+                    ErrorKind::Input,
+                    "the recipe sets no Python version",
+                )
+                .hint(
+                    "set python = \"X.Y\" in [environment] of testwright.toml, or use --python X.Y",
+                ));
             }
         };
         let builder = self.build_sandbox(start).await?;
@@ -175,7 +178,7 @@ impl<'a> Build<'a> {
 
     async fn install_requirements(&self, builder: &BuildSandbox) -> Result<Vec<String>> {
         let steps = self.steps(builder);
-        // No code of the repository may run in the one step that has other hosts open.
+        // No code of the repository may run in the one step that can reach other hosts.
         let trusted = Steps {
             env: builder.own_env.clone(),
             ..self.steps(builder)
@@ -196,7 +199,7 @@ impl<'a> Build<'a> {
                 &base,
                 &environment,
             ]);
-            steps.run("make the virtual environment", &venv).await?;
+            steps.run("create the virtual environment", &venv).await?;
         }
         self.install_services(builder, &steps).await?;
         let requirements = &self.plan.requirements;
@@ -212,7 +215,7 @@ impl<'a> Build<'a> {
         if !(self.plan.guessed && self.settings.keep_going) {
             return Err(steps.failed(step, &printed));
         }
-        // What was guessed may be too much: then every requirement for itself. Without pytest nothing works.
+        // A guessed recipe may ask for too much, so each requirement is installed on its own. pytest is indispensable.
         let mut any = false;
         for line in &requirements.lines {
             let install = self.install(builder, std::slice::from_ref(line)).await?;
@@ -222,7 +225,7 @@ impl<'a> Build<'a> {
                     return Err(steps.failed(step, &printed));
                 }
                 notes.push(format!(
-                    "requirement {line} cannot be installed and was left out"
+                    "requirement {line} could not be installed and was omitted"
                 ));
             }
             any |= one.code == 0;
@@ -234,7 +237,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Debian packages: installed where the sandbox is a system of its own, looked for where it is the host's.
+    /// Installs Debian packages, or only checks for them if the sandbox shares the host's system.
     async fn system_packages(
         &self,
         builder: &BuildSandbox,
@@ -250,7 +253,7 @@ impl<'a> Build<'a> {
             .collect::<Vec<_>>()
             .join(" ");
         if builder.sandbox.info().backend != "local" {
-            // What Debian's own servers are, the image says; no code of the repository or of packages ran in it yet.
+            // The image lists Debian's own servers. No code of the repository or of packages has run in it yet.
             let sources = "cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null; true";
             let sources = output(builder.sandbox.as_ref(), &Command::shell(sources), QUICK).await?;
             let sources = String::from_utf8_lossy(&sources.stdout).into_owned();
@@ -265,7 +268,7 @@ impl<'a> Build<'a> {
         let script = format!(
             "for p in {names}; do dpkg-query -W -f='${{Status}}' \"$p\" 2>/dev/null | grep -q 'install ok' || echo \"missing $p\"; done"
         );
-        let output = steps.shell("look for system packages", &script).await?;
+        let output = steps.shell("check for system packages", &script).await?;
         Ok(output
             .lines()
             .filter_map(|l| l.strip_prefix("missing "))
@@ -273,7 +276,7 @@ impl<'a> Build<'a> {
             .collect())
     }
 
-    /// The layer of the code itself.
+    /// Builds the layer of the code itself.
     async fn environment(&self, origin: &str) -> Result<Environment> {
         let builder = self
             .build_sandbox(SandboxSource::Saved(self.plan.dependencies.clone()))
@@ -286,7 +289,7 @@ impl<'a> Build<'a> {
         let steps = self.steps(builder);
         let workspace = &builder.paths.workspace;
         if self.recipe.image.is_some() {
-            // A ready image may hold another state of the code, and its future. Ignored build products stay.
+            // An image may contain another version of the code and its later history. Ignored build products stay.
             steps
                 .shell(
                     "clear the workspace",
@@ -340,7 +343,7 @@ impl<'a> Build<'a> {
             && install.is_empty()
             && self.recipe.after_install.is_empty());
         if touched {
-            // What the steps changed in tracked files was for them alone.
+            // Changes that the steps made to tracked files were only for those steps.
             self.timed(
                 "unpack the code",
                 builder.sandbox.unpack(workspace, &self.source.archive),
@@ -353,7 +356,7 @@ impl<'a> Build<'a> {
             recipe: self.recipe.clone(),
             origin: origin.to_owned(),
             python: PathBuf::from(&builder.python),
-            // Asked when it is verified.
+            // Set during verification.
             python_version: String::new(),
             base_archive,
             env: self.lasting(builder),
@@ -364,7 +367,7 @@ impl<'a> Build<'a> {
             packages: builder.packages().await?,
             notes,
             paths: builder.paths.clone(),
-            // Asked when it is saved.
+            // Set when the environment is saved.
             bytes: 0,
             dependencies: self.plan.dependencies.clone(),
             backend: self.backend.name().to_owned(),
@@ -393,13 +396,14 @@ impl<'a> Build<'a> {
             }
         }
         steps
-            .run("make a repository of one commit", &command)
+            .run("create a repository with one commit", &command)
             .await?;
         Ok(())
     }
 
-    /// Bytecode that is checked by content: a file that is changed within a second and keeps its size is never taken
-    /// for the old one.
+    /// Compiles bytecode that is validated by content.
+    ///
+    /// A changed file of the same size and second would otherwise be taken for the old one.
     async fn compile(&self, builder: &BuildSandbox, steps: &Steps<'_>) -> Result<()> {
         let python = quote(&builder.python);
         let workspace = quote(&text(&builder.paths.workspace));
@@ -416,8 +420,8 @@ impl<'a> Build<'a> {
                 quote(&text(&builder.paths.environment.join("lib")))
             )
         };
-        // Files for other Pythons and broken test data do not compile: no matter. The files that root made are given
-        // to the user that tools run as.
+        // Errors are ignored, because files for other Pythons and broken test data do not compile. The files that root
+        // created are handed to the user that tools run as.
         let script = format!(
             "{packages}{python} -m compileall -q -j 2 {mode} -x '/(\\.git|node_modules|build)/' {workspace} >/dev/null 2>&1; \
              chown -R -h --reference={workspace} {workspace} 2>/dev/null; true"
@@ -426,7 +430,7 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// What every later process gets: the recipe's variables, and the PATH if the interpreter is not on it anyway.
+    /// Returns the variables for every later process: those of the recipe, and PATH if the interpreter is not on it.
     fn lasting(&self, builder: &BuildSandbox) -> BTreeMap<String, String> {
         let mut env = self.recipe.env.clone();
         for service in &self.recipe.services {
@@ -441,10 +445,10 @@ impl<'a> Build<'a> {
     }
 }
 
-/// How long a question may take.
+/// Time limit of short commands.
 const QUICK: Duration = Duration::from_secs(60);
 
-/// For `sh`.
+/// Quotes text for `sh`.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -1,7 +1,7 @@
-//! Who uses what is kept, and when it was used last: the file `NAME.used`, locked for as long as somebody uses it.
+//! Leases on cached states and their last use: the file `NAME.used`, locked while the state is in use.
 //!
-//! A lock of the kernel ends with the process that holds it, however that ends. Whoever takes a lease, or removes what
-//! is leased, holds `NAME.lock` at that moment, so nobody ever waits for a lease.
+//! The kernel releases a lock when its process ends, for any reason. A process that takes a lease or removes a leased
+//! state holds `NAME.lock` meanwhile, so taking a lease never blocks.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -11,13 +11,13 @@ use std::time::SystemTime;
 
 use crate::sandbox::Result;
 
-/// What it is for is not removed while it, or a clone of it, lives.
+/// A shared lease. Its state is not removed while the lease or a clone of it exists.
 #[derive(Debug, Clone)]
 pub(super) struct Lease {
     _file: Arc<File>,
 }
 
-/// Says nothing about what an environment is.
+/// All leases are equal, so that they do not affect whether two environments are equal.
 impl PartialEq for Lease {
     fn eq(&self, _: &Lease) -> bool {
         true
@@ -25,8 +25,8 @@ impl PartialEq for Lease {
 }
 
 impl Lease {
-    /// Used now. The caller holds `NAME.lock`.
-    pub fn take(folder: &Path, name: &str) -> Result<Lease> {
+    /// Takes a lease and marks the state as used now. The caller holds `NAME.lock`.
+    pub(super) fn take(folder: &Path, name: &str) -> Result<Lease> {
         let file = open(&used(folder, name))?;
         file.lock_shared()?;
         file.set_modified(SystemTime::now())?;
@@ -36,16 +36,16 @@ impl Lease {
     }
 }
 
-/// While it lives, nobody builds it and nobody begins to use it.
+/// An exclusive lock on a state. While it exists, no process can build the state or start to use it.
 pub(super) struct ExclusiveLock {
     _build: File,
-    /// `None` where nobody ever used it.
+    /// Lock on `NAME.used`, or `None` if the state was never used.
     _use: Option<File>,
 }
 
 impl ExclusiveLock {
-    /// `None` where somebody builds it or uses it.
-    pub fn take(folder: &Path, name: &str) -> Result<Option<ExclusiveLock>> {
+    /// Takes the lock. Returns `None` if the state is being built or is in use.
+    pub(super) fn take(folder: &Path, name: &str) -> Result<Option<ExclusiveLock>> {
         let build = open(&folder.join(format!("{name}.lock")))?;
         if build.try_lock().is_err() {
             return Ok(None);
@@ -63,7 +63,7 @@ impl ExclusiveLock {
     }
 }
 
-/// When it was used last, as far as that was noted.
+/// Returns the time of the last use, if it was recorded.
 pub(super) fn last_used(folder: &Path, name: &str) -> Option<SystemTime> {
     let noted = std::fs::metadata(used(folder, name)).ok()?;
     noted.modified().ok()

@@ -1,7 +1,7 @@
 """Turns an installed copy of the code into a link to it, as an editable install would.
 
-For build tools that know no editable installs. What was built (extension modules, generated files) goes into the
-source tree; the rest of the copy is removed, and a .pth file names the folders where the packages lie.
+It serves build tools without editable installs. Build products (extension modules, generated files) go into the
+source tree, the rest of the copy is removed, and a .pth file lists the folders that contain the packages.
 """
 
 import csv

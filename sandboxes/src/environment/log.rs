@@ -1,5 +1,7 @@
-//! The log of a build. What a build prints is a stranger's: a line has a bound, and so has the log, of which beginning
-//! and end are kept.
+//! The log of a build.
+//!
+//! The output of a build is untrusted, so the length of a line is limited. So is the log, which keeps its beginning and
+//! its end.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::sandbox::Result;
 
-/// Bytes of a line that are kept.
+/// Maximum bytes kept of one line.
 const LINE: usize = 64 << 10;
 
-/// Bytes of the beginning that are kept, and at least of the end. The file has up to twice the end besides.
+/// Bytes kept of the beginning, and minimum bytes kept of the end. The file also holds up to twice the end.
 const BEGINNING: u64 = 16 << 20;
 const END: u64 = 16 << 20;
 
@@ -19,12 +21,12 @@ const END: u64 = 16 << 20;
 pub(super) struct Log {
     pub path: PathBuf,
     file: Mutex<BoundedFile>,
-    /// Passwords that the log must not hold.
+    /// Passwords to mask in the log.
     secrets: Vec<String>,
 }
 
 impl Log {
-    pub fn create(path: PathBuf, secrets: Vec<String>) -> Result<Log> {
+    pub(super) fn create(path: PathBuf, secrets: Vec<String>) -> Result<Log> {
         if let Some(folder) = path.parent() {
             crate::private::create_closed(folder)?;
         }
@@ -42,19 +44,19 @@ impl Log {
         })
     }
 
-    pub fn line(&self, text: &str) {
+    pub(super) fn line(&self, text: &str) {
         let mut text = text.to_owned();
         for secret in &self.secrets {
             text = text.replace(secret, "***");
         }
         text.push('\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that cannot be written must not end the build.
+        // A log that cannot be written must not fail the build.
         let _ = file.write(text.as_bytes());
     }
 }
 
-/// A file of which the middle goes when it becomes too long.
+/// A file whose middle is dropped when it becomes too long.
 struct BoundedFile {
     file: File,
     beginning: u64,
@@ -74,7 +76,7 @@ impl BoundedFile {
         }
     }
 
-    /// Between two calls the file holds the beginning, a line on what is left out, and the end.
+    /// Appends bytes. Between two calls the file holds the beginning, a line about the omitted part, and the end.
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let room = self.beginning + 2 * self.end - self.length;
@@ -97,16 +99,16 @@ impl BoundedFile {
         self.left_out += self.length - self.beginning - end.len() as u64;
         self.file.set_len(self.beginning)?;
         self.file.seek(SeekFrom::End(0))?;
-        let left_out = format!("\n== {} bytes are left out here ==\n", self.left_out);
+        let left_out = format!("\n== {} bytes omitted ==\n", self.left_out);
         self.file.write_all(left_out.as_bytes())?;
         self.file.write_all(&end)?;
-        // The line itself is not counted: it is written anew each time.
+        // The line itself is not counted, because each call rewrites it.
         self.length = self.beginning + end.len() as u64;
         Ok(())
     }
 }
 
-/// Makes whole lines of what arrives in pieces; of a longer one the rest is left out, and a mark says so.
+/// Assembles whole lines from chunks. A line that is too long is cut and marked.
 #[derive(Default)]
 pub(super) struct Lines {
     line: Vec<u8>,
@@ -114,8 +116,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The lines that end in `bytes`, each with its line end.
-    pub fn push(&mut self, bytes: &[u8]) -> String {
+    /// Returns the lines that end in `bytes`, each with its line end.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         let mut whole = Vec::new();
         for piece in bytes.split_inclusive(|b| *b == b'\n') {
             let (text, ends) = match piece.split_last() {
@@ -132,8 +134,8 @@ impl Lines {
         String::from_utf8_lossy(&whole).into_owned()
     }
 
-    /// The last line, if it has no end.
-    pub fn rest(&mut self) -> String {
+    /// Returns the last line if it has no line end.
+    pub(super) fn rest(&mut self) -> String {
         let mut whole = Vec::new();
         if !self.line.is_empty() {
             self.end(&mut whole);
@@ -144,7 +146,7 @@ impl Lines {
     fn end(&mut self, whole: &mut Vec<u8>) {
         whole.append(&mut self.line);
         if self.left_out > 0 {
-            let mark = format!(" … ({} bytes of this line are left out)", self.left_out);
+            let mark = format!(" … ({} bytes of this line omitted)", self.left_out);
             whole.extend_from_slice(mark.as_bytes());
         }
         whole.push(b'\n');
@@ -158,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_without_end_is_cut_and_the_next_is_whole() {
+    fn endless_line_is_cut() {
         let mut lines = Lines::default();
         for _ in 0..100 {
             assert_eq!(lines.push(&[b'x'; 16 << 10]), "");
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_keeps_its_beginning_and_its_end() {
+    fn long_log_keeps_beginning_and_end() {
         let file = tempfile::tempfile().unwrap();
         let mut log = BoundedFile::new(file, 100, 50);
         let mut all = String::new();
@@ -202,7 +204,7 @@ mod tests {
         log.file.rewind().unwrap();
         log.file.read_to_string(&mut text).unwrap();
         let (beginning, rest) = text.split_once("\n== ").unwrap();
-        let (number, end) = rest.split_once(" bytes are left out here ==\n").unwrap();
+        let (number, end) = rest.split_once(" bytes omitted ==\n").unwrap();
         assert!(all.starts_with(beginning) && beginning.len() == 100);
         assert!(all.ends_with(end) && end.len() >= 50);
         let number: usize = number.parse().unwrap();
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_log_is_whole() {
+    fn short_log_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("logs/x.log");
         let log = Log::create(path.clone(), vec!["me:secret".to_owned()]).unwrap();

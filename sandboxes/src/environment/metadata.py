@@ -1,6 +1,6 @@
-"""Prints what the installed metadata of the code under test says, as JSON: its extras, and what it requires.
+"""Prints the installed metadata of the code under test as JSON: its name, extras and requirements.
 
-For all that only the build itself can tell: extras and requirements that pyproject.toml calls dynamic, or setup.py computes.
+Only the build itself knows the extras and requirements that pyproject.toml marks as dynamic or setup.py computes.
 """
 
 import glob

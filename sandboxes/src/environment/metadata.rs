@@ -1,4 +1,4 @@
-//! The metadata of the code under test, as its build made them.
+//! The metadata of the code under test, as produced by its build.
 
 use regex::Regex;
 use serde::Deserialize;
@@ -13,15 +13,15 @@ const MARK: &str = "testwright-metadata: ";
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 pub(super) struct Metadata {
-    /// `None`: the code is not installed in editable mode.
+    /// The package name, or `None` if the code is not installed in editable mode.
     pub name: Option<String>,
     pub extras: Vec<String>,
-    /// `Requires-Dist`.
+    /// The `Requires-Dist` lines.
     pub requires: Vec<String>,
 }
 
 impl Metadata {
-    pub async fn read(builder: &BuildSandbox, steps: &Steps<'_>) -> Result<Metadata> {
+    pub(super) async fn read(builder: &BuildSandbox, steps: &Steps<'_>) -> Result<Metadata> {
         let script = builder.tools.join("metadata.py");
         builder
             .sandbox
@@ -39,14 +39,15 @@ impl Metadata {
             .unwrap_or_default())
     }
 
-    /// What is required without an extra.
-    pub fn base(&self) -> Vec<String> {
+    /// Returns the requirements that apply without an extra.
+    pub(super) fn base(&self) -> Vec<String> {
         let plain = |line: &&String| extra_of(line).is_none();
         self.requires.iter().filter(plain).cloned().collect()
     }
 
-    /// What these extras require beyond that; the condition on the extra is taken out, others stay.
-    pub fn of_extras(&self, extras: &[String]) -> Vec<String> {
+    /// Returns the additional requirements of these extras. The condition on the extra is removed, other conditions
+    /// stay.
+    pub(super) fn of_extras(&self, extras: &[String]) -> Vec<String> {
         let wanted = |line: &&String| {
             let named = extra_of(line).map(|extra| normalized_name(&extra));
             named.is_some_and(|named| extras.iter().any(|e| normalized_name(e) == named))
@@ -64,7 +65,8 @@ fn extra_of(line: &str) -> Option<String> {
     Some(condition()?.captures(line)?[1].to_owned())
 }
 
-/// `x>=1; python_version < "3.9" and extra == "test"` → `x>=1; python_version < "3.9" and python_version > "0"`.
+/// Neutralises the condition: `x>=1; python_version < "3.9" and extra == "test"` becomes `x>=1; python_version < "3.9"
+/// and python_version > '0'`.
 fn without_extra(line: &str) -> String {
     match condition() {
         Some(condition) => condition
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirements_by_extra() {
+    fn extras_select_their_requirements() {
         let metadata = Metadata {
             name: Some("x".to_owned()),
             extras: vec!["test".to_owned()],

@@ -1,7 +1,10 @@
-//! What tests say is missing, and the package that has it.
+//! Packages that are missing according to the tests' output.
 //!
-//! A package is installed because tests ask for it only where its name is beyond doubt: the repository's own files name
-//! it (then as they bound it), it is a well-known plugin of pytest, or a well-known package whose module has another name.
+//! A package is installed because of such output only if its name is beyond doubt:
+//!
+//! - The repository's own files name it (then with their version limits).
+//! - It is a well-known plugin of pytest.
+//! - It is a well-known package whose module has another name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -11,7 +14,7 @@ use regex::Regex;
 use super::smoke_test::{NO_ASYNC_PLUGIN, Report};
 use crate::recipe::normalized_name;
 
-/// Modules that are named otherwise than the package that has them.
+/// Modules, and the packages that provide them under another name.
 const MODULES: [(&str, &str); 30] = [
     ("Crypto", "pycryptodome"),
     ("Cryptodome", "pycryptodomex"),
@@ -45,7 +48,7 @@ const MODULES: [(&str, &str); 30] = [
     ("zmq", "pyzmq"),
 ];
 
-/// Fixtures, marks, options and settings of pytest, and the plugin that has them.
+/// Fixtures, marks, options and settings of pytest, and the plugins that provide them.
 const PLUGINS: [(&str, &str); 50] = [
     ("aiohttp_client", "pytest-aiohttp"),
     ("aiohttp_server", "pytest-aiohttp"),
@@ -99,7 +102,7 @@ const PLUGINS: [(&str, &str); 50] = [
     ("xdist_group", "pytest-xdist"),
 ];
 
-/// What runs async tests, the most usual last.
+/// Packages that run async tests, the most common last.
 const ASYNC: [&str; 5] = [
     "pytest-trio",
     "pytest-twisted",
@@ -108,19 +111,21 @@ const ASYNC: [&str; 5] = [
     "pytest-asyncio",
 ];
 
-/// A package that tests ask for.
+/// A package that tests need.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Missing {
-    /// Its normalised name.
+    /// Normalised name.
     pub package: String,
-    /// As pip takes it.
+    /// Requirement line, as pip accepts it.
     pub requirement: String,
-    /// The first file or test that asks for it.
+    /// The first file or test that needs the package.
     pub asked_by: String,
 }
 
-/// The packages that complaints of a report ask for, each once. `named` holds the requirements that the repository's
-/// files name, by normalised name; `own` tells modules of the repository.
+/// Returns the packages that the failures in a report ask for, without duplicates.
+///
+/// `named` holds the requirements in the repository's files, by normalised name. `own` tells whether a module belongs
+/// to the repository.
 pub(super) fn find(
     report: &Report,
     named: &BTreeMap<String, String>,
@@ -131,7 +136,7 @@ pub(super) fn find(
         let Some(package) = plugin(fixture) else {
             continue;
         };
-        // Other fixtures of such names may be the repository's own.
+        // Fixtures with other names may be defined by the repository itself.
         if fixture == "mocker" || named.contains_key(&package) {
             let requirement = named.get(&package).cloned();
             all.insert(
@@ -145,7 +150,7 @@ pub(super) fn find(
         }
     }
     let printed = report.printed_lines();
-    // Without a single file there is only what pytest printed: a refused option, a broken conftest.
+    // If no file was collected, only pytest's own output helps: a rejected option, a broken conftest.
     let whole = report
         .collected
         .is_empty()
@@ -165,7 +170,7 @@ pub(super) fn find(
     all.into_values().collect()
 }
 
-/// Names that are looked for among the arguments of tests.
+/// Returns the fixture names to search for among the arguments of tests.
 pub(super) fn fixtures() -> Vec<&'static str> {
     PLUGINS.iter().map(|(sign, _)| *sign).collect()
 }
@@ -200,7 +205,7 @@ fn captured<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str
         .collect()
 }
 
-/// Normalised names.
+/// Returns the normalised names of the packages that a text asks for.
 fn packages(
     text: &str,
     named: &BTreeMap<String, String>,
@@ -222,7 +227,7 @@ fn packages(
     }
     for advised in captured(&ADVICE, text) {
         let package = normalized_name(advised);
-        // The advice of a library is about packages that it knows; `pip install` in prose is not.
+        // Errors of a library name packages that it knows, unlike `pip install` in prose.
         if named.contains_key(&package)
             || text.contains("ModuleNotFoundError")
             || text.contains("ImportError")
@@ -252,7 +257,7 @@ fn packages(
     packages
 }
 
-/// A package that the repository names and that is usually called like the module with something before or after it.
+/// Finds a package in the repository's requirements that is called like the module with a common prefix or suffix.
 fn alternative(module: &str, named: &BTreeMap<String, String>) -> Option<String> {
     let module = normalized_name(module);
     [
@@ -287,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_found_in_what_tests_say() {
+    fn missing_packages_are_found_in_output() {
         let trio = [("trio", "trio>=0.20")];
         let none: [&str; 0] = [];
         assert_eq!(
@@ -295,7 +300,7 @@ mod tests {
             ["trio>=0.20"]
         );
         assert_eq!(asked("ImportError: No module named yaml", &[]), ["pyyaml"]);
-        // Anybody can give a package the name of somebody's module.
+        // Anyone can publish a package under the name of a private module.
         assert_eq!(
             asked(
                 "E   ModuleNotFoundError: No module named 'internal_tools'",
@@ -342,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn fixtures_count_in_files_that_were_not_run() {
+    fn fixtures_in_unrun_files_count() {
         let uses = [("mocker", "a.py"), ("snapshot", "b.py"), ("fs", "c.py")];
         let report = Report {
             collected: [("d.py".to_owned(), 1)].into(),
@@ -359,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_option_is_all_that_is_printed() {
+    fn rejected_option_names_plugin() {
         let report = Report {
             printed: StepOutput {
                 code: 4,

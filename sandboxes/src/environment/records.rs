@@ -1,5 +1,6 @@
-//! What is in the cache about what is kept: `NAME.json` for each environment and each layer of requirements, written
-//! when its state is complete. While a state is removed, its record is called `NAME.gone`.
+//! The records of cached states: `NAME.json` for each environment and each layer of requirements.
+//!
+//! A record is written when its state is complete. While a state is being removed, its record is called `NAME.gone`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::sandbox::Result;
 /// The record of a layer of requirements.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Layer {
-    /// For everybody who builds on it.
+    /// Notes for every build on this layer.
     pub notes: Vec<String>,
     pub bytes: u64,
     pub backend: String,
@@ -26,8 +27,8 @@ pub(super) enum Record {
 }
 
 impl Record {
-    /// Of the file of this name; one of another version is as good as none.
-    pub async fn read(path: &Path) -> Option<Record> {
+    /// Reads the record at `path`. A record in another format version counts as missing.
+    pub(super) async fn read(path: &Path) -> Option<Record> {
         if is_layer(path) {
             return layer(path).await.map(Record::Layer);
         }
@@ -36,14 +37,14 @@ impl Record {
             .map(|e| Record::Environment(Box::new(e)))
     }
 
-    pub fn backend(&self) -> &str {
+    pub(super) fn backend(&self) -> &str {
         match self {
             Record::Environment(environment) => &environment.backend,
             Record::Layer(layer) => &layer.backend,
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         match self {
             Record::Environment(environment) => environment.bytes,
             Record::Layer(layer) => layer.bytes,
@@ -51,7 +52,7 @@ impl Record {
     }
 }
 
-/// Bytes that are kept in a cache folder for environments and their requirements, for each backend.
+/// Returns the bytes that environments and their requirements take in a cache folder, by backend.
 pub async fn kept_bytes(cache: &Path) -> BTreeMap<String, u64> {
     let folder = cache.join("environments");
     let mut kept = BTreeMap::new();
@@ -73,12 +74,12 @@ pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
 
-/// Where the record is while its state is removed.
+/// Returns the path of a record while its state is being removed.
 pub(super) fn gone(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.gone"))
 }
 
-/// The names for which there is a file with this ending.
+/// Returns the names for which the folder has a file with this ending.
 pub(super) fn names(folder: &Path, ending: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

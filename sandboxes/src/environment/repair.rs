@@ -1,4 +1,4 @@
-//! Installs what tests said is missing into an environment that is already saved.
+//! Installation of packages that tests need into an environment that is already saved.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use crate::repository::Tree;
 use crate::sandbox::{Result, SandboxSource};
 
 impl Build<'_> {
-    /// What a report asks for, is not among the `packages` and was not `tried` before; from now on it was.
+    /// Returns the packages that a report asks for, except installed ones and those `tried` before. Adds them to
+    /// `tried`.
     pub(super) fn missing(
         &self,
         report: &Report,
@@ -28,7 +29,7 @@ impl Build<'_> {
             })
         };
         let mut missing = missing::find(report, &named, &own);
-        // Never a published copy of the code under test.
+        // A published copy of the code under test must never be installed.
         let itself = recipe::distribution_name(tree)?.map(|name| normalized_name(&name));
         missing.retain(|missing| Some(&missing.package) != itself.as_ref());
         missing.retain(|missing| {
@@ -41,7 +42,10 @@ impl Build<'_> {
         Ok(missing)
     }
 
-    /// Returns the bytes that it added. What cannot be installed is noted: the test that asked for it says so when it runs.
+    /// Installs the missing packages and returns the bytes that they add.
+    ///
+    /// A note reports each package that cannot be installed, because the test that needs it reports it only when it
+    /// runs.
     pub(super) async fn install_missing(
         &self,
         environment: &mut Environment,
@@ -75,8 +79,8 @@ impl Build<'_> {
                 .attempt(&format!("install {requirement}"), &install)
                 .await?;
             environment.notes.push(match installed.code {
-                0 => format!("installed {requirement}: {asked_by} does not work without it"),
-                _ => format!("{asked_by} asks for {requirement}, which cannot be installed"),
+                0 => format!("installed {requirement}: {asked_by} needs it"),
+                _ => format!("{asked_by} needs {requirement}, which could not be installed"),
             });
         }
         environment.packages = builder.packages().await?;

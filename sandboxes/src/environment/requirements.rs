@@ -1,5 +1,7 @@
-//! Everything that is to be installed before the package, as one list: the recipe's requirements, the lines of its
-//! requirements files (files that they include too), and the build tools that old code takes for granted.
+//! Everything to install before the package, as one list.
+//!
+//! It consists of the recipe's requirements, the lines of its requirements files (and of files that they include), and
+//! the build tools that old code takes for granted.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +15,15 @@ pub(super) struct Requirements {
     pub lines: Vec<String>,
     pub constraints: Vec<String>,
     pub build_constraints: Vec<String>,
-    /// Options for the resolution that a date makes necessary.
+    /// Options that exempt packages from the date of the resolution.
     pub exempt: Vec<String>,
 }
 
-/// Packages that are resolved as of a later date than all others where that date is older. Without them, old code
-/// cannot be installed at all: `setuptools` has editable installs that uv knows since 64, others the like.
-/// `atomicwrites` was taken from PyPI and put there again in 2022; all of pytest's releases from 3.6 to 7.0 need it.
+/// Packages that may be newer than the date of the resolution, each up to its own date.
+///
+/// Otherwise old code could not be installed at all: `setuptools` has editable installs that uv supports since 64, and
+/// others are similar. `atomicwrites` was removed from PyPI and published again in 2022; all releases of pytest from
+/// 3.6 to 7.0 need it.
 const EXEMPT: [(&str, &str); 5] = [
     ("atomicwrites", "2022-08-01T00:00:00Z"),
     ("flit-core", "2024-08-01T00:00:00Z"),
@@ -28,9 +32,10 @@ const EXEMPT: [(&str, &str); 5] = [
     ("wheel", "2024-08-01T00:00:00Z"),
 ];
 
-/// Later releases drop what old setup.py files use.
+/// Limit for old code: later releases drop what old setup.py files use.
 const SETUPTOOLS: &str = "setuptools<70";
-/// What packages use that have no wheels for 3.6; no other Python has packages of that time.
+/// Limit for Python 3.6, where packages without wheels use even older features. No other Python has packages from that
+/// time.
 const SETUPTOOLS_36: &str = "setuptools<46";
 const SETUPTOOLS_36_CHANGED: &str = "2020-03-01T00:00:00Z";
 const SETUPTOOLS_CHANGED: &str = "2024-05-01T00:00:00Z";
@@ -46,12 +51,12 @@ pub(super) fn gather(recipe: &Recipe, tree: &Tree, date: Option<&str>) -> Result
         if !tree.contains(path) {
             return Err(SandboxError::new(
                 ErrorKind::Input,
-                format!("the repository has no requirements file {path}"),
+                format!("the requirements file {path} is missing in the repository"),
             ));
         }
         include(tree, path, false, &mut all, &mut seen)?;
     }
-    // Dates are written year first; the same zone. A date that a recipe sets is there for old code.
+    // Dates start with the year and share one time zone, so they compare as text. A date in a recipe means old code.
     let set = recipe
         .exclude_newer
         .as_deref()
@@ -64,7 +69,7 @@ pub(super) fn gather(recipe: &Recipe, tree: &Tree, date: Option<&str>) -> Result
         all.build_constraints
             .push(if oldest { SETUPTOOLS_36 } else { SETUPTOOLS }.to_owned());
     }
-    // Up to 3.11, virtual environments came with them.
+    // Virtual environments included both packages up to Python 3.11.
     let minor = recipe
         .python
         .as_deref()
@@ -105,7 +110,7 @@ fn include(
     }
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     for line in text.replace("\\\r\n", "").replace("\\\n", "").lines() {
-        // A `#` begins a comment only after a blank: addresses have fragments.
+        // A `#` starts a comment only after a blank, because URLs contain fragments.
         let line = line.split(" #").next().unwrap_or(line).trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -118,7 +123,7 @@ fn include(
                 let constraint = constraint || option.contains("-c");
                 include(tree, &join(folder, file), constraint, all, seen)?;
             }
-            // The package itself, hashes, indexes of the project's own.
+            // Skips the package itself, hashes, and the project's own indexes.
             _ if line.starts_with('-') || line.starts_with('.') => {}
             _ => {
                 let line = line
@@ -155,7 +160,7 @@ fn join(folder: &str, file: &str) -> String {
     parts.join("/")
 }
 
-/// `Py-Test_x[a]>=3; …` → `py-test-x`.
+/// Returns the normalised name: `Py-Test_x[a]>=3; …` becomes `py-test-x`.
 pub(super) fn name(requirement: &str) -> String {
     let name: String = requirement
         .trim()

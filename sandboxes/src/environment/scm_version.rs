@@ -1,17 +1,18 @@
-//! The version that a package would have asked git for: old code is installed from its files alone.
+//! The version that a package would derive from git. Old code is installed from its files alone, without git history.
 
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ScmVersion {
-    /// `None`: nothing in the code asks git, or git has no tag.
+    /// The version, or `None` if the code does not derive it from git or git has no tag.
     pub version: Option<String>,
-    /// The package's name in setup.cfg or pyproject, as setuptools_scm wants it in a variable.
+    /// Variable of setuptools_scm for this package, built from its name in setup.cfg or pyproject.toml.
     pub variable: Option<String>,
 }
 
-/// What setuptools_scm would say for `git describe`, if the code uses it, pbr or versioneer.
+/// Returns the version that setuptools_scm derives from `git describe`, if the code uses a tool of this kind (such as
+/// pbr or versioneer).
 pub(super) fn from_git(source: &Source, tree: &Tree) -> Result<ScmVersion> {
     let Some(version) = source.describe.as_deref().and_then(guess_next) else {
         return Ok(ScmVersion::default());
@@ -48,9 +49,11 @@ pub(super) fn from_git(source: &Source, tree: &Tree) -> Result<ScmVersion> {
 }
 
 impl ScmVersion {
-    /// Variables for the step that installs the package. The general one also reaches packages that are built from
-    /// their sources in the same step, and gives them a wrong version: then it is left out.
-    pub fn variables(&self, general: bool) -> Vec<(String, String)> {
+    /// Returns the variables for the step that installs the package.
+    ///
+    /// The `general` variables also reach packages built from source in the same step, and may give them a wrong
+    /// version. Then they are omitted.
+    pub(super) fn variables(&self, general: bool) -> Vec<(String, String)> {
         let Some(version) = &self.version else {
             return Vec::new();
         };
@@ -65,8 +68,12 @@ impl ScmVersion {
     }
 }
 
-/// `v1.2.3-4-gabc` → `1.2.4.dev4`; `v1.2.3` → `1.2.3`; `6.0.0rc1-51-gabc` → `6.0.0rc2.dev51`;
-/// `7.2.0.dev0-3-gabc` → `7.2.0.dev3`.
+/// Guesses the version as setuptools_scm does:
+///
+/// - `v1.2.3-4-gabc` → `1.2.4.dev4`
+/// - `v1.2.3` → `1.2.3`
+/// - `6.0.0rc1-51-gabc` → `6.0.0rc2.dev51`
+/// - `7.2.0.dev0-3-gabc` → `7.2.0.dev3`
 fn guess_next(describe: &str) -> Option<String> {
     let mut parts = describe.rsplitn(3, '-');
     let (tag, distance) = match (parts.next(), parts.next(), parts.next()) {
@@ -76,7 +83,7 @@ fn guess_next(describe: &str) -> Option<String> {
         _ => (describe, 0),
     };
     let start = tag.find(|c: char| c.is_ascii_digit())?;
-    // `release-1.2-final`, `v1.2_beta`: what is not a version cannot be guessed.
+    // Tags such as `release-1.2-final` and `v1.2_beta` are not versions, so nothing can be guessed.
     let version = tag[start..].trim_end_matches(['.', '-', '_']);
     if !version
         .chars()
@@ -101,7 +108,7 @@ mod tests {
     use super::guess_next;
 
     #[test]
-    fn as_setuptools_scm_counts() {
+    fn next_version_matches_setuptools_scm() {
         for (describe, version) in [
             ("v1.2.3", Some("1.2.3")),
             ("v0.16.0-27-g98dc1f4ea", Some("0.16.1.dev27")),

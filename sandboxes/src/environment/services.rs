@@ -1,7 +1,8 @@
-//! What runs beside the tests: installed where tests do not import from, started in sandboxes that need it.
+//! Services that run beside the tests, installed outside the tests' import path and started in the sandboxes that need
+//! them.
 //!
-//! A service hears on the sandbox's own loopback. It lives as long as its sandbox, or until a test ends it; a fork has
-//! no processes, so it starts its own.
+//! A service listens on the sandbox's own loopback. It lives until its sandbox stops or a test ends it. A fork has no
+//! processes, so it starts its own services.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,16 +15,16 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::Service;
 use crate::sandbox::{Command, Paths, Result, Sandbox, output};
 
-/// How long a service may take until it answers.
+/// Time limit for a service to accept connections.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Inside the environment's folder, which sandboxes share; nothing is imported from there.
+/// Returns the service's folder in the environment, which sandboxes share. Tests import nothing from there.
 fn folder(paths: &Paths, service: &Service) -> PathBuf {
     paths.environment.join("services").join(&service.name)
 }
 
 impl Build<'_> {
-    /// One virtual environment each.
+    /// Installs each service into its own virtual environment.
     pub(super) async fn install_services(
         &self,
         builder: &BuildSandbox,
@@ -53,7 +54,10 @@ impl Build<'_> {
                 &text(&folder),
             ]);
             steps
-                .run(&format!("make a place for the service {name}"), &venv)
+                .run(
+                    &format!("create a virtual environment for the service {name}"),
+                    &venv,
+                )
                 .await?;
             if service.requirements.is_empty() {
                 continue;
@@ -81,11 +85,15 @@ impl Build<'_> {
 }
 
 impl Environment {
-    /// Starts the recipe's services in a sandbox of this environment and waits until they answer; those that run
-    /// already are left alone. Without services it takes no time. `confined` is a program and its arguments that start
-    /// each service so that it reaches nothing of what comes after it.
+    /// Starts the recipe's services in a sandbox of this environment, and waits until they accept connections.
     ///
-    /// Errors: kind `System` with the last lines that a service printed, for one that ends or does not answer.
+    /// Services that already run are left alone. Without services this takes no time. `confined` is a program with
+    /// arguments that starts each service, so that the service reaches nothing that is created after it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with kind `System` and the last lines of a service's output if the service ends or does not accept
+    /// connections. Also fails if a command cannot be run in the sandbox.
     pub async fn start_services(&self, sandbox: &dyn Sandbox, confined: &[String]) -> Result<()> {
         let paths = &sandbox.info().paths;
         for service in &self.recipe.services {
@@ -101,7 +109,7 @@ impl Environment {
             let begun = Instant::now();
             let ready = tokio::select! {
                 ready = answers(sandbox, service, START_TIMEOUT) => ready?,
-                // A program that goes into the background ends well.
+                // A program that moves itself to the background exits with code 0.
                 code = process.exit => {
                     let left = START_TIMEOUT.saturating_sub(begun.elapsed());
                     code? == 0 && answers(sandbox, service, left).await?
@@ -115,7 +123,7 @@ impl Environment {
     }
 }
 
-/// With outputs to a file, so that nobody has to read them for as long as it runs.
+/// Returns the command of a service. Its output goes to a file, so that no process has to read it while it runs.
 fn command(paths: &Paths, service: &Service, log: &Path, confined: &[String]) -> Command {
     let bin = folder(paths, service).join("bin");
     let mut argv = confined.to_vec();
@@ -129,7 +137,7 @@ fn command(paths: &Paths, service: &Service, log: &Path, confined: &[String]) ->
         _ => word.clone(),
     }));
     Command {
-        // Not the workspace: its modules are not for the service.
+        // The workspace is avoided, because the service must not import its modules.
         directory: Some(paths.temporary.clone()),
         ..Command::new(argv)
     }
@@ -175,7 +183,7 @@ async fn failed(sandbox: &dyn Sandbox, service: &Service, log: &Path) -> Sandbox
     SandboxError::new(
         ErrorKind::System,
         format!(
-            "start the service {}: nothing answers at port {}{tail}",
+            "start the service {}: port {} accepts no connections{tail}",
             service.name, service.port
         ),
     )

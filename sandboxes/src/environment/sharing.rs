@@ -1,9 +1,11 @@
-//! Environments that machines share: what one has built is put where the others fetch it. Whatever fails on the way costs
-//! time and no run: then the environment is built here.
+//! Environments that machines share: one machine builds a state, the others fetch it.
 //!
-//! A state is fetched where it would work as it did where it was built: its key names all that it was built from
-//! ([`super::cache_keys`]) and what the backend says of the machine ([`Backend::machine`]). Environments that start from an
-//! image with a name of its own are left out: every machine pulls that image anyway, and most of the archive would be it.
+//! A failure on the way costs time but fails no run, because the environment is then built locally.
+//!
+//! A fetched state works as on the machine that built it. Its key covers all inputs of the build
+//! ([`super::cache_keys`]) and what the backend reports about the machine ([`Backend::machine`]). Environments that
+//! start from an image with its own name are not shared, because every machine pulls that image anyway and it would
+//! make up most of the archive.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,46 +22,46 @@ use crate::private;
 use crate::recipe::Recipe;
 use crate::sandbox::{Backend, Result};
 
-/// How often is asked whether another machine is done.
+/// Interval of checks whether another machine has finished its build.
 const ASKED_EVERY: Duration = Duration::from_secs(2);
 
-/// Where machines share environments.
+/// A store through which machines share environments.
 #[async_trait]
 pub trait SharedEnvironments: std::fmt::Debug + Send + Sync {
-    /// What was put there under a key; its archive is written to a file. `None` where there is nothing.
+    /// Fetches the record stored under a key and writes its archive to a file. Returns `None` if there is no record.
     async fn fetch(&self, key: &str, archive: &Path) -> Result<Option<String>>;
 
     async fn put(&self, key: &str, record: &str, archive: &Path) -> Result<()>;
 
-    /// Says that this process builds what is to be put under a key; `None` where another does.
+    /// Claims the build of the state for a key. Returns `None` if another process has the claim.
     async fn claim(&self, key: &str) -> Result<Option<BuildClaim>>;
 }
 
-/// Others wait until it is dropped, or the process that holds it is gone.
+/// A claim on a build. Others wait until it is dropped or its process ends.
 pub type BuildClaim = Box<dyn Send + Sync>;
 
-/// What became of a state that is not in the cache.
+/// The outcome of a search for a state that is not in the cache.
 pub(super) enum Obtained<T> {
-    /// It is in the cache now.
+    /// The state was fetched into the cache.
     Fetched(T),
-    /// It is to be built here.
+    /// The state must be built here.
     Missing(Option<BuildClaim>),
 }
 
-/// Shares what one build needs and makes.
+/// The sharing of one build's inputs and results.
 pub(super) struct Sharing<'a> {
     store: Arc<dyn SharedEnvironments>,
     backend: &'a dyn Backend,
     progress: Progress<'a>,
-    /// Archives are here while they are read and written.
+    /// Folder for archives that are being read or written.
     folder: PathBuf,
-    /// Digest of what machines have to have in common.
+    /// Digest of the properties that machines must have in common.
     machine: String,
 }
 
 impl<'a> Sharing<'a> {
-    /// `None` where nothing is shared.
-    pub async fn new(
+    /// Returns `None` if nothing is shared.
+    pub(super) async fn new(
         backend: &'a dyn Backend,
         recipe: &Recipe,
         settings: &BuildSettings,
@@ -93,8 +95,8 @@ impl<'a> Sharing<'a> {
         format!("{name}-{}", self.machine)
     }
 
-    /// Fetches a state, unless it is to be built here: waits for another machine that builds it.
-    pub async fn obtain<T: DeserializeOwned>(&self, name: &str) -> Obtained<T> {
+    /// Fetches a state, or returns that it must be built here. Waits if another machine is building it.
+    pub(super) async fn obtain<T: DeserializeOwned>(&self, name: &str) -> Obtained<T> {
         let mut waits = false;
         loop {
             if let Some(found) = self.fetch(name).await {
@@ -107,13 +109,13 @@ impl<'a> Sharing<'a> {
                     }
                     tokio::time::sleep(ASKED_EVERY).await;
                 }
-                // It may have come in between.
+                // Another machine may have published it in the meantime.
                 Ok(claim) => match self.fetch(name).await {
                     Some(found) => return Obtained::Fetched(found),
                     None => return Obtained::Missing(claim),
                 },
                 Err(error) => {
-                    tracing::warn!(%error, "an environment is built without a claim");
+                    tracing::warn!(%error, "could not claim the build of an environment; building it anyway");
                     return Obtained::Missing(None);
                 }
             }
@@ -124,7 +126,7 @@ impl<'a> Sharing<'a> {
         match self.try_fetch(name).await {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!(%error, name, "a shared environment was not fetched");
+                tracing::warn!(%error, name, "could not fetch a shared environment");
                 None
             }
         }
@@ -134,11 +136,11 @@ impl<'a> Sharing<'a> {
         let archive = tempfile::NamedTempFile::new_in(&self.folder)?;
         let begun = Instant::now();
         let fetched = self.store.fetch(&self.key(name), archive.path()).await?;
-        // A record of another version is as good as none.
+        // A record in another format version counts as missing.
         let Some(record) = fetched.and_then(|record| serde_json::from_str(&record).ok()) else {
             return Ok(None);
         };
-        let step = "unpack what another machine has built".to_owned();
+        let step = "unpack the environment of another machine".to_owned();
         (self.progress)(Event::Started { step: step.clone() });
         self.backend.import_saved(name, archive.path()).await?;
         let seconds = begun.elapsed().as_secs_f64();
@@ -146,13 +148,13 @@ impl<'a> Sharing<'a> {
         Ok(Some(record))
     }
 
-    /// Puts a state of the cache where others find it.
-    pub async fn publish(&self, name: &str, record: &impl Serialize) {
-        let step = "share it with other machines".to_owned();
+    /// Publishes a state of the cache for other machines.
+    pub(super) async fn publish(&self, name: &str, record: &impl Serialize) {
+        let step = "share the environment with other machines".to_owned();
         (self.progress)(Event::Started { step: step.clone() });
         let begun = Instant::now();
         if let Err(error) = self.try_publish(name, record).await {
-            tracing::warn!(%error, name, "an environment was not shared");
+            tracing::warn!(%error, name, "could not share an environment");
         }
         let seconds = begun.elapsed().as_secs_f64();
         (self.progress)(Event::Finished { step, seconds });

@@ -1,10 +1,11 @@
-"""Collects test files and runs some of their tests; every line of what it finds is marked, and is JSON.
+"""Collects test files and runs some of their tests. Each result is a marked line of JSON.
 
     python smoke_test.py REQUEST.json
 
-The request: `files` to collect (none: what pytest's configuration says), further `options`, and which tests are run:
-`per_file` of each file, or `sample` of all, drawn by `seed`. It ends after `seconds`; a test that takes longer than
-`test_seconds` fails. Of `fixtures`, those are told that tests in the files `scanned` take. Runs on every Python since 3.6, with every pytest since 3.
+The request has the `files` to collect (none: as pytest is configured), more `options`, and the tests to run: either
+`per_file` of each file, or `sample` of all, drawn by `seed`. The run ends after `seconds`. A test fails after
+`test_seconds`. The script also reports which `fixtures` the tests in the `scanned` files use. It runs on Python 3.6
+and later, with pytest 3 and later.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ import time
 
 with open(sys.argv[1], encoding="utf-8") as file:
     request = json.load(file)
-# Tests take the place of standard output; what is found goes around that.
+# Tests may replace standard output, so results use a duplicate of it.
 found = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
 
 
@@ -35,7 +36,7 @@ def end(text, length=2000):
 
 
 def scan(fixtures, paths):
-    """The first file whose tests take a fixture, by fixture."""
+    """Returns the first file whose tests use a fixture, by fixture."""
     uses = {}
     for path in paths:
         try:
@@ -79,7 +80,7 @@ class Watcher:
             return [item for item in items if id(item) in chosen]
         chosen = []
         for tests in files.values():
-            # What a plugin has to run is tried first.
+            # Async tests come first, because they need a plugin.
             tests.sort(key=lambda item: not inspect.iscoroutinefunction(getattr(item, "obj", None)))
             chosen += tests[: request["per_file"]]
         return chosen
@@ -98,7 +99,7 @@ class Watcher:
             tell(test=report.nodeid, outcome=worst, text=self.texts.get(report.nodeid, ""))
             if time.time() > self.until and not self.session.shouldstop:
                 tell(stopped=request["seconds"])
-                self.session.shouldstop = "the time is over"
+                self.session.shouldstop = "time limit reached"
 
 
 if request.get("scanned"):
@@ -106,7 +107,7 @@ if request.get("scanned"):
 try:
     import pytest
 except ImportError as error:
-    sys.exit("pytest cannot be imported: %s" % error)
+    sys.exit("could not import pytest: %s" % error)
 
 trylast = pytest.hookimpl(trylast=True)
 wrapper = pytest.hookimpl(hookwrapper=True)
@@ -119,7 +120,7 @@ def pytest_collection_modifyitems(self, session, config, items):
 
 
 def ends(number, frame):
-    raise OutOfTime("the test did not end within %d s" % request["test_seconds"])
+    raise OutOfTime("the test timed out after %d s" % request["test_seconds"])
 
 
 def stops(number, frame):
@@ -142,14 +143,14 @@ def pytest_runtest_call(self, item):
 Watcher.pytest_collection_modifyitems = pytest_collection_modifyitems
 Watcher.pytest_runtest_call = pytest_runtest_call
 
-# Before pytest 3.3, -o took every word up to the next option. Without a cache, pytest 4 does not come to its end.
+# Before pytest 3.3, -o took every word up to the next option. Without a cache folder, pytest 4 does not finish.
 options = ["-o", "cache_dir=" + tempfile.mkdtemp(prefix="testwright-cache-"), "-q"] + request.get("options", [])
 options += ["--continue-on-collection-errors", "--tb=short", "--maxfail=1000000"]
 if importlib.util.find_spec("xdist"):
     options += ["-n", "0"]
 if importlib.util.find_spec("pytest_cov"):
     options += ["--no-cov"]
-# As with `python -m pytest`.
+# `python -m pytest` sets the same path.
 sys.path[0] = os.getcwd()
 if "seconds" in request and "test_seconds" not in request:
     signal.signal(signal.SIGALRM, stops)
@@ -157,7 +158,7 @@ if "seconds" in request and "test_seconds" not in request:
 code = pytest.main(options + request["files"], plugins=[Watcher()])
 signal.alarm(0)
 tell(ended=int(code))
-# Threads that tests left running are not waited for.
+# Exits without waiting for threads that tests left running.
 sys.stdout.flush()
 sys.stderr.flush()
 os._exit(int(code))

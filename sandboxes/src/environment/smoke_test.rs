@@ -1,4 +1,4 @@
-//! Some tests of a repository, collected and run: what works, and what the others say is missing.
+//! A trial run of some tests of a repository: which ones work, and what the others lack.
 
 use std::collections::BTreeMap;
 
@@ -9,54 +9,54 @@ use crate::sandbox::{Command, Result};
 
 const SCRIPT: &str = include_str!("smoke_test.py");
 
-/// Stands in the traceback of what it stops.
+/// Name of the script, as seen in the tracebacks of files that it interrupts.
 const SCRIPT_NAME: &str = "testwright-smoke-test.py";
 
-/// What a line begins with that is for us.
+/// Prefix of the lines that the script prints for testwright.
 const MARK: &str = "testwright-smoke-test: ";
 
-/// What pytest says where it skips an async test.
+/// Message of pytest when it skips an async test.
 pub(super) const NO_ASYNC_PLUGIN: &str = "no async plugin installed";
 
-/// What `smoke_test.py` is asked for.
+/// A request to `smoke_test.py`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Request {
-    /// None: what pytest's configuration says.
+    /// Files to collect. If empty, pytest's configuration decides.
     pub files: Vec<String>,
     pub options: Vec<String>,
-    /// So many tests of each file are run.
+    /// Maximum tests to run of each file.
     pub per_file: usize,
-    /// So many of all, instead.
+    /// Number of tests to run of all files. If set, it replaces `per_file`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<usize>,
     pub seed: u64,
-    /// The whole ends after so many seconds, if tests have no limit of their own.
+    /// Seconds after which the whole run ends, if tests have no limit of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// Seconds that one test may take.
+    /// Maximum seconds for one test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_seconds: Option<u64>,
-    /// Fixtures that are looked for in `scanned`.
+    /// Fixtures to search for in the `scanned` files.
     pub fixtures: Vec<&'static str>,
-    /// Files that are read and not run.
+    /// Files to read but not run.
     pub scanned: Vec<String>,
 }
 
-/// What was found.
+/// The results of a trial run.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// Tests by file.
+    /// Number of tests by file.
     pub collected: BTreeMap<String, u64>,
-    /// Files (or folders, where a conftest is to blame) that cannot be collected.
+    /// Files that cannot be collected (or folders, if a conftest is at fault).
     pub broken: Vec<CollectionError>,
     pub tests: Vec<Test>,
-    /// Fixtures that were looked for and that tests take, with the first file.
+    /// Requested fixtures that tests use, with the first file.
     pub uses: BTreeMap<String, String>,
-    /// pytest came to its end, whatever the tests did.
+    /// Whether pytest finished, regardless of the tests' results.
     pub ended: bool,
-    /// It was stopped because the time was over.
+    /// Whether the run was stopped by its time limit.
     pub stopped: bool,
-    /// Exit code and everything that was printed.
+    /// Exit code and complete output.
     pub printed: StepOutput,
 }
 
@@ -69,11 +69,11 @@ pub(super) struct CollectionError {
 /// A test that was run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Test {
-    /// Node id.
+    /// pytest node ID.
     pub id: String,
     /// `passed`, `failed`, `error` (in a fixture), `skipped` or `xfailed`.
     pub outcome: String,
-    /// The end of what pytest says of it.
+    /// The end of pytest's report on it.
     pub text: String,
 }
 
@@ -146,12 +146,12 @@ impl Report {
                 Ok(Line::Uses { uses }) => report.uses = uses,
                 Ok(Line::Stopped { .. }) => report.stopped = true,
                 Ok(Line::Ended { .. }) => report.ended = true,
-                // A test can print what it likes.
+                // Tests can print anything, so invalid lines are ignored.
                 Err(_) => {}
             }
         }
         if report.stopped {
-            // It was about to be collected when the time was over, which says nothing of the file.
+            // The time limit interrupted the collection of this file, so the error says nothing about the file.
             report
                 .broken
                 .retain(|error| !error.text.contains(SCRIPT_NAME));
@@ -160,15 +160,15 @@ impl Report {
         report
     }
 
-    /// What pytest said of everything that did not work.
-    pub fn complaints(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// Returns pytest's messages for everything that did not work, with the file or test.
+    pub(super) fn complaints(&self) -> impl Iterator<Item = (&str, &str)> {
         let broken = self
             .broken
             .iter()
             .map(|b| (b.file.as_str(), b.text.as_str()));
         let failed = |test: &&Test| match test.outcome.as_str() {
             "failed" | "error" => true,
-            // Before pytest 8.4, async tests for which there is no plugin were skipped.
+            // Before pytest 8.4, async tests without a plugin were skipped.
             "skipped" => test.text.contains(NO_ASYNC_PLUGIN),
             _ => false,
         };
@@ -176,8 +176,8 @@ impl Report {
         broken.chain(tests.map(|t| (t.id.as_str(), t.text.as_str())))
     }
 
-    /// StepOutput lines that are not marked.
-    pub fn printed_lines(&self) -> StepOutput {
+    /// Returns the output without the marked lines.
+    pub(super) fn printed_lines(&self) -> StepOutput {
         let lines = self.printed.text.lines();
         let lines: Vec<&str> = lines.filter(|line| !line.starts_with(MARK)).collect();
         StepOutput {
@@ -187,8 +187,10 @@ impl Report {
     }
 }
 
-/// The line of a complaint that says what is wrong: pytest puts `E` before those of the exception; the last of them is the
-/// first cause that is not followed by another.
+/// Returns the line of a failure that states the cause.
+///
+/// pytest puts `E` before the lines of an exception. The last of them belongs to the first cause that no other error
+/// follows.
 pub(super) fn reason(text: &str) -> String {
     let exceptions = text.lines().filter_map(|line| line.strip_prefix("E "));
     let mut messages = exceptions.map(str::trim).filter(|line| !line.is_empty());

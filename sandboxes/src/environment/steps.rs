@@ -1,4 +1,4 @@
-//! Running the steps of a build in a sandbox: everything that they print goes to the log on the host.
+//! Execution of build steps in a sandbox, with all output in the log on the host.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::egress::Egress;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
 
-/// What a step printed, and how it ended.
+/// The output and exit code of a step.
 #[derive(Debug, Default)]
 pub(super) struct StepOutput {
     pub code: i32,
@@ -27,13 +27,13 @@ pub(super) struct Steps<'a> {
     pub progress: Progress<'a>,
     pub env: BTreeMap<String, String>,
     pub deadline: Duration,
-    /// What has refused something says so in the log, and in the error of the step.
+    /// Egress whose refusals are added to the log and to the error of the step.
     pub egress: Option<&'a Egress>,
 }
 
 impl Steps<'_> {
-    /// A step that must end with exit code 0.
-    pub async fn run(&self, step: &str, command: &Command) -> Result<String> {
+    /// Runs a step, and fails unless its exit code is 0.
+    pub(super) async fn run(&self, step: &str, command: &Command) -> Result<String> {
         let printed = self.attempt(step, command).await?;
         if printed.code == 0 {
             return Ok(printed.text);
@@ -41,12 +41,12 @@ impl Steps<'_> {
         Err(self.failed(step, &printed))
     }
 
-    pub async fn shell(&self, step: &str, script: &str) -> Result<String> {
+    pub(super) async fn shell(&self, step: &str, script: &str) -> Result<String> {
         self.run(step, &Command::shell(script)).await
     }
 
-    /// A step, however it ends.
-    pub async fn attempt(&self, step: &str, command: &Command) -> Result<StepOutput> {
+    /// Runs a step and returns its output, whatever the exit code.
+    pub(super) async fn attempt(&self, step: &str, command: &Command) -> Result<StepOutput> {
         (self.progress)(Event::Started {
             step: step.to_owned(),
         });
@@ -66,8 +66,8 @@ impl Steps<'_> {
             Err(_) => {
                 let seconds = self.deadline.as_secs();
                 self.log
-                    .line(&format!("== {step}: not done after {seconds} s"));
-                let what = format!("`{step}` did not end within {seconds} s");
+                    .line(&format!("== {step}: timed out after {seconds} s"));
+                let what = format!("`{step}` timed out after {seconds} s");
                 return Err(failure(self.log, what, ""));
             }
         };
@@ -89,18 +89,19 @@ impl Steps<'_> {
         Ok(printed)
     }
 
-    /// See [`failed`].
-    pub fn failed(&self, step: &str, printed: &StepOutput) -> SandboxError {
+    /// Returns the error for a failed step; see [`failed`].
+    pub(super) fn failed(&self, step: &str, printed: &StepOutput) -> SandboxError {
         failed(self.log, step, printed)
     }
 
-    /// The sandbox or its engine was lost meanwhile.
+    /// Returns the error for a step whose sandbox or engine was lost.
     fn broken_off(&self, step: &str, error: SandboxError) -> SandboxError {
-        self.log.line(&format!("== {step} broke off: {error}"));
+        self.log
+            .line(&format!("== {step} was interrupted: {error}"));
         let log = self.log.path.display();
         SandboxError {
             message: format!(
-                "build the environment: `{step}` broke off: {error}\n  the whole log: {log}"
+                "build the environment: `{step}` was interrupted: {error}\n  full log: {log}"
             ),
             log: Some(self.log.path.clone()),
             ..error
@@ -139,7 +140,7 @@ impl Steps<'_> {
                 self.log.line(whole.trim_end_matches('\n'));
                 let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
                 text.push_str(&whole);
-                // The end is what tells why; a build that prints without end must not fill the memory.
+                // The end of the output explains a failure, and endless output must not fill the memory.
                 if text.len() > 4 << 20 {
                     let cut = text.len() - (2 << 20);
                     let cut = (cut..text.len())
@@ -155,9 +156,9 @@ impl Steps<'_> {
     }
 }
 
-/// The error for a step that ended badly: its last lines, where the log is, and what may help.
+/// Returns the error for a failed step: its last lines, the path of the log, and a hint.
 pub(super) fn failed(log: &Log, step: &str, printed: &StepOutput) -> SandboxError {
-    let what = format!("`{step}` ended with exit code {}", printed.code);
+    let what = format!("`{step}` failed with exit code {}", printed.code);
     failure(log, what, &printed.text)
 }
 
@@ -168,14 +169,14 @@ fn failure(log: &Log, what: String, text: &str) -> SandboxError {
         .map(|l| format!("\n    {l}"))
         .collect();
     let place = log.path.display();
-    let message = format!("build the environment: {what}{tail}\n  the whole log: {place}");
+    let message = format!("build the environment: {what}{tail}\n  full log: {place}");
     SandboxError {
         log: Some(log.path.clone()),
         ..SandboxError::new(ErrorKind::Build, message).hint(failure_hints::hint(text))
     }
 }
 
-/// A script in the name of a step: its first line that says something, and that there is more.
+/// Names a step after a script: its first meaningful line, and an ellipsis if there are more.
 pub(super) fn label(script: &str) -> String {
     let lines = script.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
@@ -195,7 +196,7 @@ fn command_text(command: &Command) -> String {
     }
 }
 
-/// User and password in an address.
+/// Returns the user and password in a URL.
 pub(crate) fn secret(url: &str) -> Option<String> {
     let authority = url.split_once("://")?.1.split('/').next()?;
     authority
@@ -212,7 +213,7 @@ mod tests {
     use super::label;
 
     #[test]
-    fn a_label_is_one_line() {
+    fn label_is_one_line() {
         assert_eq!(label("pip install -e ."), "pip install -e .");
         let script = "\nset -e\n# The C parts.\npython setup.py build_ext\nrm -r build\n";
         assert_eq!(label(script), "python setup.py build_ext …");

@@ -1,4 +1,4 @@
-//! How good is an environment? All tests of the repository are collected, and a sample of them is run as tools run them.
+//! The quality of an environment, measured by its tests: all are collected, and a sample runs as tools would run it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,44 +16,49 @@ use crate::starting::retry_start;
 
 const STEP: &str = "run a sample of the tests";
 
-/// Which tests, and for how long.
+/// The size and limits of a sample.
 #[derive(Debug, Clone)]
 pub struct SampleSettings {
-    /// At most so many tests.
+    /// Maximum number of tests.
     pub tests: usize,
-    /// Another seed draws others; the same draws the same on every machine.
+    /// Seed of the draw. The same seed draws the same tests on every machine.
     pub seed: u64,
-    /// Seconds that one test may take.
+    /// Maximum seconds for one test.
     pub test_seconds: u64,
-    /// No test begins after so many seconds.
+    /// Seconds after which no further test starts.
     pub seconds: u64,
     pub limits: Limits,
 }
 
-/// What became of a sample.
+/// The results of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestSample {
-    /// Tests that pytest collects.
+    /// Number of tests that pytest collects.
     pub collected: u64,
-    /// Files in which they are.
+    /// Number of files that contain the collected tests.
     pub files: usize,
-    /// Files, or folders, that cannot be collected, and why.
+    /// Files or folders that cannot be collected, each with the reason.
     pub broken: Vec<(String, String)>,
-    /// Those of the sample that were run, in the order of the run.
+    /// The tests of the sample that were run, in that order.
     pub tests: Vec<Test>,
-    /// Why not all of the sample were run.
+    /// The reason why the sample was not run completely.
     pub cut_short: Option<String>,
 }
 
 impl TestSample {
-    /// How many ended so: `passed`, `failed`, `error`, `skipped` or `xfailed`.
+    /// Returns the number of tests with an outcome: `passed`, `failed`, `error`, `skipped` or `xfailed`.
     pub fn count(&self, outcome: &str) -> usize {
         let of_it = |test: &&Test| test.outcome == outcome;
         self.tests.iter().filter(of_it).count()
     }
 }
 
-/// Error of kind `Build` where pytest does not come to an end in time; `None` where the tests are not run by pytest.
+/// Collects all tests and runs a sample of them. Returns `None` if the tests are not run by pytest.
+///
+/// # Errors
+///
+/// Fails with kind `Build` if pytest does not finish in time. Also fails if the sandbox, its services or the log cannot
+/// be set up, or the tree cannot be read.
 pub async fn sample_tests(
     backend: &dyn Backend,
     environment: &Environment,
@@ -105,7 +110,7 @@ async fn run(
     if report.collected.is_empty()
         && let Some(folder) = fullest_folder(source)?
     {
-        // One file can keep pytest from collecting any other.
+        // A single file can keep pytest from collecting all others.
         let step = format!("{STEP} in {folder}");
         let files = vec![folder];
         let request = Request { files, ..request };
@@ -113,7 +118,10 @@ async fn run(
     }
     let code = report.printed.code;
     let cut_short = match (report.stopped, report.ended) {
-        (true, _) => Some(format!("{} s were over", settings.seconds)),
+        (true, _) => Some(format!(
+            "the time limit of {} s was reached",
+            settings.seconds
+        )),
         (false, false) => {
             let printed = report.printed_lines();
             let last = printed.text.lines().rfind(|line| !line.trim().is_empty());
@@ -134,7 +142,7 @@ async fn run(
     })
 }
 
-/// The folder, at most two levels down, below which most test files are.
+/// Returns the folder with the most test files below it, at most two levels down.
 fn fullest_folder(source: &Source) -> Result<Option<String>> {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     for file in recipe::test_files(&source.tree()?)? {

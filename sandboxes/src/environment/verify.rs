@@ -1,7 +1,8 @@
-//! Is the environment good for anything? A few test files from all over the repository are collected and some of their
-//! tests run, as the tools will run them: without network, as the tools' user. What they say is missing is installed, where
-//! its name is beyond doubt. Also looks for a copy of the code under test among the installed packages, which would be run
-//! instead.
+//! Verification of a new environment.
+//!
+//! Some test files from all over the repository are collected, and some of their tests run as the tools will run them:
+//! without network, as the tools' user. Packages that they lack are installed if their names are beyond doubt. It also
+//! searches the installed packages for a copy of the code under test, which would run instead.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,19 +17,19 @@ use crate::recipe;
 use crate::repository::Tree;
 use crate::sandbox::{Command, Limits, Result, Sandbox, output};
 
-/// Files that are tried at first, and so many more if none of those can be collected.
+/// Number of files to try first, and again if none of those can be collected.
 const FILES: usize = 8;
-/// Tests of each that are run.
+/// Number of tests to run of each file.
 const PER_FILE: usize = 2;
-/// Seconds that running them may take.
+/// Maximum seconds for running the tests.
 const SECONDS: u64 = 5;
-/// How often what is missing is installed: what was hidden shows after that.
+/// Maximum rounds of installing missing packages, because each round can reveal further ones.
 const ROUNDS: usize = 4;
 
 const STEP: &str = "try some tests";
 
 impl Build<'_> {
-    /// Tries the environment, and completes it.
+    /// Tries the environment and completes it.
     pub(super) async fn verify(&self, environment: &mut Environment) -> Result<()> {
         let tree = self.source.tree()?;
         let mut bytes = self.backend.saved_bytes(&environment.saved).await?;
@@ -59,7 +60,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// `None` where there is nothing that pytest could run.
+    /// Tries some tests. Returns `None` if there is nothing that pytest could run.
     async fn look(
         &self,
         sandbox: &dyn Sandbox,
@@ -76,7 +77,7 @@ impl Build<'_> {
         }
         let kind = &self.recipe.runner.kind;
         if kind != "pytest" {
-            let note = format!("tests are run by {kind}: none was tried");
+            let note = format!("the tests run with {kind}, so none was tried");
             environment.notes.push(note);
             return Ok(None);
         }
@@ -90,11 +91,11 @@ impl Build<'_> {
         };
         match self.try_files(&steps, &python, tree).await {
             Ok(report) => Ok(Some(report)),
-            // Tests that take long are still tests.
+            // Slow tests do not make an environment invalid.
             Err(error) if error.kind == ErrorKind::Build => {
                 let seconds = self.settings.trial_deadline.as_secs();
                 environment.notes.push(format!(
-                    "a few tests did not end within {seconds} s: they were not waited for"
+                    "the trial of a few tests timed out after {seconds} s"
                 ));
                 Ok(None)
             }
@@ -106,12 +107,12 @@ impl Build<'_> {
         let all = recipe::test_files(tree)?;
         let request = |files: Vec<String>| {
             let mut options = self.recipe.runner.options.clone();
-            // The bytecode that is there is used.
+            // Existing bytecode can then be used.
             options.push("--assert=plain".to_owned());
             Request {
                 files,
                 options,
-                // What is missing is added to what was guessed, and to nothing else.
+                // Only a guessed recipe is completed with missing packages.
                 per_file: if self.plan.guessed { PER_FILE } else { 0 },
                 seconds: Some(SECONDS),
                 ..Request::default()
@@ -126,7 +127,7 @@ impl Build<'_> {
         if !report.collected.is_empty() || report.stopped || all.len() < 2 {
             return Ok(report);
         }
-        // One file can end the process, and some may be no tests at all.
+        // A single file can end the process, and some files may contain no tests.
         let crashed = !report.ended && report.printed.code > 128;
         let others = match crashed {
             true => spread(&all, FILES / 2, 0),
@@ -153,25 +154,25 @@ impl Build<'_> {
         Ok(Report { broken, ..report })
     }
 
-    /// A note, or the error where nothing can be collected.
+    /// Returns a note, or an error if nothing can be collected.
     fn judge(&self, report: &Report) -> Result<Option<String>> {
         let code = report.printed.code;
         if !report.collected.is_empty() {
             if !report.ended && !report.stopped && code > 128 {
                 return Ok(Some(format!(
-                    "some tests end the process that runs them (exit code {code})"
+                    "some tests crash the process that runs them (exit code {code})"
                 )));
             }
             return Ok(broken_files(report));
         }
         if report.stopped {
             return Ok(Some(format!(
-                "no test file was collected within {SECONDS} s: none was tried"
+                "no test file was collected within {SECONDS} s, so none was tried"
             )));
         }
-        // pytest's own code for that.
+        // pytest exits with code 5 if it finds no tests.
         if code == 5 || (report.ended && report.broken.is_empty() && code == 0) {
-            let note = "pytest finds no tests in the test files that were tried";
+            let note = "pytest found no tests in the test files that were tried";
             return Ok(Some(note.to_owned()));
         }
         let mut printed = report.printed_lines();
@@ -182,14 +183,14 @@ impl Build<'_> {
     }
 }
 
-/// `count` of `all`, evenly spread, `shift` places on.
+/// Returns `count` of `all`, evenly spread, starting at position `shift`.
 fn spread(all: &[String], count: usize, shift: usize) -> Vec<String> {
     let step = (all.len() / count).max(1);
     let chosen = all.iter().skip(shift).step_by(step).take(count);
     chosen.cloned().collect()
 }
 
-/// The files that cannot be collected, with what the first says.
+/// Describes the files that cannot be collected, with the reason for the first.
 fn broken_files(report: &Report) -> Option<String> {
     let (first, rest) = report.broken.split_first()?;
     let tried = report.collected.len() + report.broken.len();
@@ -205,7 +206,7 @@ fn broken_files(report: &Report) -> Option<String> {
     ))
 }
 
-/// The version of the interpreter, and packages of the repository that are also installed as copies.
+/// Returns the interpreter's version, and notes on packages of the repository that are also installed as copies.
 async fn installed(
     sandbox: &dyn Sandbox,
     python: &str,
@@ -251,7 +252,9 @@ async fn installed(
                 && installed.contains(p.as_str())
         })
         .map(|p| {
-            format!("the installed packages hold a copy of `{p}`, which is not the code under test")
+            format!(
+                "the installed packages contain a copy of `{p}`, which is not the code under test"
+            )
         });
     Ok((version, copies.collect()))
 }
@@ -261,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_taken_from_everywhere() {
+    fn sample_is_spread_evenly() {
         let all: Vec<String> = (0..100).map(|n| n.to_string()).collect();
         assert_eq!(spread(&all, 4, 0), ["0", "25", "50", "75"]);
         assert_eq!(spread(&all, 4, 1), ["1", "26", "51", "76"]);

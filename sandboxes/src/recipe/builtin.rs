@@ -1,8 +1,8 @@
-//! Recipes that come with the program: `sandboxes/recipes/OWNER/NAME.toml`.
+//! Recipes that are built into the program: `sandboxes/recipes/OWNER/NAME.toml`.
 //!
-//! A file names the files in which the code says its own version, what all versions have in common, and one table a
-//! group of versions: the first that fits is laid over what they have in common. Where none fits, the repository
-//! is newer than what is known here, and looking at its files does better.
+//! Each file lists the files in which the code states its version, the keys that all versions share, and one table for
+//! each group of versions. The first matching table is merged over the shared keys. If none matches, the repository is
+//! newer than the recipe, and detection from its files works better.
 
 use regex::Regex;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::hex::hex;
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
-/// Every file of `sandboxes/recipes`, by the repository it is for.
+/// All files of `sandboxes/recipes`, by repository.
 const FILES: [(&str, &str); 12] = [
     (
         "astropy/astropy",
@@ -66,7 +66,7 @@ const FILES: [(&str, &str); 12] = [
     ),
 ];
 
-/// Of all recipes: what was made by others may be something else.
+/// Returns a digest of all recipes. It changes with any of them, because other recipes may build other environments.
 pub fn digest() -> String {
     let mut digest = Sha256::new();
     for (name, text) in FILES {
@@ -81,7 +81,7 @@ pub fn digest() -> String {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
-    /// Where the code says its version (`__version__ = "1.2"`); the first that is there counts.
+    /// Files that state the code's version (`__version__ = "1.2"`). The first that exists counts.
     #[serde(default)]
     version_files: Vec<String>,
     #[serde(default)]
@@ -89,30 +89,30 @@ struct File {
     versions: Vec<toml::Table>,
 }
 
-/// Which versions a table is for; all that is given must hold.
+/// The versions that a table applies to. All given conditions must hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct When {
-    /// Bounds on the version, e.g. `>=2.0,<2.3`.
+    /// Limits of the version, such as `>=2.0,<2.3`.
     version: Option<String>,
-    /// The commit is of this date or later.
+    /// Earliest date of the commit, inclusive.
     since: Option<String>,
-    /// The commit is older than this date.
+    /// Latest date of the commit, exclusive.
     until: Option<String>,
 }
 
-/// The recipe for a source and the name of the table, e.g. `psf/requests`.
+/// Returns the recipe for a source and the name of its file, such as `psf/requests`.
 pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, String)>> {
     for (name, text) in FILES {
         let place = format!("recipes/{name}.toml");
         let whole = source.name.eq_ignore_ascii_case(name);
-        // A folder without a remote is known by its own name, if it holds the file that tells the version.
+        // A folder without a remote is recognised by its own name, if it contains a file with the version.
         let bare = name.rsplit('/').next() == Some(source.name.as_str());
         if !(whole || bare) {
             continue;
         }
         let file: File = parse::read(text, &place)?;
-        // One in a folder of its own, that is: every repository may have a setup.py.
+        // That file must be in a subfolder, because every repository may have a setup.py.
         let telling = |f: &String| f.contains('/') && tree.contains(f);
         if bare && !whole && !file.version_files.iter().any(telling) {
             continue;
@@ -147,7 +147,7 @@ fn take(
         None => When::default(),
     };
     let fits = when.version.is_none_or(|bounds| version.as_ref().is_some_and(|v| within(v, &bounds)))
-        // Both are written year first.
+        // Both dates start with the year, so they compare as text.
         && when.since.is_none_or(|since| date.is_some_and(|d| *d >= *since))
         && when.until.is_none_or(|until| date.is_some_and(|d| *d < *until));
     if !fits {
@@ -158,7 +158,7 @@ fn take(
     parse::parse_table(all, place).map(Some)
 }
 
-/// The numbers of the version that the code says it has.
+/// Returns the numbers of the version that the code states.
 fn version(file: &File, tree: &Tree) -> Result<Option<Vec<u64>>> {
     let Ok(assignment) = Regex::new(
         r#"(?m)^\s*(?:__version__|version|VERSION|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#,
@@ -175,7 +175,7 @@ fn version(file: &File, tree: &Tree) -> Result<Option<Vec<u64>>> {
     Ok(None)
 }
 
-/// `2.10.0.dev1` or `2, 10, 0` → 2, 10, 0.
+/// Returns the numbers of a version: `2.10.0.dev1` and `2, 10, 0` give 2, 10, 0.
 fn numbers(version: &str) -> Vec<u64> {
     version
         .split(['.', ','])
@@ -187,7 +187,8 @@ fn numbers(version: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Are the bounds (`>=2.0,<2.3`) kept? Versions compare number by number; what is missing counts as 0.
+/// Returns whether a version is within limits such as `>=2.0,<2.3`. Versions compare number by number, and missing
+/// numbers count as 0.
 fn within(version: &[u64], bounds: &str) -> bool {
     bounds.split(',').map(str::trim).all(|bound| {
         let operator: String = bound.chars().take_while(|c| "<>=".contains(*c)).collect();
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_listed_and_every_table_reads() {
+    fn built_in_recipes_are_listed_and_valid() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes");
         let mut found = Vec::new();
         for owner in std::fs::read_dir(&root).unwrap() {
@@ -237,7 +238,7 @@ mod tests {
                 let when: When = when.try_into().unwrap();
                 assert!(
                     when.version.is_some() || when.until.is_some(),
-                    "{name}: a table without an upper bound would claim versions that nobody tried"
+                    "{name}: a table without an upper bound would claim untested versions"
                 );
                 let mut all = file.common.clone();
                 parse::merge(&mut all, table);

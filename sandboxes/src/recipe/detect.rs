@@ -1,4 +1,5 @@
-//! A recipe from what a repository's files tell: pyproject, setup.cfg, setup.py, tox, requirements files, CI files.
+//! Detection of a recipe from a repository's files: pyproject.toml, setup.cfg, setup.py, tox.ini, requirements files
+//! and CI files.
 
 mod plugins;
 mod templates;
@@ -15,7 +16,7 @@ use super::{MAX_FILE_LEN, Recipe, setup_py};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
-/// A file that is looked at; one that no person can have written is as if it were not there.
+/// Returns the text of a file. A file larger than any that people write counts as missing.
 fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
     match tree.is_larger(path, MAX_FILE_LEN) {
         true => Ok(None),
@@ -23,7 +24,7 @@ fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
     }
 }
 
-/// The files that are looked at, read once.
+/// The files that detection reads, each read once.
 pub(super) struct Files {
     pub pyproject: toml::Table,
     pub setup_cfg: Ini,
@@ -36,7 +37,7 @@ impl Files {
     fn read(tree: &Tree) -> Result<Files> {
         let text = |path: &str| -> Result<String> { Ok(text(tree, path)?.unwrap_or_default()) };
         Ok(Files {
-            // A broken file is the build's to report, with the message of the program that needs it.
+            // The build itself reports a broken file, with the message of the program that needs it.
             pyproject: text("pyproject.toml")?.parse().unwrap_or_default(),
             setup_cfg: Ini::parse(&text("setup.cfg")?),
             setup_py: text("setup.py")?,
@@ -45,7 +46,7 @@ impl Files {
         })
     }
 
-    /// The repository's own configuration of pytest; lists are one text, with spaces between.
+    /// Returns the repository's configuration of pytest. A list becomes one text, separated by spaces.
     fn pytest_settings(&self) -> Vec<(String, String)> {
         let inis = [
             (&self.pytest_ini, "pytest"),
@@ -77,7 +78,7 @@ impl Files {
     }
 }
 
-/// The recipe, and `detected from FILES`.
+/// Returns the recipe and its origin, `detected from FILES`.
 pub(super) fn detect(
     source: &Source,
     tree: &Tree,
@@ -117,7 +118,7 @@ pub(super) fn detect(
     }
     add(&mut recipe.requirements, "pytest");
     recipe.before_install = templates::copies(tree);
-    // Removed in setuptools 58; nothing newer can read such a file.
+    // setuptools 58 removed this feature, so no newer version can run such a file.
     if files.setup_py.contains("use_2to3") {
         recipe.requirements.push("setuptools<58".to_owned());
         recipe.build_constraints.push("setuptools<58".to_owned());
@@ -125,21 +126,21 @@ pub(super) fn detect(
     let mut seen = std::collections::BTreeSet::new();
     from.retain(|path| seen.insert(path.clone()));
     let origin = if from.is_empty() {
-        "detected (no file tells how it is built)".to_owned()
+        "detected (no file says how to build it)".to_owned()
     } else {
         format!("detected from {}", from.join(", "))
     };
     Ok((recipe, origin))
 }
 
-/// Adds a requirement unless the package is required already.
+/// Adds a requirement unless its package is already required.
 fn add(requirements: &mut Vec<String>, package: &str) {
     if !requirements.iter().any(|r| package_name(r) == package) {
         requirements.push(package.to_owned());
     }
 }
 
-/// `PyTest[x]>=3 ; …` → `pytest`.
+/// Returns the normalised package name: `PyTest[x]>=3 ; …` becomes `pytest`.
 pub(crate) fn package_name(requirement: &str) -> String {
     let name: String = requirement
         .trim()
@@ -149,7 +150,8 @@ pub(crate) fn package_name(requirement: &str) -> String {
     name.to_lowercase().replace(['_', '.'], "-")
 }
 
-/// Files with tests by their names; where pytest is told to look in some folders alone, those in them.
+/// Returns the files that contain tests according to their names. If pytest is configured to search only some folders,
+/// only files in those are returned.
 pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
     let files = Files::read(tree)?;
     let named = |path: &&str| {
@@ -175,7 +177,7 @@ pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
     Ok(chosen.into_iter().map(str::to_owned).collect())
 }
 
-/// The name under which the code is installed, as far as its files tell it.
+/// Returns the name under which the code is installed, if its files state it.
 pub(crate) fn distribution_name(tree: &Tree) -> Result<Option<String>> {
     let files = Files::read(tree)?;
     let project = files.pyproject.get("project");
@@ -191,7 +193,7 @@ pub(crate) fn distribution_name(tree: &Tree) -> Result<Option<String>> {
     Ok(name.filter(|name| !name.is_empty() && name.chars().all(plain)))
 }
 
-/// The variable by which setup.py can be told to leave out what has to be compiled.
+/// Returns the variable that makes setup.py omit extension modules, if it reads one.
 pub(crate) fn build_without_extensions(tree: &Tree) -> Result<Option<String>> {
     let setup_py = text(tree, "setup.py")?.unwrap_or_default();
     let asked = r#"(?:environ(?:\.get)?|getenv)\s*[\[(]\s*["']([A-Z0-9_]*(?:NO_C?EXT|DISABLE_[A-Z_]*C?EXT|SKIP_[A-Z_]*EXT|WITHOUT_[A-Z_]*EXT|PURE_?PYTHON)[A-Z0-9_]*)["']"#;
@@ -200,7 +202,7 @@ pub(crate) fn build_without_extensions(tree: &Tree) -> Result<Option<String>> {
     Ok(captures)
 }
 
-/// Is there something that pip can install?
+/// Returns whether pip can install the code.
 fn installable(files: &Files) -> bool {
     if !files.setup_py.trim().is_empty() {
         return true;
@@ -268,7 +270,7 @@ fn python_hints(
     }
 
     let classifier = r"Programming Language :: Python :: 3\.(\d{1,2})\b";
-    // A version alone in a list, or after the word python.
+    // Matches a version alone in a list, or after the word "python".
     let ci = r#"(?m)(?:^\s*-\s*|[Pp]ython[^\n]*?)["']?3\.(\d{1,2})\b"#;
     let more = r#"[,\[]\s*["']3\.(\d{1,2})\b"#;
     let tox = r"py3(\d{1,2})\b";
@@ -286,7 +288,7 @@ fn python_hints(
                 );
             }
         }
-        // 3.14 and later may be named long before they are there; 3.50 is something else.
+        // 3.14 and later may be listed long before their release, but a number such as 3.50 means something else.
         hints.named.retain(|minor| *minor < 30);
         if hints.named.len() > before {
             from.push(path.to_owned());

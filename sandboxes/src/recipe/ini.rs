@@ -1,4 +1,5 @@
-//! `setup.cfg`, `tox.ini`, `pytest.ini`: as Python's configparser reads them, as far as needed here.
+//! Parser for `setup.cfg`, `tox.ini` and `pytest.ini`. It covers the subset of Python's configparser that is needed
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ pub(super) struct Ini {
 }
 
 impl Ini {
-    pub fn parse(text: &str) -> Ini {
+    pub(super) fn parse(text: &str) -> Ini {
         let mut ini = Ini::default();
         let mut section = String::new();
         let mut key: Option<String> = None;
@@ -49,27 +50,27 @@ impl Ini {
         ini
     }
 
-    pub fn get(&self, section: &str, key: &str) -> Option<&str> {
+    pub(super) fn get(&self, section: &str, key: &str) -> Option<&str> {
         self.sections.get(section)?.get(key).map(String::as_str)
     }
 
-    pub fn keys(&self, section: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn keys(&self, section: &str) -> impl Iterator<Item = &str> {
         self.sections
             .get(section)
             .into_iter()
             .flat_map(|s| s.keys().map(String::as_str))
     }
 
-    pub fn sections(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn sections(&self) -> impl Iterator<Item = &str> {
         self.sections.keys().map(String::as_str)
     }
 
-    pub fn has(&self, section: &str) -> bool {
+    pub(super) fn has(&self, section: &str) -> bool {
         self.sections.contains_key(section)
     }
 
-    /// A value of one item a line (or separated by `;`), comments left out.
-    pub fn list(&self, section: &str, key: &str) -> Vec<String> {
+    /// Returns the items of a value with one item per line, without comments.
+    pub(super) fn list(&self, section: &str, key: &str) -> Vec<String> {
         let Some(value) = self.get(section, key) else {
             return Vec::new();
         };

@@ -1,5 +1,7 @@
-//! Every package that a repository's files name anywhere, with the bounds that they set: for what turns out to be missing
-//! when tests run. What is installed to begin with, [`super::detect`] decides.
+//! All packages that a repository's files name, with their version limits.
+//!
+//! They are used for packages that turn out to be missing when tests run. [`super::detect`] decides what is installed
+//! first.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,8 +16,9 @@ use super::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// Requirements by the normalised name of their package. The first that names it counts, so the files come in the order in
-/// which they are to be believed.
+/// Returns the requirements by the normalised name of their package.
+///
+/// The first file that names a package counts, so the files are read in order of reliability.
 pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>> {
     let mut all = RequirementSet::default();
     let text = |path: &str| match tree.is_larger(path, MAX_FILE_LEN) {
@@ -78,7 +81,7 @@ pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>
     for path in paths.iter().filter(|path| is_conda_file(path)) {
         for line in text(path)?.unwrap_or_default().lines() {
             if let Some(item) = line.trim().strip_prefix("- ") {
-                // Its bounds are in other words than pip's.
+                // conda writes version limits differently from pip.
                 all.add(&package_name(item));
             }
         }
@@ -111,7 +114,7 @@ fn is_conda_file(path: &str) -> bool {
     name.starts_with("environment") && (name.ends_with(".yml") || name.ends_with(".yaml"))
 }
 
-/// `py38,py39: mock` → `mock`.
+/// Removes the factor of a tox line: `py38,py39: mock` becomes `mock`.
 fn without_factor(line: &str) -> &str {
     match line.split_once(':') {
         Some((factor, rest)) if !factor.contains(['>', '=', '<', '@']) => rest.trim(),
@@ -138,8 +141,8 @@ impl RequirementSet {
         self.0.entry(package_name(&found[1])).or_insert(requirement);
     }
 
-    /// `dependencies`, `optional-dependencies`, `dependency-groups`, Poetry's, Hatch's and PDM's tables: whatever is a text
-    /// somewhere below a key of such a name.
+    /// Adds all strings below keys such as `dependencies`, `optional-dependencies` and `dependency-groups`, and below
+    /// the tables of Poetry, Hatch and PDM.
     fn toml(&mut self, value: &Value, below: bool) {
         match value {
             Value::String(text) if below => self.add(text),
@@ -147,7 +150,7 @@ impl RequirementSet {
             Value::Table(table) => {
                 for (key, value) in table {
                     let below = below || key.contains("dependenc") || key == "requires";
-                    // Poetry: `name = "^1.2"`.
+                    // Poetry writes `name = "^1.2"`.
                     if below && !matches!(value, Value::Array(_)) {
                         self.add(key);
                     }
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_name_a_package() {
+    fn requirement_lines_are_recognised() {
         let mut all = RequirementSet::default();
         for line in [
             "trio>=0.20  # for tests",

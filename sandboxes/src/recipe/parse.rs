@@ -1,4 +1,4 @@
-//! Reading recipes: unknown keys are errors that name the nearest known one.
+//! Parser for recipes. An error for an unknown key suggests the nearest known one.
 
 use serde::de::DeserializeOwned;
 
@@ -6,14 +6,22 @@ use super::Recipe;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// A recipe from TOML; `place` is the file's name for messages.
+/// Parses a recipe from TOML. `place` is the name of the file for error messages.
+///
+/// # Errors
+///
+/// Fails if the text is not valid TOML, or has an unknown key or an invalid value.
 pub fn parse(text: &str, place: &str) -> Result<Recipe> {
     let recipe = read(text, place)?;
     check(&recipe, place)?;
     Ok(recipe)
 }
 
-/// A recipe from a table that was read already.
+/// Parses a recipe from a TOML table.
+///
+/// # Errors
+///
+/// Fails if the table has an unknown key or an invalid value.
 pub fn parse_table(table: toml::Table, place: &str) -> Result<Recipe> {
     let recipe = table
         .try_into()
@@ -22,7 +30,7 @@ pub fn parse_table(table: toml::Table, place: &str) -> Result<Recipe> {
     Ok(recipe)
 }
 
-/// `[environment]` of a settings file, if it has one.
+/// Returns the `[environment]` table of a settings file, if it has one.
 pub(super) fn environment_table(text: &str, place: &str) -> Result<Option<toml::Table>> {
     let mut all: toml::Table = read(text, place)?;
     match all.remove("environment") {
@@ -35,7 +43,7 @@ pub(super) fn environment_table(text: &str, place: &str) -> Result<Option<toml::
     }
 }
 
-/// The keys of `table` replace those of `recipe`; tables in it (`env`, `runner`) are laid over key by key.
+/// Replaces keys of `recipe` by those of `table`. Nested tables (`env`, `runner`) are merged key by key.
 pub(super) fn lay_over(recipe: &Recipe, table: toml::Table, place: &str) -> Result<Recipe> {
     let mut base = toml::Table::try_from(recipe)
         .map_err(|e| SandboxError::new(ErrorKind::System, format!("{place}: {e}")))?;
@@ -67,7 +75,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
     })
 }
 
-/// serde says ``unknown field `pyhton`, expected one of `python`, `image```.
+/// Builds the error from serde's message, such as ``unknown field `pyhton`, expected one of `python`, `image```.
 fn refused(message: &str, place: &str) -> SandboxError {
     let mut quoted = message.split('`').skip(1).step_by(2);
     if message.starts_with("unknown field")
@@ -81,21 +89,23 @@ fn refused(message: &str, place: &str) -> SandboxError {
             strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
         });
         return match nearest {
-            Some(known) => error.hint(format!("the nearest known key is `{known}`")),
+            Some(known) => error.hint(format!("did you mean `{known}`?")),
             None => error,
         };
     }
     SandboxError::new(ErrorKind::Input, format!("{place}: {}", message.trim()))
 }
 
-/// What the types alone do not say.
+/// Checks the constraints that the types alone cannot express.
 pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     let input =
         |message: String| SandboxError::new(ErrorKind::Input, format!("{place}: {message}"));
     if let Some(python) = &recipe.python
         && super::python_version::parse(python).is_none()
     {
-        return Err(input(format!("python is `{python}`")).hint("write it as X.Y, e.g. \"3.11\""));
+        return Err(
+            input(format!("invalid python `{python}`")).hint("write it as X.Y, e.g. \"3.11\"")
+        );
     }
     for package in &recipe.system_packages {
         if !is_debian_package(package) {
@@ -108,16 +118,14 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
         }
     }
     if !super::RUNNERS.contains(&recipe.runner.kind.as_str()) {
-        return Err(
-            input(format!("there is no runner `{}`", recipe.runner.kind))
-                .hint(format!("the runners are {}", super::RUNNERS.join(", "))),
-        );
+        return Err(input(format!("unknown runner `{}`", recipe.runner.kind))
+            .hint(format!("use one of {}", super::RUNNERS.join(", "))));
     }
     if let Some(date) = &recipe.exclude_newer
         && date != "never"
         && super::python_version::timestamp(date).is_none()
     {
-        return Err(input(format!("exclude-newer is `{date}`"))
+        return Err(input(format!("invalid exclude-newer `{date}`"))
             .hint("write a date such as \"2024-10-01\", a time such as \"2024-10-01T00:00:00Z\", or \"never\""));
     }
     let mut names = Vec::new();
@@ -125,8 +133,8 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
         let name = &service.name;
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() || !name.chars().all(plain) || names.contains(&name) {
-            return Err(input(format!("there cannot be a service `{name}`"))
-                .hint("a service's name is a plain word of its own, e.g. \"httpbin\""));
+            return Err(input(format!("invalid or duplicate service name `{name}`"))
+                .hint("use a unique name of letters, digits and hyphens, e.g. \"httpbin\""));
         }
         if service.command.is_empty() || service.port == 0 {
             return Err(input(format!(
@@ -141,8 +149,10 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// `NAME`, `NAME:ARCHITECTURE`, and either with `=VERSION` (Debian Policy 5.6.1, 5.6.8, 5.6.12). Nothing else that apt
-/// would understand: options, files, `NAME-` to remove a package.
+/// Returns whether the text is `NAME` or `NAME:ARCHITECTURE`, optionally followed by `=VERSION` (Debian Policy 5.6.1,
+/// 5.6.8, 5.6.12).
+///
+/// Anything else that apt would accept is rejected: options, files, and `NAME-` to remove a package.
 fn is_debian_package(text: &str) -> bool {
     let (name, version) = match text.split_once('=') {
         Some((name, version)) => (name, Some(version)),

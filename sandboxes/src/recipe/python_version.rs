@@ -1,4 +1,4 @@
-//! Which Python suits which code, and as of which date packages are resolved.
+//! Selection of a Python version for code, and of the date as of which packages are resolved.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,11 +8,12 @@ use super::{PreferredPython, Recipe};
 use crate::repository::Source;
 use crate::sandbox::Backend;
 
-/// The versions that environments can have, oldest first.
+/// The Python versions that environments can have, oldest first.
 pub const KNOWN: [&str; 8] = ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
 
-/// When the packages of the day had wheels for a version (some months after its release). Code that is older than
-/// 3.6, the oldest that is used, gets the packages of that time.
+/// Dates since when most packages have had wheels for a version, some months after its release.
+///
+/// Code older than 3.6, the oldest supported version, gets the packages of that version's date.
 const SETTLED: [(&str, &str); 8] = [
     ("3.6", "2017-09-01"),
     ("3.7", "2019-01-01"),
@@ -24,7 +25,7 @@ const SETTLED: [(&str, &str); 8] = [
     ("3.13", "2025-04-01"),
 ];
 
-/// `X.Y` of a Python 3.
+/// Returns the minor version of a Python 3 version `X.Y`.
 pub(crate) fn parse(version: &str) -> Option<u32> {
     let minor = version.strip_prefix("3.")?;
     if minor.is_empty() || minor.len() > 2 || !minor.bytes().all(|b| b.is_ascii_digit()) {
@@ -33,7 +34,7 @@ pub(crate) fn parse(version: &str) -> Option<u32> {
     minor.parse().ok()
 }
 
-/// The versions of [`KNOWN`] that a backend has.
+/// Returns the versions of [`KNOWN`] that a backend has.
 pub async fn available(backend: &dyn Backend) -> Vec<String> {
     let asked = KNOWN.map(|version| async move {
         let there = backend.check_python(version).await.is_ok();
@@ -43,7 +44,7 @@ pub async fn available(backend: &dyn Backend) -> Vec<String> {
     found.into_iter().flatten().collect()
 }
 
-/// A date or a time, as in `exclude-newer`.
+/// Parses a date or a time, as in `exclude-newer`.
 pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time);
@@ -59,8 +60,10 @@ fn settled(minor: u32) -> Option<Timestamp> {
         .and_then(|(_, date)| timestamp(date))
 }
 
-/// As of when packages are resolved; `None`: the newest. The commit's date, at its day's end so that commits of one
-/// day share their packages, but not before the chosen Python had packages.
+/// Returns the date as of which packages are resolved, or `None` for the newest packages.
+///
+/// It is the end of the commit's day, so that commits of one day share their packages. It is never earlier than the
+/// first wheels for the chosen Python.
 pub fn resolution_date(recipe: &Recipe, source: &Source) -> Option<String> {
     if let Some(date) = &recipe.exclude_newer {
         return (date != "never")
@@ -74,18 +77,21 @@ pub fn resolution_date(recipe: &Recipe, source: &Source) -> Option<String> {
     Timestamp::from_second(end).ok().map(|t| t.to_string())
 }
 
-/// What the files of a repository say about Python.
+/// The information about Python in a repository's files.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
     /// Specifiers such as `>=3.7,<4`.
     pub requires: Vec<String>,
-    /// Minor versions that classifiers, tox and CI files name.
+    /// Minor versions listed in classifiers, tox.ini and CI files.
     pub named: Vec<u32>,
     pub date: Option<Timestamp>,
 }
 
-/// The newest version that the hints allow: required, not newer than what is named, and settled when the code was
-/// written. Conditions that nothing fulfils are dropped from the last to the first.
+/// Returns the newest version that fulfils the hints.
+///
+/// It must be available and allowed by the specifiers, not newer than the listed versions, and have had wheels when the
+/// code was written. A condition that no version fulfils is ignored or, for the last two, replaced by the oldest
+/// version left.
 pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
     let mut minors: Vec<u32> = KNOWN.iter().filter_map(|v| parse(v)).collect();
     let mut keep = |condition: &dyn Fn(u32) -> bool, or_oldest: bool| {
@@ -109,7 +115,7 @@ pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
     format!("3.{}", minors.last().copied().unwrap_or(11))
 }
 
-/// May the preferred version take the place of the chosen one? It has to be there, and the code has to allow it.
+/// Returns whether the preferred version can replace the chosen one. It must be available and allowed by the code.
 pub(super) fn is_possible(
     preferred: &PreferredPython,
     chosen: &str,
@@ -131,7 +137,7 @@ pub(super) fn is_possible(
             .all(|requires| allows(requires, minor))
 }
 
-/// Does a specifier such as `>=3.7, !=3.8.*, <4` (or Poetry's `^3.7`) allow some release of 3.minor?
+/// Returns whether a specifier such as `>=3.7, !=3.8.*, <4` (or Poetry's `^3.7`) allows some release of 3.minor.
 pub(super) fn allows(specifier: &str, minor: u32) -> bool {
     specifier.split("||").any(|part| {
         part.split(',')

@@ -1,8 +1,9 @@
-//! `setup.py`, read but never run: the literals that it gives to `setup()`, or to a variable of the same use.
+//! A reader of `setup.py` that never runs it. It finds the literals passed to `setup()`, or assigned to a variable of
+//! that name.
 
 use std::collections::BTreeMap;
 
-/// What a literal holds. Anything that is not a literal is left out.
+/// The content of a literal. Parts that are not literals are omitted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
     Text(String),
@@ -11,8 +12,8 @@ pub(super) enum Literal {
 }
 
 impl Literal {
-    /// The strings of a list, or of a text with one item a line.
-    pub fn texts(&self) -> Vec<String> {
+    /// Returns the strings of a list, or the lines of a text.
+    pub(super) fn texts(&self) -> Vec<String> {
         match self {
             Literal::Text(text) => text
                 .lines()
@@ -32,13 +33,13 @@ impl Literal {
     }
 }
 
-/// Levels of lists and dictionaries that are read.
+/// Maximum nesting of lists and dictionaries.
 const MAX_DEPTH: usize = 50;
-/// Right sides that are read before a name is given up: each may be as long as the file.
+/// Maximum number of right sides to read for one name, because each may be as long as the file.
 const MAX_ASSIGNMENTS: usize = 200;
 
-/// The literal that follows `name=` (an argument or an assignment), wherever it first has one. A name on the right
-/// side is looked up once.
+/// Returns the first literal that follows `name=`, as an argument or an assignment. A variable on the right side is
+/// looked up.
 pub(super) fn literal(code: &str, name: &str) -> Option<Literal> {
     find(code, name, 2, &mut MAX_ASSIGNMENTS.clone())
 }
@@ -56,7 +57,7 @@ fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Litera
         let rest = code[from..]
             .trim_start_matches(|c| quoted && (c == '"' || c == '\''))
             .trim_start();
-        // `name = …`, `name=…`, or `"name": …` in a dictionary of arguments.
+        // Matches `name = …`, `name=…`, or `"name": …` in a dictionary of arguments.
         let value = if quoted {
             rest.strip_prefix(':')
         } else {
@@ -118,7 +119,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A literal; `None` (and nothing read) for any other expression.
+    /// Reads a literal. Returns `None` and reads nothing for any other expression.
     fn value(&mut self) -> Option<Literal> {
         self.skip();
         let first = self.rest.chars().next()?;
@@ -192,7 +193,7 @@ impl Reader<'_> {
         Some(Literal::Dict(items))
     }
 
-    /// Leaves a character that nothing understood behind.
+    /// Skips one character if nothing was read since `before`.
     fn advance(&mut self, before: usize) {
         if self.rest.len() == before {
             let mut characters = self.rest.chars();
@@ -201,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows a literal in an expression (`+ other`, `% x`, `.split()`) is passed over.
+    /// Skips the rest of an expression after a literal (`+ other`, `% x`, `.split()`).
     fn operators(&mut self) {
         self.skip();
         if !self.rest.starts_with([',', ']', ')', '}', ':']) && !self.rest.is_empty() {
@@ -209,7 +210,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Up to the next `,` or closing bracket of this level.
+    /// Skips to the next `,` or closing bracket of this level.
     fn pass(&mut self) {
         let mut depth = 0;
         loop {
@@ -234,7 +235,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A string; neighbouring ones are joined as Python does.
+    /// Reads a string, joined with adjacent strings as in Python.
     fn text(&mut self) -> Option<String> {
         let mut all = String::new();
         loop {

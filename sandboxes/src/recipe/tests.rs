@@ -40,7 +40,7 @@ fn detected(date: &str, files: &[(&str, &str)]) -> (Recipe, String) {
 const DAY: &str = "2022-06-01T10:00:00Z";
 
 #[test]
-fn specifiers_allow_what_they_say() {
+fn specifiers_allow_matching_versions() {
     for (specifier, yes, no) in [
         (">=3.7,<4", 9, 6),
         (">= 3.7, < 3.10", 9, 10),
@@ -61,7 +61,7 @@ fn specifiers_allow_what_they_say() {
 }
 
 #[test]
-fn built_in_recipes_are_found_by_name_and_version() {
+fn built_in_recipe_matches_name_and_version() {
     let at = |name: &str, version: &str| {
         let line = format!("__version__ = '{version}'\n");
         let (_folder, source) = source(
@@ -78,7 +78,7 @@ fn built_in_recipes_are_found_by_name_and_version() {
     );
     assert_eq!(at("flask", "2.0.1").0.python.as_deref(), Some("3.9"));
     assert!(at("pallets/flask", "7.0").1.starts_with("detected"));
-    assert!(at("somebody/flask", "2.3").1.starts_with("detected"));
+    assert!(at("other/flask", "2.3").1.starts_with("detected"));
     let (_folder, source) = source(
         "pallets/flask",
         DAY,
@@ -92,7 +92,7 @@ fn built_in_recipes_are_found_by_name_and_version() {
 }
 
 #[test]
-fn a_recipe_is_for_its_repository_and_its_time() {
+fn built_in_recipe_matches_repository_and_date() {
     let at = |name: &str, day: &str, file: &str, text: &str| {
         let (_folder, source) = source(name, day, &[(file, text), ("setup.py", text)]);
         find(&source, &Overrides::default()).unwrap()
@@ -150,9 +150,9 @@ fn a_recipe_is_for_its_repository_and_its_time() {
             .any(|n| name.starts_with(n));
         assert_eq!(recipe.untested, untested, "{name}");
         assert_eq!(recipe.services.len(), usize::from(name == "psf/requests"));
-        // Another's, or a folder that happens to have the name.
+        // A repository of another owner, or a folder that happens to have the name.
         for other in [
-            format!("somebody/{}", name.split_once('/').unwrap().1),
+            format!("other/{}", name.split_once('/').unwrap().1),
             "astropy".to_owned(),
         ] {
             assert!(
@@ -177,7 +177,7 @@ fn a_recipe_is_for_its_repository_and_its_time() {
 }
 
 #[test]
-fn the_repository_and_the_user_have_the_last_word() {
+fn repository_and_user_override_recipe() {
     let toml =
         "[model]\nname = 'x'\n[environment]\nrequirements = ['pytest<8']\nenv = { A = '1' }\n";
     let (_folder, source) = source(
@@ -221,13 +221,10 @@ fn the_repository_and_the_user_have_the_last_word() {
 }
 
 #[test]
-fn unknown_keys_name_the_nearest() {
+fn unknown_keys_suggest_nearest() {
     let error = parse("python = '3.9'\nrequirments = []\n", "r.toml").unwrap_err();
     assert_eq!(error.message, "r.toml:2: unknown key `requirments`");
-    assert_eq!(
-        error.hint.as_deref(),
-        Some("the nearest known key is `requirements`")
-    );
+    assert_eq!(error.hint.as_deref(), Some("did you mean `requirements`?"));
     for wrong in [
         "python = '39'",
         "python = 3.9",
@@ -247,7 +244,7 @@ fn unknown_keys_name_the_nearest() {
 }
 
 #[test]
-fn packages_are_resolved_as_of_the_commit() {
+fn packages_resolve_to_commit_date() {
     let (_folder, source) = source("a/b", "2022-06-01T10:00:00Z", &[("a.py", "")]);
     let with = |python: &str, date: Option<&str>| {
         let recipe = Recipe {
@@ -263,12 +260,12 @@ fn packages_are_resolved_as_of_the_commit() {
         Some("2024-10-01T00:00:00Z")
     );
     assert_eq!(with("3.9", Some("never")), None);
-    // That day, nothing had wheels for it.
+    // No package had wheels for it on that day.
     assert_eq!(with("3.12", None).as_deref(), Some("2024-04-02T00:00:00Z"));
 }
 
 #[test]
-fn services_are_named_and_have_a_port() {
+fn services_need_name_and_port() {
     let service = |keys: &str| parse(&format!("[[services]]\n{keys}"), "r.toml");
     let whole = "name = \"web\"\ncommand = [\"python\", \"-m\", \"http.server\"]\nport = 8000";
     let recipe = service(whole).unwrap();
@@ -276,14 +273,14 @@ fn services_are_named_and_have_a_port() {
     for (keys, expected) in [
         (
             whole.replace("\"web\"", "\"../web\""),
-            "there cannot be a service `../web`",
+            "invalid or duplicate service name `../web`",
         ),
         (whole.replace("8000", "0"), "needs a command and a port"),
         (whole.replace("8000", "80000"), "invalid value"),
         (whole.replace("port", "prot"), "unknown key `prot`"),
         (
             format!("{whole}\n[[services]]\n{whole}"),
-            "there cannot be a service `web`",
+            "invalid or duplicate service name `web`",
         ),
     ] {
         let error = service(&keys).unwrap_err();
@@ -292,7 +289,7 @@ fn services_are_named_and_have_a_port() {
 }
 
 #[test]
-fn the_python_of_an_issue_is_taken_where_it_can_be() {
+fn issue_python_is_used_if_possible() {
     use python_version::{Hints, is_possible};
     let hints = Hints {
         requires: vec![">=3.7,<3.12".to_owned()],
@@ -309,7 +306,7 @@ fn the_python_of_an_issue_is_taken_where_it_can_be() {
         is_possible(&preferred, "3.9", &hints, &available)
     };
     assert!(of("3.11", true) && of("3.7", false));
-    // Older, not allowed, not there, not known, the same.
+    // The cases are: older, not allowed, not installed, unknown, and the same version.
     for (version, only_if_newer) in [
         ("3.7", true),
         ("3.12", false),

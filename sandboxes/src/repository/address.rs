@@ -1,21 +1,22 @@
-//! Addresses of remotes: which protocols git may speak to them, and which login is for them.
+//! URLs of remotes: the protocols that git may use for them, and the credentials that they get.
 
 use super::Token;
 use super::git::Credential;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// The protocols that git may use for an address: its own, and those that a user's `insteadOf` usually leads to. Any other
-/// word in front of `://` or `::` would start a program of that name.
+/// Returns the protocols that git may use for a URL: its own, and those that a user's `insteadOf` usually leads to.
+///
+/// Any other word in front of `://` or `::` would start a program of that name.
 pub(super) fn protocols(address: &str) -> Result<&'static str> {
     let refused = |what: String| {
         SandboxError::new(ErrorKind::Input, what).hint(
-            "addresses begin with https://, http://, ssh://, git:// or file://, or look like git@HOST:PATH",
+            "use a URL with https://, http://, ssh://, git:// or file://, or an address such as git@HOST:PATH",
         )
     };
     if address.contains(char::is_control) || address.contains(char::is_whitespace) {
         return Err(refused(
-            "the repository's address has blanks or control characters in it".to_owned(),
+            "the repository's URL contains blanks or control characters".to_owned(),
         ));
     }
     let (protocols, rest) = match address.split_once("://") {
@@ -26,12 +27,12 @@ pub(super) fn protocols(address: &str) -> Result<&'static str> {
         Some(("file", rest)) if rest.starts_with('/') => return Ok("file"),
         Some(("file", _)) => {
             return Err(refused(
-                "a file address needs three slashes: file:///PATH".to_owned(),
+                "a file URL needs three slashes: file:///PATH".to_owned(),
             ));
         }
         Some((scheme, _)) => {
             let scheme: String = scheme.chars().take(40).collect();
-            return Err(refused(format!("`{scheme}:` is not a protocol of git")));
+            return Err(refused(format!("git has no protocol `{scheme}:`")));
         }
         None => ("ssh:https:file", address),
     };
@@ -39,14 +40,15 @@ pub(super) fn protocols(address: &str) -> Result<&'static str> {
     let host = authority.rsplit('@').next().unwrap_or(authority);
     if host.starts_with('-') || authority.starts_with('-') || host.is_empty() {
         return Err(refused(
-            "the repository's address names no server".to_owned(),
+            "the repository's URL has no server name".to_owned(),
         ));
     }
     Ok(protocols)
 }
 
-/// The address without user and password, and the login for its server: the one in the address, or the token if it
-/// belongs to that server.
+/// Returns the URL without user and password, and the credential for its server.
+///
+/// The credential is the one in the URL, or the token if it belongs to that server.
 pub(super) fn split_credentials(
     address: &str,
     token: Option<&Token>,
@@ -60,7 +62,7 @@ pub(super) fn split_credentials(
         None => (None, authority),
     };
     let clean = format!("{scheme}://{host}/{path}");
-    // In characters that mean themselves in the name of a setting, no wildcard among them.
+    // A host is used in the name of a setting, so it must consist of literal characters without wildcards.
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
     if !host.chars().all(plain) {
         return (clean, None);
@@ -70,7 +72,7 @@ pub(super) fn split_credentials(
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
             Some((decoded(user), decoded(password)))
         }
-        // A token never goes over a line that anybody can read.
+        // A token is never sent over an unencrypted connection.
         None => token
             .filter(|token| scheme == "https" && token.is_for(host))
             .map(|token| ("x-access-token".to_owned(), token.value.clone())),
@@ -85,7 +87,7 @@ pub(super) fn split_credentials(
     (clean, credential)
 }
 
-/// Undoes `%40` and the like.
+/// Decodes percent escapes such as `%40`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_leave_the_url() {
+    fn credentials_are_removed_from_url() {
         let (url, credential) = split_credentials("https://me:s%40cret@Example.org/a/b.git", None);
         assert_eq!(url, "https://Example.org/a/b.git");
         let credential = credential.unwrap();
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_for_its_own_server_and_https_alone() {
+    fn token_needs_its_server_and_https() {
         let token = Token::new("github.com", "t");
         let given = |url: &str| split_credentials(url, Some(&token)).1;
         for url in [
@@ -156,15 +158,15 @@ mod tests {
             "file:///github.com/b",
             "git://github.com/a/b",
         ] {
-            // What stands in front of an `@` is a login of its own.
+            // The part in front of an `@` is a separate login.
             assert!(given(url).is_none_or(|c| c.password != "t"), "{url}");
         }
         assert!(!format!("{token:?}").contains("\"t\""));
     }
 
-    /// What git itself gives out, asked as after a redirect.
+    /// Runs git itself, as it asks for a credential after a redirect.
     #[test]
-    fn git_gives_a_login_to_its_own_server_alone() {
+    fn git_sends_login_only_to_its_server() {
         let token = Token::new("github.com", "tok%en$(date)'\"");
         let (_, credential) = split_credentials("https://github.com/a/b", Some(&token));
         let git = Git {
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_are_git_s_own() {
+    fn only_git_protocols_are_allowed() {
         for address in [
             "https://github.com/a/b",
             "http://127.0.0.1:80/a",

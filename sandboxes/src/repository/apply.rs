@@ -1,7 +1,7 @@
-//! Applies a patch on the host, in a folder that holds nothing but the files it speaks of.
+//! Application of a patch on the host, in a folder that contains only the files in the patch.
 //!
-//! As the public harnesses of the benchmarks do: with git, then with git and an eye closed to whitespace, then with
-//! GNU `patch` and some fuzz. How it went is reported, because the two judge differently what applies.
+//! It follows the public harnesses of the benchmarks: `git apply`, then `git apply` ignoring whitespace, then GNU
+//! `patch` with some fuzz. The method is reported, because these tools differ in what they accept.
 
 use super::Tree;
 use super::patch::{bounded, git_apply, materialise, refused, touched};
@@ -13,13 +13,13 @@ use crate::sandbox::Result;
 #[cfg(test)]
 mod tests;
 
-/// What a patch made of the files.
+/// The result of applying a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedPatch {
-    /// The files that differ from those before, as they are now.
+    /// The files that differ from the previous ones, with their new content.
     pub files: Files,
     pub how: ApplyMethod,
-    /// What was done to make it apply, e.g. with how much fuzz.
+    /// Notes on adjustments that made the patch apply, such as the amount of fuzz.
     pub notes: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub struct AppliedPatch {
 pub enum ApplyMethod {
     /// `git apply`.
     Exactly,
-    /// `git apply` once the carriage returns at its line ends were taken away.
+    /// `git apply` after removing the carriage returns at its line ends.
     WithoutCarriageReturns,
     /// `git apply --ignore-whitespace`.
     IgnoringWhitespace,
@@ -35,9 +35,13 @@ pub enum ApplyMethod {
     WithFuzz,
 }
 
-/// Applies a patch to the files of a tree, of which some were `changed` already.
+/// Applies a patch to the files of a tree, some of which were `changed` before.
 ///
-/// The outer error is ours; the inner one says why it does not apply, in git's words.
+/// The inner error explains in git's words why the patch does not apply.
+///
+/// # Errors
+///
+/// Fails if the patch could not be tried, for example because the tree cannot be read or git cannot be run.
 pub fn apply(
     tree: &Tree,
     changed: &Files,
@@ -51,7 +55,7 @@ pub fn apply(
     let mut text = patch.to_owned();
     if !text.ends_with('\n') {
         text.push('\n');
-        notes.push("the patch's last line had no end".to_owned());
+        notes.push("the patch's last line had no line end".to_owned());
     }
     let paths = touched(&text);
     let attempt = |how: ApplyMethod,
@@ -84,9 +88,9 @@ pub fn apply(
         let files = difference(before, read_folder(folder.path())?);
         match files.keys().find(|path| !is_plain(path)) {
             Some(path) => Ok(Err(format!("invalid path '{path}'"))),
-            // It passes over what it cannot read.
+            // `patch` skips anything that it cannot read.
             None if files.is_empty() && how == ApplyMethod::WithFuzz => {
-                Ok(Err("nothing to be applied was found".to_owned()))
+                Ok(Err("the patch contains no changes".to_owned()))
             }
             None => Ok(Ok(AppliedPatch { files, how, notes })),
         }
@@ -109,7 +113,7 @@ pub fn apply(
     if let Ok(applied) = attempt(ApplyMethod::IgnoringWhitespace, &text)? {
         return with_notes(applied);
     }
-    // git has refused these for what they are; `patch` is less careful.
+    // git rejects these on principle, but `patch` is less careful.
     let careful = paths.iter().any(|path| !is_plain(path))
         || text.lines().any(is_for_odd_mode)
         || text.lines().any(is_for_ed);
@@ -139,14 +143,15 @@ pub fn apply(
     }
 }
 
-/// All its lines end so, or all those that git reads itself.
+/// Returns whether all lines end with a carriage return, or all lines that git parses itself.
 fn has_carriage_returns(text: &str) -> bool {
     let mut lines = text.split_inclusive('\n');
     lines.clone().all(|line| line.ends_with("\r\n"))
         || lines.any(|line| line.starts_with("+++ ") && line.ends_with("\r\n"))
 }
 
-/// Modes of anything but plain files. `patch` reads the digits as a number, so they can be written in many ways.
+/// Returns whether a line sets the mode of something other than a plain file. `patch` reads the digits as a number, so
+/// they can be written in many ways.
 fn is_for_odd_mode(line: &str) -> bool {
     let starts = [
         "new file mode",
@@ -168,14 +173,15 @@ fn is_for_odd_mode(line: &str) -> bool {
         .is_none_or(|mode| !["100644", "100755"].contains(mode))
 }
 
-/// `patch` hands such lines to the editor `ed`, which runs programs. In hunks, no line begins with a digit.
+/// Returns whether `patch` would pass the line to the editor `ed`, which can run programs. Lines of hunks never begin
+/// with a digit.
 fn is_for_ed(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
     let command = rest.trim_end();
     rest.len() < line.len() && ["a", "c", "d", "i", "s"].contains(&command)
 }
 
-/// GNU `patch`, and what it says about hunks that are not where they should be.
+/// Runs GNU `patch` and returns its messages about hunks that are not in their place.
 fn fuzzy(
     folder: &std::path::Path,
     patch: &str,
@@ -210,9 +216,9 @@ fn fuzzy(
     if !output.ok {
         return Ok(Err(text));
     }
-    // Told to ask nothing, it takes such a patch back instead of applying it.
+    // In batch mode, `patch` reverts an already applied patch instead of applying it.
     if text.contains("Assuming -R") {
-        return Ok(Err("the patch seems to be applied already".to_owned()));
+        return Ok(Err("the patch appears to be already applied".to_owned()));
     }
     let telling =
         |line: &&str| line.contains(" succeeded at ") || line.contains("tripping trailing CRs");

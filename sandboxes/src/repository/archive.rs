@@ -1,6 +1,6 @@
-//! A tree as a tar archive: every tracked file, links and modes kept, the commit's date on all of them.
+//! A tree as a tar archive: every tracked file with its link or mode, all with the commit's date.
 //!
-//! `git archive` would leave out what `export-ignore` names and rewrite what `export-subst` names.
+//! `git archive` would omit files marked `export-ignore` and rewrite files marked `export-subst`.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
 use crate::sandbox::Result;
 
-/// Every file of a tree. A small repository can hold a tree without end, so it is cut off.
+/// Lists all files of a tree. The output is limited, because a small repository can contain an endless tree.
 fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
     let mut command = git.command();
     command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
@@ -45,8 +45,9 @@ struct Entry<'a> {
 pub(super) fn source(repository: &Repository) -> Result<Source> {
     let folder = repository.cache.join("sources");
     crate::private::create_closed(&folder)?;
-    // Listing and describing a commit take longer than all else. Its files stay as they are; its tags may not, and what
-    // describes it (its past) is not looked at whether it is what it says, so that holds for the same objects alone.
+    // Listing and describing a commit take longer than everything else, so the result is recorded. A commit's files
+    // never change, but its tags may. The history that describes a commit is not verified, so a record applies only to
+    // the same objects.
     let record = match &repository.commit {
         Some(commit) => {
             let mut tags = repository.git.run(["for-each-ref", "refs/tags"])?;
@@ -93,11 +94,11 @@ fn short(hash: &str) -> &str {
     &hash[..hash.len().min(16)]
 }
 
-/// Lists the tree, describes the commit and writes the archive. Returns whether all content was there.
+/// Lists the tree, describes the commit and writes the archive. Returns whether all content was available.
 fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
     let mut listing = list(git, &repository.tree)?;
-    // Files of the same content can come from commits of different dates, which the archive keeps.
+    // The same files can come from commits with different dates, and the archive includes the date.
     let time = repository.date.unwrap_or(NO_DATE);
     let name = |digest: &str| folder.join(format!("{}-{time}.tar", &digest[..32]));
     let mut digest = hex(&Sha256::digest(&listing));
@@ -116,7 +117,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
     let submodules = entries.iter().filter(|e| e.mode == "160000");
     let submodules: Vec<_> = submodules.map(Entry::name).collect();
     if !submodules.is_empty() {
-        notes.push(format!("submodules are left empty: {}", few(&submodules)));
+        notes.push(format!("submodules were left empty: {}", few(&submodules)));
     }
     let mut held = archive_cache::hold(&archive)?;
     if held.is_none() {
@@ -125,16 +126,16 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
         if !missing.is_empty() {
             let names = few(&missing);
             notes.push(format!(
-                "files whose content the repository does not have were left out: {names}"
+                "files whose content the repository lacks were omitted: {names}"
             ));
             if repository.partial {
                 notes.push(
-                    "it is a partial clone, and nothing is fetched into it: name its URL, or run `git fetch --refetch --filter=blob:limit=1g` there"
+                    "the repository is a partial clone, which testwright never fetches into: use its URL, or run `git fetch --refetch --filter=blob:limit=1g` there"
                         .to_owned(),
                 );
             }
         }
-        // These are not the files of the commit, so they must not be found as such.
+        // Without the omitted files this is not the commit, so the archive gets another digest.
         let absent = missing.iter().chain(&written.large);
         let absent: Vec<u8> = absent
             .flat_map(|path| [b"missing ", path.as_bytes()].concat())
@@ -147,7 +148,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
         let mut noted = Vec::new();
         if written.pointers > 0 {
             noted.push(format!(
-                "{} files are Git LFS pointers, their content is not there",
+                "{} files are Git LFS pointers without their content",
                 written.pointers
             ));
         }
@@ -161,7 +162,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
             .map_err(|e| SandboxError::from(e.error))?;
         held = archive_cache::hold(&archive)?;
     }
-    // What was noticed about large files is beside the archive.
+    // Notes about large files are stored beside the archive.
     let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();
     notes.extend(noted.lines().map(str::to_owned));
     let describe = match &repository.commit {
@@ -181,14 +182,14 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
     Ok((source, missing.is_empty()))
 }
 
-/// An archive that is written, aside.
+/// A finished archive in a temporary file.
 struct NewArchive {
     file: tempfile::NamedTempFile,
-    /// Files that are mere pointers to large files.
+    /// Number of files that are Git LFS pointers.
     pointers: usize,
-    /// Files whose content the repository does not have, as in a mirror that leaves out the largest.
+    /// Files whose content the repository lacks, as in a mirror without the largest blobs.
     missing: Vec<String>,
-    /// Files that are larger than one may be.
+    /// Files that exceed the size limit.
     large: Vec<String>,
 }
 
@@ -198,7 +199,7 @@ impl Entry<'_> {
     }
 }
 
-/// The first of many names.
+/// Lists the first few of many names.
 pub(super) fn few(names: &[String]) -> String {
     let shown: Vec<String> = names
         .iter()
@@ -215,53 +216,57 @@ pub(super) fn few(names: &[String]) -> String {
 pub(super) fn left_out_for_size(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| {
         let most = limits::human_size(limits::FILE);
-        format!("files of more than {most} were left out: {}", few(names))
+        format!("files larger than {most} were omitted: {}", few(names))
     })
 }
 
 pub(super) fn too_large(bytes: u64) -> SandboxError {
     let most = limits::human_size(limits::ARCHIVE);
     let text = if bytes > limits::ARCHIVE {
-        format!("the files of the repository have more than {most}")
+        format!("the files of the repository are larger than {most} in total")
     } else {
         format!("the repository has more than {} files", limits::ENTRIES)
     };
     SandboxError::new(ErrorKind::Input, text)
-        .hint("name the folder of one project in it, if it holds several")
+        .hint("if it contains several projects, use the folder of one of them")
 }
 
-/// Every name is a path in the tree, there once, and below nothing but folders: trees can be made that hold others.
+/// Checks that every path lies in the tree, is unique, and has only folders above it. A malicious tree can violate
+/// this.
 fn check(entries: &[Entry<'_>]) -> Result<()> {
     if entries.len() > limits::ENTRIES {
         return Err(too_large(0));
     }
     let refused = |path: &[u8], why: &str| {
         let name = few(&[String::from_utf8_lossy(path).into_owned()]);
-        let text = format!("the commit holds `{}`, {why}", name.escape_debug());
+        let text = format!("the commit contains `{}`, {why}", name.escape_debug());
         SandboxError::new(ErrorKind::Input, text)
-            .hint("git refuses to check out such a commit: it is damaged or was tampered with")
+            .hint("use another commit: this one is damaged or was tampered with, and git refuses to check it out")
     };
     let mut seen = HashSet::with_capacity(entries.len());
     for entry in entries {
         if !is_plain(&entry.name()) || entry.path.len() > limits::PATH {
-            return Err(refused(entry.path, "which is not a path in a work tree"));
+            return Err(refused(
+                entry.path,
+                "which is not a valid path in a work tree",
+            ));
         }
         if !seen.insert(entry.path) {
-            return Err(refused(entry.path, "and holds it twice"));
+            return Err(refused(entry.path, "which occurs twice"));
         }
     }
     for entry in entries {
         let ends = entry.path.iter().enumerate().filter(|(_, b)| **b == b'/');
         for (end, _) in ends {
             if seen.contains(&entry.path[..end]) {
-                return Err(refused(entry.path, "which is below a file"));
+                return Err(refused(entry.path, "which lies below a file"));
             }
         }
     }
     Ok(())
 }
 
-/// 2000-01-01: files of a folder without git; zip archives cannot hold dates before 1980.
+/// 2000-01-01, for files of a folder without git. Zip archives cannot store dates before 1980.
 const NO_DATE: i64 = 946_684_800;
 
 fn rfc3339(seconds: i64) -> Option<String> {
@@ -281,7 +286,7 @@ fn parse(line: &[u8]) -> Option<Entry<'_>> {
     })
 }
 
-/// The bytes of each file, in their order; `None` where the repository does not have it.
+/// Returns the size of each file in bytes, in order, or `None` if the repository lacks it.
 fn sizes(git: &Git, files: &[&Entry<'_>]) -> Result<Vec<Option<u64>>> {
     let output = git.try_run(
         ["cat-file", "--batch-check=%(objecttype) %(objectsize)"],
@@ -302,7 +307,7 @@ fn names(files: &[&Entry<'_>]) -> String {
     files.iter().map(|e| format!("{}\n", e.object)).collect()
 }
 
-/// Writes the archive into a file of no name yet.
+/// Writes the archive to an unnamed temporary file.
 fn write(
     git: &Git,
     tree: &str,
@@ -360,7 +365,7 @@ fn write(
         scope.spawn(move || stdin.write_all(list.as_bytes()));
         let message = scope.spawn(move || {
             let mut message = String::new();
-            // A message is worth having, and no more than that.
+            // The message is optional, so read errors are ignored.
             let _ = stderr.take(1 << 16).read_to_string(&mut message);
             message
         });
@@ -382,7 +387,7 @@ fn write(
             objects.read_exact(&mut [0])?;
             Ok(())
         });
-        // The program ends with its output, so that the threads end too.
+        // Closing its output ends the program, and with it the threads.
         drop(objects);
         program.end();
         let message = message.join().unwrap_or_default();
@@ -409,7 +414,8 @@ pub(super) fn make_readable(file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of the next answer of `git cat-file --batch`: a line `NAME TYPE SIZE`; the content and a line end follow.
+/// Reads the header of the next response of `git cat-file --batch`, `NAME TYPE SIZE`, and returns the size. The content
+/// and a line end follow.
 fn read_header(from: &mut impl BufRead) -> Result<u64> {
     let mut header = String::new();
     from.take(1000).read_line(&mut header)?;
@@ -421,7 +427,7 @@ fn read_header(from: &mut impl BufRead) -> Result<u64> {
     })
 }
 
-/// Passes one file on in pieces; gives its beginning.
+/// Copies one file in chunks and returns its beginning.
 fn append(
     builder: &mut tar::Builder<impl Write>,
     entry: &Entry<'_>,
@@ -438,7 +444,10 @@ fn append(
     let path = Path::new(OsStr::from_bytes(entry.path));
     let link = entry.mode == "120000";
     if link && size > limits::PATH as u64 {
-        let text = format!("the link {} leads to no path", few(&[entry.name()]));
+        let text = format!(
+            "the target of the link {} is too long",
+            few(&[entry.name()])
+        );
         return Err(SandboxError::new(ErrorKind::Input, text));
     }
     let mut start = Vec::new();

@@ -1,4 +1,4 @@
-//! Archives in the cache: those in use stay, and of the others the oldest go where all of them take too much.
+//! Archives in the cache. If they exceed the limit, the least recently used ones are removed, except those in use.
 
 use std::fs::File;
 use std::io;
@@ -10,23 +10,23 @@ use std::time::{Duration, SystemTime};
 use super::Source;
 use crate::sandbox::Result;
 
-/// What was used within this time stays in any case: it may be about to be used again.
+/// Period after a use in which an archive always stays, because it may soon be used again.
 const RECENT: Duration = Duration::from_secs(3600);
 
-/// An archive is not removed while this, or a clone of it, lives: a lock of the kernel on the file.
+/// A lock on an archive. The archive is not removed while the lease or a clone of it exists.
 #[derive(Debug, Clone)]
 pub(crate) struct ArchiveLease {
     _file: Arc<File>,
 }
 
-/// Says nothing about what a source is.
+/// All leases are equal, so that they do not affect whether two sources are equal.
 impl PartialEq for ArchiveLease {
     fn eq(&self, _: &ArchiveLease) -> bool {
         true
     }
 }
 
-/// Uses an archive now; `None` if it is not there.
+/// Takes a lease on an archive and marks it as used now. Returns `None` if it does not exist.
 pub(super) fn hold(archive: &Path) -> Result<Option<ArchiveLease>> {
     let file = match File::open(archive) {
         Ok(file) => file,
@@ -34,10 +34,10 @@ pub(super) fn hold(archive: &Path) -> Result<Option<ArchiveLease>> {
         Err(e) => return Err(e.into()),
     };
     file.lock_shared()?;
-    // It may have been removed before it was locked.
+    // The archive may have been removed before it was locked.
     let (found, held) = (std::fs::metadata(archive), file.metadata()?);
     if found.is_ok_and(|found| (found.dev(), found.ino()) == (held.dev(), held.ino())) {
-        // Somebody else's file cannot be touched; that it was used is a hint and no more.
+        // Another user's file cannot be touched, and the time of use is only a hint.
         let _ = file.set_modified(SystemTime::now());
         return Ok(Some(ArchiveLease {
             _file: Arc::new(file),
@@ -46,8 +46,7 @@ pub(super) fn hold(archive: &Path) -> Result<Option<ArchiveLease>> {
     Ok(None)
 }
 
-/// Removes archives that were used longest ago until all take no more than `most` bytes, with what is noted about them.
-/// Blocking.
+/// Removes the least recently used archives, with their notes, until the rest take at most `most` bytes. Blocks.
 pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
     let folder = cache.join("sources");
     let mut archives = Vec::new();
@@ -76,12 +75,12 @@ pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
     Ok(())
 }
 
-/// Unless it is in use.
+/// Removes an archive unless it is in use. Returns whether it was removed.
 fn remove(archive: &Path) -> Result<bool> {
     let Ok(file) = File::open(archive) else {
         return Ok(false);
     };
-    // Asked for again, now that nobody can begin to use it.
+    // The time is checked again, because now no process can start to use the archive.
     if file.try_lock().is_err()
         || file.metadata()?.modified()?.elapsed().unwrap_or_default() < RECENT
     {

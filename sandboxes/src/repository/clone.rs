@@ -1,4 +1,4 @@
-//! Remote repositories: a bare clone without blobs in the cache, fetched again when needed.
+//! Remote repositories: bare clones without blobs in the cache, which are fetched again when needed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,13 +19,13 @@ use crate::hex::hex;
 use crate::plain_file::{self, Links};
 use crate::sandbox::Result;
 
-/// Where a clone keeps the head of the remote.
+/// Ref of a clone that holds the remote's head.
 pub(super) const HEAD: &str = "refs/testwright/HEAD";
 
-/// Commits and folders, without files, and files that are asked for by name.
+/// Filter for commits and folders without files, except files requested by name.
 const HISTORY: &str = "--filter=blob:none";
 
-/// Where a clone keeps the names of blobs that are larger than a file may be.
+/// File of a clone that lists the blobs larger than the limit.
 const TOO_LARGE: &str = "too-large";
 
 const REFSPECS: [&str; 3] = [
@@ -36,7 +36,7 @@ const REFSPECS: [&str; 3] = [
 
 pub(super) struct Clone {
     pub git: Git,
-    /// Without credentials.
+    /// URL without credentials.
     pub url: String,
     pub notes: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub(super) fn clone(
             )
             .hint("run once without --offline"));
         }
-        // What an interrupted clone left.
+        // An interrupted clone left this folder.
         if directory.exists() {
             std::fs::remove_dir_all(&directory)?;
         }
@@ -98,7 +98,7 @@ pub(super) fn clone(
     Ok(Clone { git, url, notes })
 }
 
-/// A full hash that is here needs no network; branches move, so they are asked for.
+/// Fetches the clone again. A full hash that is present needs no network, but branches move.
 fn refresh(
     git: &Git,
     url: &str,
@@ -114,7 +114,9 @@ fn refresh(
     match fetch(git, url, &REFSPECS) {
         Ok(()) => {}
         Err(error) if known.is_some() => {
-            notes.push(format!("the copy in the cache was used as it was: {error}"));
+            notes.push(format!(
+                "the cached clone was used without an update: {error}"
+            ));
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -125,7 +127,7 @@ fn refresh(
     }
 }
 
-/// Commits that no branch holds (pull requests) can still be fetched by their hash or full name.
+/// Fetches a commit that no branch contains (such as a pull request) by its hash or full name.
 fn fetch_missing(git: &Git, url: &str, revision: &str) -> Result<()> {
     if resolve(git, revision)?.is_some() || !(is_hash(revision) || revision.starts_with("refs/")) {
         return Ok(());
@@ -135,7 +137,7 @@ fn fetch_missing(git: &Git, url: &str, revision: &str) -> Result<()> {
     } else {
         format!("+{revision}:{revision}")
     };
-    // If the remote does not have it, the caller says so, with the nearest names.
+    // If the remote lacks it, the caller reports that with the nearest names.
     ask(git, url, &[HISTORY, "origin", &name], b"", limits::CLONE)?;
     Ok(())
 }
@@ -151,8 +153,10 @@ fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
     }
 }
 
-/// `git fetch`. What a `file:` address leads to is a stranger's repository, and git would read its configuration: a git
-/// folder of ours stands for it.
+/// Runs `git fetch`.
+///
+/// A `file:` URL leads to an untrusted repository whose configuration git would read, so an isolated copy of its git
+/// folder takes its place.
 fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8], max: u64) -> Result<GitOutput> {
     let Some(isolated) = stand_in(git, url)? else {
         return git.fetch(arguments, input, max);
@@ -185,12 +189,12 @@ fn stand_in(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> {
     };
     let folder = found
         .filter(|f| f.prefix.is_empty())
-        .ok_or_else(|| absent("there is no git folder"))?;
+        .ok_or_else(|| absent("it has no git folder"))?;
     let cache = directory.parent().unwrap_or(directory);
     isolate(&folder, cache, false).map(Some)
 }
 
-/// Why a remote did not answer, in words.
+/// Returns the error for a remote that did not respond as expected.
 fn refused(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
     let text = output.stderr.to_lowercase();
     let any = |words: &[&str]| words.iter().any(|w| text.contains(w));
@@ -212,8 +216,8 @@ fn refused(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
             format!("{url} does not exist, or needs a login"),
         )
         .hint(match git.remote.as_ref().map(|r| r.credential.is_some()) {
-            Some(true) => "the login that was sent is not accepted: renew it, or use an ssh URL with an agent",
-            _ => "set GITHUB_TOKEN (it is sent to github.com, or to the server in github.base-url, and to no other), or use an ssh URL with an agent",
+            Some(true) => "renew the login, which was rejected, or use an ssh URL with an agent",
+            _ => "set GITHUB_TOKEN (it is sent only to github.com, or to the server in github.base-url), or use an ssh URL with an agent",
         });
     }
     if any(&[
@@ -228,7 +232,7 @@ fn refused(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
         );
     }
     if any(&["couldn't find remote ref head"]) {
-        return SandboxError::new(ErrorKind::Input, format!("{url} has no commit yet"));
+        return SandboxError::new(ErrorKind::Input, format!("{url} has no commits"));
     }
     SandboxError::new(
         ErrorKind::Unavailable,
@@ -237,8 +241,8 @@ fn refused(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
     .hint("check the network and the proxy settings (https_proxy, http.proxy)")
 }
 
-/// Puts files of a tree that the clone lacks into it, but none that is larger than a file may be: returns the names of
-/// such blobs.
+/// Fetches the files of a tree that the clone lacks, except files that exceed the size limit. Returns the names of
+/// those blobs.
 pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
     let Some(directory) = &git.directory else {
         return Ok(BTreeSet::new());
@@ -262,8 +266,8 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
         .line(["config", "--get", "remote.origin.url"])?
         .unwrap_or_default();
     let max = process::size(directory, limits::CLONE).saturating_add(limits::ARCHIVE);
-    // Some blobs are asked for by name; only git's own limits refuse one that is too large. Of a whole tree the server
-    // leaves those out, whether it sends many that are here or not.
+    // A few blobs are requested by name, and only git's own limits reject one that is too large. For a whole tree, the
+    // server omits large ones, but may send blobs that are already present.
     if missing.len() * 2 < all {
         let names = missing.join("\n") + "\n";
         let arguments = [HISTORY, "--stdin", "origin"];
@@ -291,7 +295,7 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
     Ok(too_large)
 }
 
-/// How many objects a tree has, and which of them are not here.
+/// Returns the number of objects in a tree, and the missing ones.
 fn objects(git: &Git, tree: &str) -> Result<(usize, Vec<String>)> {
     let words = ["rev-list", "--objects", "--no-object-names"];
     let listed = git.run(words.into_iter().chain(["--missing=print", tree]))?;

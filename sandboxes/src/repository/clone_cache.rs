@@ -1,4 +1,4 @@
-//! Clones in the cache: where all of them take too much, those that were used longest ago go.
+//! Clones in the cache. If they exceed the limit, the least recently used ones are removed.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -7,16 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use crate::sandbox::Result;
 
-/// What was used within this time stays in any case: a run that uses it may go on.
+/// Period after a use in which a clone always stays, because a run may still use it.
 const RECENT: Duration = Duration::from_secs(24 * 3600);
 
-/// Notes that a clone is used now: by the time of its lock, which is held.
+/// Records that a clone is used now, as the modification time of its lock. The caller holds the lock.
 pub(super) fn touch(lock: &File) {
-    // A hint and no more.
+    // The time is only a hint, so a failure is ignored.
     let _ = lock.set_modified(SystemTime::now());
 }
 
-/// Removes clones until all take no more than `most` bytes. Blocking.
+/// Removes the least recently used clones until the rest take at most `most` bytes. Blocks.
 pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
     let mut clones = Vec::new();
     let entries = std::fs::read_dir(cache.join("repositories"));
@@ -39,7 +39,7 @@ pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
     Ok(())
 }
 
-/// Unless it is in use. The lock stays: whoever waits for it has to find it.
+/// Removes a clone unless it is in use. The lock file stays, because another process may be waiting for it.
 fn remove(clone: &Path) -> Result<bool> {
     let lock = File::open(clone.with_extension("lock"))?;
     if lock.try_lock().is_err()
@@ -47,7 +47,7 @@ fn remove(clone: &Path) -> Result<bool> {
     {
         return Ok(false);
     }
-    // Without this file, a clone is made anew: so one that is half removed is none.
+    // A half-removed clone lacks this file, so it is cloned again.
     let complete = clone.join("complete");
     if complete.exists() {
         std::fs::remove_file(complete)?;

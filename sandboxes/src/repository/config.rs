@@ -1,4 +1,4 @@
-//! What is taken from a repository's own configuration: a few values, none of which is run.
+//! The part of a repository's own configuration that is used: a few values, none of which is executed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +14,9 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Of a git folder. git reads it as text from us: no file of the repository's choice is included.
-    pub fn read(git_folder: &Path) -> Result<Config> {
+    /// Reads the configuration of a git folder. git gets it as text on standard input, so it cannot include other
+    /// files.
+    pub(super) fn read(git_folder: &Path) -> Result<Config> {
         let path = git_folder.join("config");
         let Some(text) = git_files::read(&path, limits::MIDDLING_FILE)? else {
             return Ok(Config::default());
@@ -35,7 +36,7 @@ impl Config {
         }
         let list = String::from_utf8_lossy(&output.stdout);
         let pairs = list.split('\0').filter_map(|pair| {
-            // A key without a value is true.
+            // A key without a value means true.
             let (key, value) = pair.split_once('\n').unwrap_or((pair, "true"));
             (!key.is_empty()).then(|| (key.to_owned(), value.to_owned()))
         });
@@ -44,13 +45,13 @@ impl Config {
         })
     }
 
-    /// The last value of a key, the section and the key in lower case.
-    pub fn get(&self, key: &str) -> Option<&str> {
+    /// Returns the last value of a key. The section and the key must be in lower case.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str)
     }
 
-    /// `None` where it says nothing, or something that is not a truth value.
-    pub fn truth(&self, key: &str) -> Option<bool> {
+    /// Returns the value of a boolean key, or `None` if it is missing or not a boolean.
+    pub(super) fn truth(&self, key: &str) -> Option<bool> {
         match self.get(key)?.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some(true),
             "false" | "no" | "off" | "0" | "" => Some(false),

@@ -1,4 +1,4 @@
-//! A source made from another by changing files: the archive copied entry by entry.
+//! A source derived from another one by changing files. The archive is copied entry by entry.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -38,7 +38,7 @@ pub(super) fn with_files(source: &Source, files: &Files, cache: &Path) -> Result
 
 fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<Source> {
     if let Some(path) = files.keys().find(|path| !is_plain(path)) {
-        let text = format!("change the file {path}: it is not a path in the tree");
+        let text = format!("change the file {path}: it is not a valid path in the tree");
         return Err(SandboxError::new(ErrorKind::Input, text));
     }
     let mut same = Vec::new();
@@ -73,8 +73,9 @@ fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Resul
     })
 }
 
-/// Of what it was made from, and everything that was changed: lengths keep neighbours apart. The archive's name is
-/// part of it because it tells the date of the files.
+/// Returns the digest of the original source and all changes. Lengths separate adjacent parts.
+///
+/// The archive's name is included, because it contains the date of the files.
 fn digest(source: &Source, files: &Files) -> String {
     let mut digest = Sha256::new();
     let name = source.archive.file_name().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Finds the git folder of a path as git does, without asking git: a stranger's folder must not decide what is run,
-//! nor lead to a repository that knows nothing of it.
+//! Discovery of a path's git folder, as git does it, but without running git.
+//!
+//! An untrusted folder must not decide which program runs, nor lead to a repository that does not refer back to it.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -9,31 +10,31 @@ use super::{git_files, limits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// A git folder, not trusted.
+/// An untrusted git folder.
 #[derive(Debug)]
 pub(super) struct GitFolder {
-    /// Where `HEAD` and the index are.
+    /// Folder of `HEAD` and the index.
     pub own: PathBuf,
-    /// Where objects, refs and the configuration are; of a linked work tree, another folder.
+    /// Folder of objects, refs and the configuration. It differs from `own` in a linked work tree.
     pub common: PathBuf,
-    /// The work tree around it; bare ones have none.
+    /// The work tree around it, or `None` if it is bare.
     pub work_tree: Option<PathBuf>,
-    /// The path in the work tree that was asked for; `""` at its root.
+    /// The requested path relative to the work tree; `""` at its root.
     pub prefix: String,
 }
 
-/// The git folder that holds `path` (canonical); `None` for a plain folder.
+/// Returns the git folder for `path` (canonical), or `None` for a plain folder.
 pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
     let start = path.metadata()?;
     for folder in path.ancestors() {
         let found = folder.metadata()?;
-        // As git does: another file system, and above it, is somebody else's matter.
+        // Like git, the search stops at another file system.
         if found.dev() != start.dev() {
             break;
         }
         let dot_git = folder.join(".git");
         if let Ok(found) = dot_git.symlink_metadata() {
-            // A repository further up speaks for this folder only if it belongs to the same user.
+            // A repository further up applies to this folder only if it belongs to the same user.
             let foreign = folder != path && found.uid() != start.uid();
             let known = if foreign {
                 None
@@ -52,7 +53,7 @@ pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
                 }));
             }
         }
-        // A bare one counts where it is named, not where it merely happens to be.
+        // A bare repository counts only if its path was given, not if it lies further up.
         if folder == path && looks_like_one(folder) {
             return Ok(Some(GitFolder {
                 own: folder.to_owned(),
@@ -71,7 +72,7 @@ fn looks_like_one(folder: &Path) -> bool {
         && folder.join("refs").is_dir()
 }
 
-/// Follows a `.git` file to a git folder that names this work tree in turn, which only its owner can have made it do.
+/// Follows a `.git` file to a git folder that refers back to this work tree, which only its owner can have set up.
 fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
     let refused = |why: &str, hint: String| {
         let text = format!("read {}: {why}", dot_git.display());
@@ -81,19 +82,19 @@ fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
         let target = std::fs::read_link(dot_git)?;
         return Err(refused(
             "it is a symbolic link",
-            format!("name the repository itself: --repo {}", target.display()),
+            format!("use the repository itself: --repo {}", target.display()),
         ));
     }
     let line = git_files::line(dot_git, limits::SMALL_FILE)?.unwrap_or_default();
     let Some(target) = line.strip_prefix("gitdir:").map(str::trim) else {
         return Err(refused(
-            "it names no git folder",
+            "it does not name a git folder",
             "clone the repository again".to_owned(),
         ));
     };
     let Ok(own) = work_tree.join(target).canonicalize() else {
         return Err(refused(
-            "the git folder that it names is not there",
+            "the git folder that it names does not exist",
             "run `git worktree repair` in the main work tree, or clone the repository again"
                 .to_owned(),
         ));
@@ -102,13 +103,13 @@ fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
         refused(
             "the git folder that it names does not name this work tree",
             format!(
-                "name the git folder itself (--repo {}), or run `git worktree repair`",
+                "use the git folder itself (--repo {}), or run `git worktree repair`",
                 own.display()
             ),
         )
     };
     if let Some(common) = git_files::line(&own.join("commondir"), limits::SMALL_FILE)? {
-        // A linked work tree: its folder is among those of the common one, and knows the way back.
+        // The folder of a linked work tree lies in that of the common one, and refers back to the work tree.
         let common = own.join(common).canonicalize().map_err(|_| stranger())?;
         let back = git_files::line(&own.join("gitdir"), limits::SMALL_FILE)?.unwrap_or_default();
         let back = own.join(back).canonicalize().ok();
@@ -118,7 +119,7 @@ fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
         }
         return Err(stranger());
     }
-    // A submodule, or a git folder kept apart.
+    // This is a submodule, or a separate git folder.
     let config = Config::read(&own)?;
     let back = config.get("core.worktree").map(|back| own.join(back));
     let back = back.and_then(|back| back.canonicalize().ok());
@@ -128,7 +129,7 @@ fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
     Err(stranger())
 }
 
-/// A name as git allows it for a ref, below `refs/`.
+/// Returns whether git allows the name for a ref below `refs/`.
 pub(super) fn is_ref(name: &str) -> bool {
     let odd = |c: char| c.is_control() || " ~^:?*[\\\u{7f}".contains(c);
     let plain = |part: Component<'_>| match part {
@@ -157,7 +158,7 @@ mod tests {
     use super::is_ref;
 
     #[test]
-    fn refs_stay_below_refs() {
+    fn refs_must_lie_below_refs() {
         for name in ["refs/heads/main", "refs/tags/v1.0", "refs/heads/a/b-c_d@e"] {
             assert!(is_ref(name), "{name}");
         }

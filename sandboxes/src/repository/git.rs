@@ -1,10 +1,13 @@
 //! The `git` program, hardened.
 //!
-//! Every git of the host is started by one constructor, with all limits (`limits`): of memory, of time and of what it prints.
-//! Two ways of running it: [`Git::command`] reads objects and never sees a configuration but ours (a repository's own, the
-//! user's and the system's can all name programs, and attributes in a stranger's files choose among them);
-//! [`Git::network`] talks to a remote, for which the user's configuration (proxies, certificates, ssh) is needed.
-//! Neither runs in a folder that is not ours.
+//! A single constructor starts every git of the host, with all limits (`limits`): memory, time and output. There are
+//! two ways of running it:
+//!
+//! - [`Git::command`] reads objects and sees only testwright's configuration. The configurations of the repository, the
+//!   user and the system can name programs, and attributes in untrusted files choose among them.
+//! - [`Git::network`] talks to a remote, which requires the user's configuration (proxies, certificates, ssh).
+//!
+//! Neither runs in a folder that testwright did not create.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,9 +18,9 @@ use super::process::{self, Bounds, GitOutput};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// Stronger than any file of settings.
+/// Settings that override every configuration file.
 const SETTINGS: [&str; 27] = [
-    // Programs.
+    // Settings that could start programs.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.askPass=",
@@ -32,7 +35,7 @@ const SETTINGS: [&str; 27] = [
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
     "protocol.ext.allow=never",
-    // What else a repository brings along to be read, and is not needed.
+    // Optional data that a repository may bring along.
     "core.attributesFile=/dev/null",
     "core.commitGraph=false",
     "core.multiPackIndex=false",
@@ -40,22 +43,22 @@ const SETTINGS: [&str; 27] = [
     "core.untrackedCache=false",
     "safe.bareRepository=explicit",
     "transfer.bundleURI=false",
-    // Large files pass in pieces.
+    // Large files are streamed.
     "core.bigFileThreshold=1m",
-    // Parts of packs that are mapped at once.
+    // Limit for parts of packs that are mapped at the same time.
     "core.packedGitLimit=256m",
-    // A login is for the server that it was given for.
+    // Credentials must not follow a redirect to another server.
     "http.followRedirects=initial",
-    // A server that says nothing for so many seconds is gone.
+    // A server that sends nothing for this many seconds counts as gone.
     "http.lowSpeedLimit=1",
     "http.lowSpeedTime=300",
     "core.quotePath=false",
 ];
 
-/// Variables for git that a command that reads objects keeps: where git itself is.
+/// Variables that all git commands keep: the location of git's own programs.
 const KEPT: [&str; 1] = ["GIT_EXEC_PATH"];
 
-/// Those that are kept for the network besides: the user's own ways to reach servers.
+/// Prefixes of variables that network commands keep in addition: the user's ways to reach servers.
 const KEPT_FOR_NETWORK: [&str; 9] = [
     "GIT_SSH",
     "GIT_SSL_",
@@ -68,28 +71,28 @@ const KEPT_FOR_NETWORK: [&str; 9] = [
     "GIT_PROTOCOL",
 ];
 
-/// A git command for one repository (or for none yet).
+/// A git command for one repository, or for none.
 #[derive(Debug, Clone)]
 pub(super) struct Git {
     pub directory: Option<PathBuf>,
-    /// How the remote is reached, where there is one.
+    /// Access to the remote, if there is one.
     pub remote: Option<Remote>,
 }
 
-/// How a remote is reached.
+/// Access to a remote.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Remote {
-    /// Protocols that git may use, with colons between them.
+    /// Protocols that git may use, separated by colons.
     pub protocols: String,
     pub credential: Option<Credential>,
-    /// In whose stead a git folder of ours is asked: the address.
+    /// A local git folder, and the URL that it replaces.
     pub stands_for: Option<(PathBuf, String)>,
 }
 
-/// A login, for one server alone.
+/// A login for a single server.
 #[derive(Clone)]
 pub(super) struct Credential {
-    /// `https://host`, in characters that mean themselves.
+    /// `https://host`, in literal characters.
     pub server: String,
     pub user: String,
     pub password: String,
@@ -101,20 +104,21 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// Answers git's question for a login. The login itself is in variables, where only this user can read it.
+/// Credential helper that answers git's request for a login. The login itself is in environment variables, which only
+/// this user can read.
 const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$TESTWRIGHT_GIT_USER\" \"$TESTWRIGHT_GIT_PASSWORD\"; }; f";
 
 impl Git {
-    /// The repository whose git folder this is: one of ours.
-    pub fn at(directory: &Path) -> Result<Git> {
+    /// Returns a git for a git folder that testwright created.
+    pub(super) fn at(directory: &Path) -> Result<Git> {
         Ok(Git {
             directory: Some(std::path::absolute(directory)?),
             remote: None,
         })
     }
 
-    /// The folders of objects that it borrows from, as git notes them; empty where all are its own.
-    pub fn borrowed_objects(&self) -> Vec<u8> {
+    /// Returns git's list of folders that objects are borrowed from. It is empty if the repository has all its objects.
+    pub(super) fn borrowed_objects(&self) -> Vec<u8> {
         let list = self
             .directory
             .as_ref()
@@ -123,15 +127,15 @@ impl Git {
             .unwrap_or_default()
     }
 
-    /// No repository.
-    pub fn nowhere() -> Git {
+    /// Returns a git without a repository.
+    pub(super) fn nowhere() -> Git {
         Git {
             directory: None,
             remote: None,
         }
     }
 
-    /// Every git is made here.
+    /// Builds the command that all git calls share.
     fn base(&self, keeps: impl Fn(&str) -> bool) -> Command {
         let mut command = process::limited("git");
         for (name, _) in std::env::vars_os() {
@@ -158,14 +162,14 @@ impl Git {
                 .current_dir(directory)
                 .arg("--git-dir")
                 .arg(directory),
-            // A folder that is not a repository, so that none is looked for.
+            // This is not a repository, and it keeps git from searching for one.
             None => command.current_dir("/").env("GIT_DIR", "/dev/null"),
         };
         command
     }
 
-    /// Reads objects; no configuration but that of the git folder, which is ours.
-    pub fn command(&self) -> Command {
+    /// Returns a command that reads objects, with only the configuration of the git folder, which testwright wrote.
+    pub(super) fn command(&self) -> Command {
         let mut command = self.base(|name| KEPT.contains(&name));
         command
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -175,8 +179,8 @@ impl Git {
         command
     }
 
-    /// Talks to the remote, as the user has set it up.
-    pub fn network(&self) -> Command {
+    /// Returns a command that talks to the remote with the user's configuration.
+    pub(super) fn network(&self) -> Command {
         let kept = |name: &str| KEPT_FOR_NETWORK.iter().any(|start| name.starts_with(start));
         let mut command = self.base(|name| KEPT.contains(&name) || kept(name));
         if std::env::var_os("GIT_SSH_COMMAND").is_none() {
@@ -185,7 +189,8 @@ impl Git {
         let remote = self.remote.clone().unwrap_or_default();
         command.env("GIT_ALLOW_PROTOCOL", &remote.protocols);
         if let Some((directory, address)) = &remote.stands_for {
-            // Through variables: a folder's name may hold what separates key and value. The user's own stay.
+            // Variables are used because a folder's name may contain the characters that separate key and value. The
+            // user's own variables stay.
             let count = std::env::var("GIT_CONFIG_COUNT").ok();
             let count: u32 = count.and_then(|c| c.parse().ok()).unwrap_or(0);
             let key = format!("url.{}.insteadOf", directory.display());
@@ -206,8 +211,8 @@ impl Git {
         command
     }
 
-    /// Runs it, whatever its exit code.
-    pub fn try_run<S: AsRef<OsStr>>(
+    /// Runs git and returns its output, whatever the exit code.
+    pub(super) fn try_run<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
         input: &[u8],
@@ -222,8 +227,9 @@ impl Git {
         })
     }
 
-    /// Fetches from the remote, whatever the exit code, until the repository has `max` bytes.
-    pub fn fetch<S: AsRef<OsStr>>(
+    /// Fetches from the remote, and stops if the repository exceeds `max` bytes. Returns the output, whatever the exit
+    /// code.
+    pub(super) fn fetch<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
         input: &[u8],
@@ -242,8 +248,11 @@ impl Git {
         process::run(command, input, &bounds).map_err(|error| about("git fetch", error))
     }
 
-    /// Runs it; an exit code other than 0 is an error.
-    pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Result<Vec<u8>> {
+    /// Runs git and returns its standard output. Fails if the exit code is not 0.
+    pub(super) fn run<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<u8>> {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let what = arguments
             .first()
@@ -255,8 +264,8 @@ impl Git {
         Err(failed(&what.unwrap_or_default(), &output.stderr))
     }
 
-    /// One line of output, trimmed; `None` if git fails or says nothing.
-    pub fn line<S: AsRef<OsStr>>(
+    /// Returns the trimmed output, or `None` if git fails or prints nothing.
+    pub(super) fn line<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Option<String>> {
@@ -266,25 +275,25 @@ impl Git {
     }
 }
 
-/// Says what went beyond its bounds.
+/// Adds the name of the command to an error about exceeded limits.
 fn about(what: &str, error: SandboxError) -> SandboxError {
     match error.kind {
         ErrorKind::Input => SandboxError {
-            message: format!("{what} was ended: {}", error.message),
+            message: format!("{what} was stopped: {}", error.message),
             ..error
         },
         _ => error,
     }
 }
 
-/// The error for a git that failed.
+/// Returns the error for a git command that failed.
 pub(super) fn failed(what: &str, stderr: &str) -> SandboxError {
     let last = stderr
         .lines()
         .rev()
         .find(|l| l.starts_with("fatal: ") || l.starts_with("error: "))
         .or(stderr.lines().last())
-        .unwrap_or("no message");
+        .unwrap_or("no error message");
     let message = last
         .trim_start_matches("fatal: ")
         .trim_start_matches("error: ");

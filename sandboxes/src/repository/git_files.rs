@@ -1,4 +1,5 @@
-//! Reads the files of a stranger's git folder: plain ones up to a size, never through a link, never waiting for a pipe.
+//! Access to the files of an untrusted git folder: only plain files up to a size, never through a link, and never
+//! blocking on a pipe.
 
 use std::fs::File;
 use std::io::{ErrorKind as Io, Read};
@@ -8,7 +9,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::plain_file::{self, Links};
 use crate::sandbox::Result;
 
-/// A plain file, opened; `None` where there is nothing of that name, or a folder.
+/// Opens a plain file. Returns `None` if the path does not exist or is a folder.
 pub(super) fn open(path: &Path, most: u64) -> Result<Option<File>> {
     match plain_file::open(path, Links::Refuse, most) {
         Ok(file) => Ok(Some(file)),
@@ -25,7 +26,7 @@ pub(super) fn open(path: &Path, most: u64) -> Result<Option<File>> {
     }
 }
 
-/// The content of a plain file.
+/// Returns the content of a plain file.
 pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     let Some(file) = open(path, most)? else {
         return Ok(None);
@@ -36,13 +37,13 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// One line of text, trimmed.
+/// Returns the trimmed text of a plain file.
 pub(super) fn line(path: &Path, most: u64) -> Result<Option<String>> {
     let content = read(path, most)?;
     Ok(content.map(|c| String::from_utf8_lossy(&c).trim().to_owned()))
 }
 
-/// Copies a plain file; returns whether there was one.
+/// Copies a plain file. Returns whether it exists.
 pub(super) fn copy(from: &Path, to: &Path, most: u64) -> Result<bool> {
     let Some(file) = open(from, most)? else {
         return Ok(false);
@@ -54,7 +55,7 @@ pub(super) fn copy(from: &Path, to: &Path, most: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Something that git does not make.
+/// Returns the error for content that git would not create.
 pub(super) fn odd(path: &Path, what: &str) -> SandboxError {
     refused(path, &format!("it {what}"))
 }
@@ -62,5 +63,5 @@ pub(super) fn odd(path: &Path, what: &str) -> SandboxError {
 fn refused(path: &Path, why: &str) -> SandboxError {
     let text = format!("read {}: {why}", path.display());
     SandboxError::new(ErrorKind::Input, text)
-        .hint("the git folder is damaged or was tampered with: clone the repository again")
+        .hint("clone the repository again: its git folder is damaged or was tampered with")
 }

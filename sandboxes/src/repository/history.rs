@@ -1,7 +1,7 @@
-//! The past of a repository: its commits, what each of them changed, and the patches between two.
+//! The history of a repository: its commits, their changes, and the patches between two commits.
 //!
-//! Renames are a deletion and an addition here, and hashes are whole: the same commits give the same bytes, whatever else
-//! the repository holds.
+//! Renames are reported as a deletion and an addition, and hashes are complete. So the same commits give the same
+//! bytes, whatever else the repository contains.
 
 use super::Repository;
 use super::clone::fetch_blobs;
@@ -9,33 +9,33 @@ use super::git::failed;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// A commit, without its files.
+/// A commit without its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     pub hash: String,
     pub parents: Vec<String>,
-    /// Seconds since 1970, of the committer.
+    /// Time of the commit (not of its author), in seconds since 1970.
     pub committed: i64,
     pub message: String,
 }
 
 impl Commit {
-    /// The first line of the message.
+    /// Returns the first line of the message.
     pub fn title(&self) -> &str {
         self.message.lines().next().unwrap_or_default()
     }
 }
 
-/// Which commits are asked for: those that lead to `tip`, without those that lead to `base`, newest first.
+/// A range of commits: all ancestors of `tip` that are not ancestors of `base`, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct CommitRange {
     pub tip: String,
     pub base: Option<String>,
-    /// Of merges the first parent alone: the line of the branch itself.
+    /// Whether to follow only the first parent of a merge, that is, the branch itself.
     pub first_parent: bool,
-    /// Committed at this second or later.
+    /// Earliest commit time in seconds since 1970, inclusive.
     pub since: Option<i64>,
-    /// Committed before this second.
+    /// Latest commit time in seconds since 1970, exclusive.
     pub until: Option<i64>,
 }
 
@@ -43,22 +43,27 @@ pub struct CommitRange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: String,
-    /// It was not there before.
+    /// Whether the path is new.
     pub added: bool,
-    /// It is no longer there.
+    /// Whether the path was deleted.
     pub deleted: bool,
-    /// It stands for a commit of another repository, on one side or on both.
+    /// Whether the path is a submodule in one of the commits or both.
     pub submodule: bool,
 }
 
-/// The mode of a submodule's pointer.
+/// Mode of a submodule's pointer.
 const SUBMODULE: &str = "160000";
 
-/// Versions of git differ in whether attributes of a bare repository's files decide how differences are shown: none are
-/// read, from the tree that is empty.
+/// Reads attributes from the empty tree. Versions of git differ in whether attributes in a bare repository affect
+/// diffs.
 const NO_ATTRIBUTES: &str = "attr.tree=4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 impl Repository {
+    /// Returns the commits of a range.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git does not know a commit of the range or cannot be run.
     pub fn commits(&self, range: &CommitRange) -> Result<Vec<Commit>> {
         let mut words = ["log", "-z", "--format=tformat:%H%n%P%n%ct%n%B"]
             .map(str::to_owned)
@@ -77,7 +82,11 @@ impl Repository {
         records.map(commit).collect()
     }
 
-    /// What differs between two commits, by path.
+    /// Returns the differences between two commits, by path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot compare the commits.
     pub fn changes(&self, old: &str, new: &str) -> Result<Vec<FileChange>> {
         let words = [
             "diff-tree",
@@ -105,7 +114,12 @@ impl Repository {
         Ok(changes)
     }
 
-    /// The patch of these paths from one commit to another, for `git apply`; `None` where it is not UTF-8 throughout.
+    /// Returns the patch of these paths from one commit to another, for `git apply`. Returns `None` if it is not valid
+    /// UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the files cannot be fetched, the repository is a partial clone that lacks them, or git fails.
     pub fn patch(&self, old: &str, new: &str, paths: &[&str]) -> Result<Option<String>> {
         if paths.is_empty() {
             return Ok(Some(String::new()));
@@ -126,10 +140,9 @@ impl Repository {
         let all = words.into_iter().chain(form).chain(ends);
         let output = self.git.try_run(all.chain(paths.iter().copied()), b"")?;
         if !output.ok && self.partial {
-            let message = format!("the repository is a partial clone, and lacks files of {new}");
-            return Err(
-                SandboxError::new(ErrorKind::Input, message).hint("give its URL, or a whole clone")
-            );
+            let message = format!("the repository is a partial clone that lacks files of {new}");
+            return Err(SandboxError::new(ErrorKind::Input, message)
+                .hint("use its URL, or a complete clone"));
         }
         if !output.ok {
             return Err(failed("diff-tree", &output.stderr));
@@ -137,7 +150,11 @@ impl Repository {
         Ok(String::from_utf8(output.stdout).ok())
     }
 
-    /// A file of a commit; `None` where there is none of this path.
+    /// Returns a file of a commit, or `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be fetched or git cannot be run.
     pub fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>> {
         fetch_blobs(&self.git, &format!("{commit}^{{tree}}"))?;
         let name = format!("{commit}:{path}");
@@ -145,7 +162,11 @@ impl Repository {
         Ok(read.ok.then_some(read.stdout))
     }
 
-    /// What the root of a commit holds, files and folders.
+    /// Returns the names of files and folders in the root of a commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot list the commit.
     pub fn root_entries(&self, commit: &str) -> Result<Vec<String>> {
         let listed = self.git.run(["ls-tree", "-z", "--name-only", commit])?;
         let text = String::from_utf8_lossy(&listed).into_owned();
@@ -167,7 +188,7 @@ fn commit(record: &str) -> Result<Commit> {
         }),
         _ => Err(SandboxError::new(
             ErrorKind::Input,
-            "git log: it lists what is not a commit",
+            "git log: its output contains an invalid commit",
         )),
     }
 }

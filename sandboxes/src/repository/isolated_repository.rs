@@ -1,8 +1,11 @@
-//! A git folder of our own that shows a stranger's repository: its objects by reference, its refs as copies, its
-//! configuration and hooks not at all.
+//! A git folder that testwright creates to present an untrusted repository: objects by reference, refs as copies, and
+//! neither configuration nor hooks.
 //!
-//! Left out on purpose: grafts and replacements (old code is what the commit says), commit graphs, indexes over several
-//! packs and bitmaps (they only save time, and are one thing less to trust), promisor remotes (nothing is fetched).
+//! These are omitted on purpose:
+//!
+//! - Grafts and replacements, because the old code must be that of the commit.
+//! - Commit graphs, multi-pack indexes and bitmaps, which only save time and would have to be trusted.
+//! - Promisor remotes, because nothing may be fetched.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,11 +27,11 @@ use crate::sandbox::Result;
 pub(super) struct IsolatedRepository {
     pub git: Git,
     pub config: Config,
-    /// Goes when this does.
+    /// Temporary folder, removed when this value is dropped.
     pub folder: TempDir,
 }
 
-/// Heads that are not refs, and may be named as a revision.
+/// Heads that are not refs but can be used as a revision.
 const OTHER_HEADS: [&str; 5] = [
     "ORIG_HEAD",
     "FETCH_HEAD",
@@ -37,7 +40,7 @@ const OTHER_HEADS: [&str; 5] = [
     "REVERT_HEAD",
 ];
 
-/// `reflogs`: with what revisions such as `HEAD@{1}` are looked up in.
+/// Creates an isolated copy of a git folder. `reflogs` also copies the logs that revisions such as `HEAD@{1}` need.
 pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<IsolatedRepository> {
     let config = Config::read(&from.common)?;
     let tables = config.get("extensions.refstorage") == Some("reftable");
@@ -53,7 +56,7 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
     if tables {
         copy_tables(&from.common, own)?;
         if from.own != from.common {
-            // The head of a linked work tree is in tables of its own.
+            // The head of a linked work tree is in separate tables.
             let folder = empty(cache, sha256, true)?;
             copy_tables(&from.own, folder.path())?;
             let scratch = Git::at(folder.path())?;
@@ -90,7 +93,7 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
     })
 }
 
-/// An empty bare repository in a temporary folder.
+/// Creates an empty bare repository in a temporary folder.
 pub(super) fn empty(cache: &Path, sha256: bool, tables: bool) -> Result<TempDir> {
     std::fs::create_dir_all(cache)?;
     remove_leftovers(cache)?;
@@ -101,7 +104,7 @@ pub(super) fn empty(cache: &Path, sha256: bool, tables: bool) -> Result<TempDir>
     Ok(folder)
 }
 
-/// Killed runs leave theirs; none is used for a day.
+/// Removes folders that killed runs left. No run uses one for more than a day.
 fn remove_leftovers(cache: &Path) -> Result<()> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     for entry in std::fs::read_dir(cache)? {
@@ -115,21 +118,21 @@ fn remove_leftovers(cache: &Path) -> Result<()> {
         }
         let age = entry.metadata().and_then(|found| found.modified());
         if age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > DAY)) {
-            // Another process may be doing the same.
+            // Another process may be removing the same folder.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
     Ok(())
 }
 
-/// Written by hand: `git init` would take templates and formats from elsewhere.
+/// Writes an empty repository by hand, because `git init` would use templates and formats from elsewhere.
 pub(super) fn write_empty(folder: &Path, sha256: bool, tables: bool) -> Result<()> {
     for name in ["objects", "refs/heads"] {
         std::fs::create_dir_all(folder.join(name))?;
     }
     let head = if tables { ".invalid" } else { "main" };
     std::fs::write(folder.join("HEAD"), format!("ref: refs/heads/{head}\n"))?;
-    // The git that serves it at a `file:` address gets its settings from here alone.
+    // A git that serves this folder at a `file:` URL reads only this configuration.
     let mut config = "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n\
         \tbigFileThreshold = 1m\n\tpackedGitLimit = 256m\n\
         [uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n\
@@ -145,7 +148,7 @@ pub(super) fn write_empty(folder: &Path, sha256: bool, tables: bool) -> Result<(
     Ok(())
 }
 
-/// The line of an alternates file.
+/// Returns the line of an alternates file for a path.
 fn quoted(path: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt as _;
     let mut line = vec![b'"'];
@@ -160,7 +163,7 @@ fn quoted(path: &Path) -> Vec<u8> {
     line
 }
 
-/// What `HEAD` says: a ref or a hash. Once it was a link, which git still reads.
+/// Returns the content of `HEAD`: a ref or a hash. Old versions of git used a symbolic link, which git still reads.
 fn head(folder: &Path) -> Result<String> {
     let path = folder.join("HEAD");
     let text = match std::fs::read_link(&path) {
@@ -170,7 +173,7 @@ fn head(folder: &Path) -> Result<String> {
     match text.strip_prefix("ref:").map(str::trim) {
         Some(name) if is_ref(name) => Ok(format!("ref: {name}\n")),
         None if is_hash(&text) => Ok(text + "\n"),
-        _ => Err(odd(&path, "names no branch and no commit")),
+        _ => Err(odd(&path, "names neither a branch nor a commit")),
     }
 }
 
@@ -180,7 +183,7 @@ fn too_many() -> SandboxError {
     SandboxError::new(ErrorKind::Input, text)
 }
 
-/// All refs, packed; those that point to another ref as files.
+/// Copies all refs into `packed-refs`, and symbolic refs as files.
 fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
     let mut refs = BTreeMap::new();
     let packed = git_files::line(&from.common.join("packed-refs"), limits::REFS)?;
@@ -210,7 +213,7 @@ fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
             match text.strip_prefix("ref:").map(str::trim) {
                 Some(target) if is_ref(target) => symbolic.push((name, target.to_owned())),
                 None if is_hash(&text) => drop(refs.insert(name, text)),
-                // As git has it: a broken ref is none.
+                // Like git, this ignores broken refs.
                 _ => {}
             }
         }
@@ -234,7 +237,7 @@ fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Paths of what is below a folder and is not a folder; links to folders are not entered.
+/// Returns the paths of everything below a folder except folders. Links to folders are not followed.
 fn files_below(git_folder: &Path, start: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![start.to_owned()];

@@ -1,5 +1,7 @@
-//! Whether an object is what its name says. A git that reads does not look, and a stranger can put any content under any
-//! name: it would be shown as a commit of the real project, and found in the cache as such.
+//! Verification that an object matches its name.
+//!
+//! git does not check this when it reads objects. So an attacker could store any content under any name; it would be
+//! shown as a commit of the real project and cached as such.
 
 use std::io::{self, BufRead, Read};
 
@@ -12,16 +14,16 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
 use crate::sandbox::Result;
 
-/// The hash of one object, whose name says which kind of hash it is.
+/// The hash of one object. The length of the object's name selects the algorithm.
 pub(super) enum ObjectHash {
-    /// The kind that tells of content made to collide.
+    /// SHA-1 with detection of collision attacks.
     Sha1(Box<Sha1>),
     Sha256(Box<Sha256>),
 }
 
 impl ObjectHash {
-    /// `kind` is `blob`, `tree` or `commit`.
-    pub fn new(name: &str, kind: &str, size: u64) -> Self {
+    /// Starts the hash of an object whose `kind` is `blob`, `tree` or `commit`.
+    pub(super) fn new(name: &str, kind: &str, size: u64) -> Self {
         let mut hash = if name.len() == 64 {
             ObjectHash::Sha256(Box::default())
         } else {
@@ -49,14 +51,14 @@ impl ObjectHash {
         if found.as_deref() == Some(name) {
             return Ok(());
         }
-        let text = format!("the repository's object {name} is not what its name says");
+        let text = format!("the repository's object {name} does not match its hash");
         Err(SandboxError::new(ErrorKind::Input, text).hint(
-            "it is damaged or was tampered with: `git fsck` there says more; a fresh clone helps",
+            "run `git fsck` there, or clone it again: the repository is damaged or was tampered with",
         ))
     }
 }
 
-/// A commit and the folders of a tree. Files are checked where they are read.
+/// Checks a commit and the folders of a tree. Files are checked when they are read.
 pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<()> {
     let folders = git.run(["ls-tree", "-r", "-d", "-z", "--full-tree", tree])?;
     let folders = String::from_utf8_lossy(&folders);
@@ -91,19 +93,19 @@ pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<
     Ok(())
 }
 
-/// Content on its way to somewhere else.
+/// A reader that hashes the content that passes through it.
 pub(super) struct HashingReader<R> {
     content: R,
     hash: ObjectHash,
 }
 
 impl<R: Read> HashingReader<R> {
-    pub fn new(content: R, hash: ObjectHash) -> Self {
+    pub(super) fn new(content: R, hash: ObjectHash) -> Self {
         HashingReader { content, hash }
     }
 
-    /// To be called once all of it was read.
-    pub fn check(self, name: &str) -> Result<()> {
+    /// Compares the hash with the object's name. Call it after all content was read.
+    pub(super) fn check(self, name: &str) -> Result<()> {
         self.hash.check(name)
     }
 }
@@ -127,8 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_git_gives() {
-        // `git hash-object -t KIND`, and the same in a repository of `--object-format=sha256`.
+    fn names_match_git_hash_object() {
+        // The names come from `git hash-object -t KIND`, also in a repository with `--object-format=sha256`.
         for (kind, content, names) in [
             (
                 "blob",

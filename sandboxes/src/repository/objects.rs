@@ -1,4 +1,4 @@
-//! Looks over a stranger's folder of objects before git opens what is in it: git waits for pipes.
+//! Checks of an untrusted folder of objects before git opens its files, because git would block on a pipe.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,16 @@ use super::patch::unquote;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// How far git follows from one folder of objects to the next, and how many there may be.
+/// Maximum depth to which git follows alternates, and maximum number of folders of objects.
 const DEPTH: usize = 5;
 const COUNT: usize = 32;
 
-/// The folder and those from which it borrows, all of them of plain files. Objects are found by their hashes alone, so
-/// that a folder elsewhere gives away nothing but what the stranger can name already.
+/// Returns the folder and those that it borrows from, after checking that they contain only plain files.
+///
+/// Objects are found only by hash, so another folder reveals nothing that an attacker could not already name.
 pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
     let first = objects.canonicalize().map_err(|_| {
-        let text = format!("read {}: it is not there", objects.display());
+        let text = format!("read {}: it does not exist", objects.display());
         SandboxError::new(ErrorKind::Input, text)
     })?;
     let mut seen = BTreeSet::from([first.clone()]);
@@ -33,7 +34,7 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
                 .lines()
                 .filter(|l| !l.is_empty() && !l.starts_with('#'))
             {
-                // git passes over what is not there.
+                // Like git, this skips missing folders.
                 let Ok(path) = folder.join(unquote(line)).canonicalize() else {
                     continue;
                 };
@@ -46,7 +47,7 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
         if all.len() > COUNT || (depth >= DEPTH && !next.is_empty()) {
             return Err(odd(
                 &objects.join("info/alternates"),
-                "leads through too many folders",
+                "refers to too many folders",
             ));
         }
         if next.is_empty() {
@@ -57,7 +58,7 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Loose objects, packs, and what is beside them.
+/// Checks loose objects, packs and the files beside them.
 fn plain(objects: &Path) -> Result<()> {
     for entry in entries(objects)? {
         let entry = entry?;
@@ -67,7 +68,7 @@ fn plain(objects: &Path) -> Result<()> {
         for inner in entries(&entry.path())? {
             let inner = inner?;
             let kind = inner.file_type()?;
-            // Tools that share packs put links to them there.
+            // Tools that share packs create links to them.
             let fits = kind.is_file()
                 || kind.is_dir()
                 || (kind.is_symlink()

@@ -1,4 +1,4 @@
-//! Does a patch apply to the clean base commit?
+//! Checks whether a patch applies to the clean base commit.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,9 +11,13 @@ use super::{Source, limits};
 use crate::error::ErrorKind;
 use crate::sandbox::Result;
 
-/// Asks `git apply --check` in a folder that holds, of the base commit, the files that the patch speaks of.
+/// Runs `git apply --check` in a folder that contains the base commit's files that the patch changes.
 ///
-/// The outer error is ours; the inner one is git's reason, fit to be shown to a model.
+/// The inner error is git's reason, suitable for a model.
+///
+/// # Errors
+///
+/// Fails if the patch could not be checked, for example because the tree cannot be read or git cannot be run.
 pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(), String>> {
     if let Some(reason) = refused(patch) {
         return Ok(Err(reason));
@@ -28,7 +32,7 @@ pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(
     git_apply(folder.path(), patch, &["--check"])
 }
 
-/// `git apply` in a folder that is not a repository.
+/// Runs `git apply` in a folder that is not a repository.
 pub(super) fn git_apply(
     folder: &Path,
     patch: &str,
@@ -56,7 +60,7 @@ pub(super) fn git_apply(
     }))
 }
 
-/// Runs a program that applies a patch in a folder. The inner error says what the patch asks too much of.
+/// Runs a program that applies a patch in a folder. The inner error says which limit the patch exceeds.
 pub(super) fn bounded(
     command: Command,
     folder: &Path,
@@ -71,24 +75,24 @@ pub(super) fn bounded(
         Err(error) if error.kind == ErrorKind::Input => return Ok(Err(error.message)),
         Err(error) => return Err(error),
     };
-    // It may have ended before anybody looked.
+    // The program may have ended before its output was measured.
     if process::size(folder, limits::PATCHED) > limits::PATCHED {
         let most = limits::human_size(limits::PATCHED);
-        return Ok(Err(format!("it would write more than {most}")));
+        return Ok(Err(format!("the patch would write more than {most}")));
     }
     Ok(Ok(output))
 }
 
-/// Why it is not even looked at.
+/// Returns the reason why a patch is rejected without trying it.
 pub(super) fn refused(patch: &str) -> Option<String> {
     if patch.trim().is_empty() {
         return Some("the patch is empty".to_owned());
     }
     let most = limits::human_size(limits::PATCH);
-    (patch.len() as u64 > limits::PATCH).then(|| format!("the patch has more than {most}"))
+    (patch.len() as u64 > limits::PATCH).then(|| format!("the patch is larger than {most}"))
 }
 
-/// Bytes that the patch itself says it makes of little: copies of files, and binary files in compressed form.
+/// Returns the bytes that the patch announces but does not contain: copies of files, and compressed binary files.
 fn announced(base: &Base<'_>, patch: &str) -> u64 {
     let number = |text: &str| text.trim_end().parse::<u64>().unwrap_or(0);
     let size = |path: &str| base.size(&unquote(path.trim_end_matches('\r')));
@@ -103,7 +107,8 @@ fn announced(base: &Base<'_>, patch: &str) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Puts the files that the patch speaks of into a folder, as far as there is room for them and for what it makes of them.
+/// Writes the files that the patch changes into a folder. The inner error says if they, and the announced ones, exceed
+/// the limit.
 pub(super) fn materialise(
     base: &Base<'_>,
     patch: &str,
@@ -116,19 +121,19 @@ pub(super) fn materialise(
         if bytes > limits::PATCHED {
             let most = limits::human_size(limits::PATCHED);
             return Ok(Err(format!(
-                "the patch speaks of files that have more than {most} in all"
+                "the files that the patch changes are larger than {most} in total"
             )));
         }
         base.materialise(&path, folder)?;
     }
-    // A submodule that is not checked out is an empty folder: git moves its pointer only where there is one.
+    // A submodule that is not checked out is an empty folder, without which git does not move its pointer.
     for path in submodules(patch).into_iter().filter(|p| is_plain(p)) {
         make_folder(folder, &path)?;
     }
     Ok(Ok(()))
 }
 
-/// A folder below another, unless a file or a link is in its way.
+/// Creates a folder below another, unless a file or a link is in the way.
 fn make_folder(folder: &Path, path: &str) -> Result<()> {
     let ends = path.match_indices('/').map(|(i, _)| i).chain([path.len()]);
     for end in ends {
@@ -142,7 +147,7 @@ fn make_folder(folder: &Path, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Paths of submodules whose pointer the patch moves or removes.
+/// Returns the paths of submodules whose pointer the patch moves or removes.
 fn submodules(patch: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     let mut header = None;
@@ -159,7 +164,7 @@ fn submodules(patch: &str) -> BTreeSet<String> {
     paths
 }
 
-/// Every path that a header of the patch may name; one too many does no harm.
+/// Returns all paths that a header of the patch may name. Extra paths do no harm.
 pub fn touched(patch: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for line in patch.lines() {
@@ -182,7 +187,7 @@ pub fn touched(patch: &str) -> BTreeSet<String> {
     paths
 }
 
-/// The two names of a header `diff --git OLD NEW`. Each may hold blanks, quoted or not.
+/// Splits the two names of a header `diff --git OLD NEW`. Each may contain blanks, with or without quotes.
 fn halves(names: &str) -> (&str, &str) {
     if names.starts_with('"') {
         let mut escaped = false;
@@ -191,7 +196,7 @@ fn halves(names: &str) -> (&str, &str) {
             escaped = byte == b'\\' && !escaped;
             end
         });
-        // Behind the quote that ends it.
+        // The second name follows the closing quote.
         let (old, new) = names.split_at(end.map_or(names.len(), |end| end + 2));
         return (old, new.trim_start_matches(' '));
     }
@@ -200,7 +205,7 @@ fn halves(names: &str) -> (&str, &str) {
     {
         return (&names[..middle], &names[middle + 1..]);
     }
-    // Those that are not quoted are the same but for the first letter, unless lines that follow name them.
+    // Unquoted names differ only in the first letter, unless later lines name them.
     let middle = names.len() / 2;
     if names.as_bytes().get(middle) == Some(&b' ') {
         return (&names[..middle], &names[middle + 1..]);
@@ -208,13 +213,14 @@ fn halves(names: &str) -> (&str, &str) {
     names.rsplit_once(' ').unwrap_or((names, ""))
 }
 
-/// The path in a header of a patch, behind `--- ` or `+++ `, without `a/` or `b/` and git's quotes; `None` for no file.
+/// Returns the path in a header line after `--- ` or `+++ `, without `a/` or `b/` and git's quotes. Returns `None` for
+/// `/dev/null`.
 pub fn header_path(name: &str) -> Option<String> {
-    // Some programs put a date behind a tab.
+    // Some programs append a tab and a date.
     side(name.split('\t').next().unwrap_or(name))
 }
 
-/// The path without `a/` or `b/`.
+/// Returns the path without `a/` or `b/`.
 fn side(name: &str) -> Option<String> {
     let name = unquote(name.trim_end_matches('\r'));
     let (_, path) = name.split_once('/')?;
@@ -262,7 +268,7 @@ mod tests {
     use super::touched;
 
     #[test]
-    fn headers_name_the_paths() {
+    fn headers_name_paths() {
         let patch = "diff --git a/x y.py b/x y.py\n--- a/x y.py\n+++ b/x y.py\n\
                      diff --git \"a/\\303\\244.py\" \"b/\\303\\244.py\"\n\
                      diff --git a/old.py b/new.py\nrename from old.py\nrename to new.py\n--- /dev/null\n+++ b/n.py\t2020\n";
@@ -270,9 +276,9 @@ mod tests {
         assert_eq!(paths, ["n.py", "new.py", "old.py", "x y.py", "ä.py"]);
     }
 
-    /// Of a file that is not text there is no other line with its name.
+    /// The patch of a binary file has no other line with its name.
     #[test]
-    fn headers_of_binary_patches_name_the_paths() {
+    fn binary_patch_headers_name_paths() {
         for (header, names) in [
             (
                 r#""a/\303\244 b.png" "b/\303\244 b.png""#,

@@ -1,4 +1,4 @@
-//! What a patch is applied to: the files of an archive, overlaid with what was changed already.
+//! The base of a patch: the files of an archive, overlaid with earlier changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::sandbox::Result;
 /// A file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// The content; of a symbolic link, its target.
+    /// Content of the file, or target of the symbolic link.
     pub content: Vec<u8>,
     pub kind: FileKind,
 }
@@ -21,11 +21,15 @@ pub enum FileKind {
     Link,
 }
 
-/// Files by path; `None`: there is no such file any more.
+/// Files by path. `None` stands for a deleted file.
 pub type Files = BTreeMap<String, Option<File>>;
 
 impl Tree {
-    /// A file as it is in the tree.
+    /// Returns a file of the tree, or `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
     pub fn file(&self, path: &str) -> Result<Option<File>> {
         in_tree(self, path)
     }
@@ -37,18 +41,18 @@ pub(super) struct Base<'a> {
 }
 
 impl<'a> Base<'a> {
-    pub fn new(tree: &'a Tree, changed: &'a Files) -> Base<'a> {
+    pub(super) fn new(tree: &'a Tree, changed: &'a Files) -> Base<'a> {
         Base { tree, changed }
     }
 
-    pub fn file(&self, path: &str) -> Result<Option<File>> {
+    pub(super) fn file(&self, path: &str) -> Result<Option<File>> {
         match self.changed.get(path) {
             Some(file) => Ok(file.clone()),
             None => in_tree(self.tree, path),
         }
     }
 
-    /// A file below, if the path is a folder.
+    /// Returns a file below the path, if the path is a folder.
     fn below(&self, path: &str) -> Option<String> {
         let start = format!("{path}/");
         let changed = self.changed.iter().filter(|(_, file)| file.is_some());
@@ -60,16 +64,16 @@ impl<'a> Base<'a> {
             .map(str::to_owned)
     }
 
-    /// Bytes of a file, as far as there is one of that path.
-    pub fn size(&self, path: &str) -> u64 {
+    /// Returns the size of a file in bytes, or 0 if it does not exist.
+    pub(super) fn size(&self, path: &str) -> u64 {
         match self.changed.get(path) {
             Some(file) => file.as_ref().map_or(0, |f| f.content.len() as u64),
             None => self.tree.place(path).map_or(0, |place| place.size),
         }
     }
 
-    /// Puts one file there, or the link that is on the way to it; of a folder, one file.
-    pub fn materialise(&self, path: &str, folder: &Path) -> Result<()> {
+    /// Writes one file, or the link on the way to it. For a folder, writes one of its files.
+    pub(super) fn materialise(&self, path: &str, folder: &Path) -> Result<()> {
         if !is_plain(path) {
             return Ok(());
         }
@@ -86,7 +90,7 @@ impl<'a> Base<'a> {
                 }
                 write(&file, &target)?;
             }
-            // Nothing is written through a link, or below a file.
+            // Nothing is written through a link or below a file.
             return Ok(());
         }
         match self.below(path) {
@@ -109,7 +113,7 @@ pub(super) fn in_tree(tree: &Tree, path: &str) -> Result<Option<File>> {
     Ok(Some(File { content, kind }))
 }
 
-/// A path that stays in the tree, and out of git's own folder.
+/// Returns whether a path stays in the tree and outside git's own folder.
 pub(super) fn is_plain(path: &str) -> bool {
     let odd = |part: &str| ["", ".", ".."].contains(&part) || part.eq_ignore_ascii_case(".git");
     !path.split('/').any(odd) && !path.contains('\0')
@@ -132,7 +136,7 @@ fn write(file: &File, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Every file below a folder of the host.
+/// Returns all files below a folder of the host.
 pub(super) fn read_folder(root: &Path) -> Result<BTreeMap<String, File>> {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,6 @@
-//! Runs git on foreign input: its memory, its output, its time and what it writes are bounded. It ends with all that it
-//! started (`git fetch` is several programs).
+//! Execution of git on untrusted input, with limits for memory, output, time and files.
+//!
+//! Stopping a program also stops everything that it started (`git fetch` consists of several programs).
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -13,7 +14,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::programs;
 use crate::sandbox::Result;
 
-/// What it said.
+/// The output of a program.
 pub(super) struct GitOutput {
     pub ok: bool,
     pub stdout: Vec<u8>,
@@ -21,10 +22,10 @@ pub(super) struct GitOutput {
 }
 
 pub(super) struct Bounds {
-    /// Bytes of its standard output.
+    /// Maximum bytes of standard output.
     pub output: u64,
     pub time: Duration,
-    /// A folder, and the bytes that it may come to hold.
+    /// A folder, and the maximum bytes of its files.
     pub folder: Option<(PathBuf, u64)>,
 }
 
@@ -38,16 +39,18 @@ impl Default for Bounds {
     }
 }
 
-/// Bytes of messages that are kept.
+/// Maximum bytes of error output that are kept.
 const MESSAGES: u64 = 64 << 10;
-/// How often a folder is looked at.
+/// Interval at which a folder is measured.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Prepares a program of the host that reads foreign input. It and what it starts get no more memory than
-/// [`limits::MEMORY`] each: a shell sets the limit before it becomes the program.
+/// Prepares a program of the host that reads untrusted input.
+///
+/// The program and each of its children get at most [`limits::MEMORY`]. A shell sets the limit and then becomes the
+/// program.
 pub(super) fn limited(program: &str) -> Command {
     if programs::named(program).is_empty() {
-        // Starting it fails with `NotFound`, which a shell would hide.
+        // Starting it then fails with `NotFound`, which a shell would hide.
         return programs::program(program);
     }
     let script = "ulimit -d \"$0\" 2>/dev/null; exec \"$@\"";
@@ -56,15 +59,15 @@ pub(super) fn limited(program: &str) -> Command {
     shell
 }
 
-/// A program with all that it starts: none of them outlives this.
+/// A program and everything that it starts. None of them outlives this value.
 pub(super) struct Program {
     pub child: Child,
     has_ended: bool,
 }
 
 impl Program {
-    pub fn start(mut command: Command) -> Result<Program> {
-        // Its number is then that of all of them.
+    pub(super) fn start(mut command: Command) -> Result<Program> {
+        // The process ID is then also the ID of the group.
         let child = command.process_group(0).spawn().map_err(not_started)?;
         Ok(Program {
             child,
@@ -72,8 +75,9 @@ impl Program {
         })
     }
 
-    /// Waits for it, though not beyond `time` since `began`; `None` then. Did it succeed?
-    pub fn wait(&mut self, began: Instant, time: Duration) -> Result<Option<bool>> {
+    /// Waits until the program ends, at most `time` since `began`. Returns whether it succeeded, or `None` after a
+    /// timeout.
+    pub(super) fn wait(&mut self, began: Instant, time: Duration) -> Result<Option<bool>> {
         let mut pause = Duration::from_micros(100);
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -88,13 +92,13 @@ impl Program {
         }
     }
 
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
         // SAFETY: plain numbers. The process was not waited for, so that no other one has its number.
         unsafe { libc::killpg(self.child.id().cast_signed(), libc::SIGKILL) };
-        // It was killed, and was not waited for before.
+        // The program was killed and not waited for, so this cannot block or fail.
         let _ = self.child.wait();
     }
 }
@@ -105,7 +109,7 @@ impl Drop for Program {
     }
 }
 
-/// Runs it to its end. Error of kind `Input` where it goes beyond its bounds.
+/// Runs a program to its end. Fails with kind `Input` if it exceeds its limits.
 pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result<GitOutput> {
     command
         .stdin(if input.is_empty() {
@@ -118,7 +122,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
     let mut program = Program::start(command)?;
     if let Some(mut stdin) = program.child.stdin.take() {
         let input = input.to_vec();
-        // A program that does not read to the end says why on stderr.
+        // A program that does not read all input explains that on stderr.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     let stdout = read(program.child.stdout.take(), bounds.output.saturating_add(1));
@@ -146,7 +150,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
             break;
         }
     }
-    // One that closed its output may go on nevertheless.
+    // A program may close its output and still run.
     let ok = match exceeded {
         None => program.wait(began, bounds.time)?,
         Some(_) => None,
@@ -165,7 +169,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
     })
 }
 
-/// The error for a git that could not be started.
+/// Returns the error for a git that could not be started.
 fn not_started(error: std::io::Error) -> SandboxError {
     if error.kind() == std::io::ErrorKind::NotFound {
         return SandboxError::new(
@@ -184,7 +188,7 @@ fn too_long(time: Duration) -> String {
 fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String> {
     if out.is_some_and(|out| out.len() as u64 > bounds.output) {
         let most = limits::human_size(bounds.output);
-        return Some(format!("it has no end: more than {most} of output"));
+        return Some(format!("it printed more than {most}"));
     }
     if began.elapsed() > bounds.time {
         return Some(too_long(bounds.time));
@@ -192,18 +196,18 @@ fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String
     match &bounds.folder {
         Some((folder, most)) if size(folder, *most) > *most => {
             let most = limits::human_size(*most);
-            Some(format!("it would write more than {most}"))
+            Some(format!("it wrote more than {most}"))
         }
         _ => None,
     }
 }
 
-/// Bytes of all files below a folder; counts no further than just beyond `most`.
+/// Returns the bytes of all files below a folder. Stops counting soon after it exceeds `most`.
 pub(super) fn size(folder: &Path, most: u64) -> u64 {
     let mut bytes = 0;
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        // Files come and go meanwhile.
+        // Files may appear and disappear meanwhile.
         let Ok(entries) = std::fs::read_dir(folder) else {
             continue;
         };
@@ -224,7 +228,7 @@ pub(super) fn size(folder: &Path, most: u64) -> u64 {
     bytes
 }
 
-/// Reads to the end, keeps the first `most` bytes.
+/// Reads to the end in a thread, and keeps the first `most` bytes.
 fn read(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -232,15 +236,16 @@ fn read(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
             return;
         };
         let mut bytes = Vec::new();
-        // An error is an end, too.
+        // An error counts as the end.
         let _ = (&mut from).take(most).read_to_end(&mut bytes);
         let full = bytes.len() as u64 == most;
-        // Messages are read on, so that nobody waits for room in the pipe; of output it was too much already.
+        // Messages are read to the end, so that the program does not block on a full pipe. Excess output fails the
+        // command anyway.
         if full && most == MESSAGES {
             let _ = std::io::copy(&mut from, &mut std::io::sink());
         }
         drop(from);
-        // Nobody waits any more if this fails.
+        // Sending fails only if there is no receiver any more.
         let _ = sender.send(bytes);
     });
     receiver
@@ -258,14 +263,14 @@ mod tests {
         command
     }
 
-    /// Is a process there, and has not ended?
+    /// Returns whether a process exists and has not ended.
     fn is_alive(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
         stat.is_ok_and(|stat| !stat.contains(") Z "))
     }
 
     #[test]
-    fn what_a_program_started_ends_with_it() {
+    fn child_processes_end_with_program() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("pid");
         let script = format!("sleep 1000 & echo $! > '{}'; yes", file.display());
@@ -274,7 +279,7 @@ mod tests {
             ..Bounds::default()
         };
         let refused = run(shell(&script), b"", &bounds).err().unwrap();
-        assert!(refused.to_string().contains("no end"), "{refused}");
+        assert!(refused.to_string().contains("printed more"), "{refused}");
         let pid = std::fs::read_to_string(file).unwrap();
         for _ in 0..100 {
             if !is_alive(pid.trim()) {
@@ -282,11 +287,11 @@ mod tests {
             }
             std::thread::sleep(LOOK);
         }
-        panic!("process {pid} goes on");
+        panic!("process {pid} still runs");
     }
 
     #[test]
-    fn one_that_closes_its_output_is_not_waited_for_without_end() {
+    fn closed_output_does_not_prevent_timeout() {
         let bounds = Bounds {
             time: Duration::from_millis(300),
             ..Bounds::default()

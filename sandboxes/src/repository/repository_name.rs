@@ -1,8 +1,8 @@
-//! What a repository is called: `owner/name` where its location says so.
+//! The name of a repository: `owner/name` if its location contains both.
 
 use std::path::{Path, PathBuf};
 
-/// By its folder.
+/// Returns the name according to the folder.
 pub(super) fn folder_name(path: &Path) -> String {
     let path: PathBuf = if path.ends_with(".git") {
         path.parent().unwrap_or(path).to_owned()
@@ -15,13 +15,13 @@ pub(super) fn folder_name(path: &Path) -> String {
     mirrored(&text).unwrap_or(last)
 }
 
-/// `owner/name` from a URL or path of a remote.
+/// Returns `owner/name` from the URL or path of a remote.
 pub(super) fn name_of(url: &str, folder: &str) -> String {
     let path = match url.split_once("://") {
         Some((_, rest)) => rest,
         None => url.rsplit(':').next().unwrap_or(url),
     };
-    // A remote's address is whatever the repository says.
+    // The repository chooses the URL, so it may contain anything.
     let path: String = path
         .chars()
         .take(1000)
@@ -43,7 +43,7 @@ pub(super) fn name_of(url: &str, folder: &str) -> String {
     }
 }
 
-/// Mirrors are under `owner+name/repo`.
+/// Returns the name in the path of a mirror, `owner+name/repo`.
 fn mirrored(path: &str) -> Option<String> {
     let mut parts = path.trim_end_matches('/').rsplit('/');
     let last = parts.next()?;

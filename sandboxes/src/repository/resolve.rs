@@ -1,4 +1,4 @@
-//! From a location and a revision to one commit: paths here, URLs by way of the cache.
+//! Resolution of a location and a revision to one commit. Paths are opened in place, URLs are cloned into the cache.
 
 use std::path::Path;
 
@@ -24,13 +24,13 @@ pub(super) fn open(
     {
         return Err(SandboxError::new(
             ErrorKind::Input,
-            format!("`{}` is not a revision", revision.escape_debug()),
+            format!("`{}` is not a valid revision", revision.escape_debug()),
         )
-        .hint("give a full commit hash, a branch or a tag"));
+        .hint("use a full commit hash, a branch or a tag"));
     }
     let path = Path::new(location);
-    // What looks like an address of git may be a folder of the user's. An address with a scheme never is: a repository
-    // in the current folder may hold a folder called `https:`.
+    // Text that looks like a git URL may be a folder of the user. A URL with a scheme never is, because a repository in
+    // the current folder may contain a folder called `https:`.
     if is_url(location) && (location.contains("://") || !path.exists()) {
         let clone = clone::clone(location, revision, cache, options)?;
         let name = name_of(&clone.url, "");
@@ -43,7 +43,7 @@ pub(super) fn open(
             ErrorKind::Input,
             format!("there is no repository at {location} ({e})"),
         )
-        .hint("give a folder, a bare repository, or a URL such as https://github.com/OWNER/NAME")
+        .hint("use a folder, a bare repository, or a URL such as https://github.com/OWNER/NAME")
     })?;
     if !path.is_dir() {
         return Err(SandboxError::new(
@@ -66,7 +66,7 @@ pub(super) fn open(
                 &path,
                 cache,
                 None,
-                vec!["the repository has no commit yet: its files were taken as they are".into()],
+                vec!["the repository has no commits: its files were used as they are".into()],
             );
         }
         if !prefix.is_empty()
@@ -80,7 +80,7 @@ pub(super) fn open(
                 .is_none()
         {
             let note = format!(
-                "{location} is not tracked by the repository around it: its files were taken as they are"
+                "{location} is not tracked by the repository around it: its files were used as they are"
             );
             return snapshot::take(&path, cache, None, vec![note]);
         }
@@ -103,7 +103,7 @@ pub(super) fn open(
     Ok(repository)
 }
 
-/// A commit in a repository that is here.
+/// Returns a commit of a local repository.
 fn at_commit(
     git: Git,
     cache: &Path,
@@ -126,7 +126,7 @@ fn at_commit(
         .ok_or_else(|| {
             SandboxError::new(
                 ErrorKind::Input,
-                format!("there is no folder {prefix} at {wanted}"),
+                format!("the folder {prefix} does not exist at {wanted}"),
             )
         })?;
     let date = git.line([

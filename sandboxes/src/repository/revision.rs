@@ -1,10 +1,10 @@
-//! What a revision names.
+//! Lookup of revisions.
 
 use super::git::Git;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// The commit that a revision names; branches of the remote count too.
+/// Returns the commit that a revision names. Branches of the remote are searched too.
 pub(super) fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
     for name in [revision.to_owned(), format!("origin/{revision}")] {
         let spec = format!("{name}^{{commit}}");
@@ -15,11 +15,11 @@ pub(super) fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// The error for a revision that is not there, with the nearest names.
+/// Returns the error for an unknown revision, with the nearest names.
 pub(super) fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
     let error = SandboxError::new(
         ErrorKind::Input,
-        format!("there is no revision `{revision}` in the repository"),
+        format!("the repository has no revision `{revision}`"),
     );
     let Ok(refs) = git.run([
         "for-each-ref",
@@ -48,8 +48,11 @@ pub(super) fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
         .map(|(_, name)| format!("`{name}`"))
         .collect();
     if near.is_empty() {
-        error.hint("give a full commit hash, a branch or a tag")
+        error.hint("use a full commit hash, a branch or a tag")
     } else {
-        error.hint(format!("the nearest names are {}", near.join(", ")))
+        error.hint(format!(
+            "check the name; the nearest are {}",
+            near.join(", ")
+        ))
     }
 }

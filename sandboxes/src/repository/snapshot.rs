@@ -1,4 +1,4 @@
-//! A folder without git: its files, written into an object store of our own, as `.gitignore` has it.
+//! A folder without git: its files, except those in `.gitignore`, are stored in a new object store.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(super) fn take(
     look_over(path)?;
     let excludes = excludes_of_the_user();
     let store = isolated_repository::empty(cache, false, false)?;
-    // Bytes as they are: no line ends, no filters, no keywords.
+    // Files are stored byte for byte, without line-end conversion, filters or keywords.
     std::fs::create_dir_all(store.path().join("info"))?;
     std::fs::write(
         store.path().join("info/attributes"),
@@ -79,12 +79,12 @@ pub(super) fn take(
     })
 }
 
-/// git opens what is named `.gitignore` and the like, and waits for a pipe of that name.
+/// Rejects pipes and devices, because git opens files such as `.gitignore` and would block on a pipe.
 fn look_over(path: &Path) -> Result<()> {
     let mut folders = vec![path.to_owned()];
     let mut count = 0;
     while let Some(folder) = folders.pop() {
-        // What cannot be read, git says better.
+        // git reports unreadable folders better.
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
         };
@@ -98,23 +98,23 @@ fn look_over(path: &Path) -> Result<()> {
                 let what = if kind.is_fifo() { "pipe" } else { "device" };
                 let text = format!("read {}: it is a {what}", entry.path().display());
                 return Err(SandboxError::new(ErrorKind::Input, text)
-                    .hint("remove it, or name a folder without it"));
+                    .hint("remove it, or use a folder without it"));
             }
         }
         if count > limits::FOLDER_ENTRIES {
             let text = format!(
-                "read {}: it holds more than {} files",
+                "read {}: it contains more than {} files",
                 path.display(),
                 limits::FOLDER_ENTRIES
             );
             return Err(SandboxError::new(ErrorKind::Input, text)
-                .hint("name the folder of the project itself"));
+                .hint("use the folder of the project itself"));
         }
     }
     Ok(())
 }
 
-/// Of the files that git would add, those that are not too large; what is left out is noted.
+/// Returns the files that git would add, except too large ones. Omitted files are noted.
 fn choose(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>> {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
@@ -147,12 +147,12 @@ fn choose(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>
     notes.extend(super::archive::left_out_for_size(&large));
     if !nested.is_empty() {
         let names = super::archive::few(&nested);
-        notes.push(format!("repositories in the folder are left out: {names}"));
+        notes.push(format!("nested repositories were omitted: {names}"));
     }
     Ok(chosen)
 }
 
-/// The user's own list of what is not part of any project, where it is not in its usual place. It is the user's to say.
+/// Returns the user's own list of excluded files, if it is not in its default place. The user is trusted.
 fn excludes_of_the_user() -> Option<String> {
     let mut command = Git::nowhere().network();
     command.args(["config", "--global", "--type=path", "--get"]);

@@ -1,4 +1,4 @@
-//! Whether a work tree differs from its commit, as git says, from a git folder of ours and a copy of the index.
+//! Check whether a work tree differs from its commit. git runs with an isolated git folder and a copy of the index.
 
 use super::discover::GitFolder;
 use super::isolated_repository::IsolatedRepository;
@@ -6,7 +6,7 @@ use super::process::{self, Bounds};
 use super::{git_files, limits};
 use crate::sandbox::Result;
 
-/// Of a repository's own settings, those that say how files are compared, and run nothing.
+/// Settings of a repository that affect how files are compared and run nothing.
 const TRUTHS: [&str; 4] = [
     "core.filemode",
     "core.symlinks",
@@ -14,17 +14,19 @@ const TRUTHS: [&str; 4] = [
     "core.trustctime",
 ];
 
-/// A note about changes that are not in the commit.
+/// Returns a note about changes that are not in the commit.
 pub(super) fn uncommitted(folder: &GitFolder, isolated: &IsolatedRepository) -> Option<String> {
     match count(folder, isolated) {
         Ok(0) => None,
-        Ok(1) => Some("1 uncommitted change was left out: the old code is the commit".to_owned()),
+        Ok(1) => {
+            Some("1 uncommitted change was ignored: the old code is that of the commit".to_owned())
+        }
         Ok(n) => Some(format!(
-            "{n} uncommitted changes were left out: the old code is the commit"
+            "{n} uncommitted changes were ignored: the old code is that of the commit"
         )),
-        // The code is read whatever this says.
+        // A failure here does not affect the code, which is read from the commit.
         Err(_) => Some(
-            "whether there are uncommitted changes is not known: the old code is the commit"
+            "could not check for uncommitted changes: the old code is that of the commit"
                 .to_owned(),
         ),
     }
@@ -40,7 +42,7 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
     let own = isolated.folder.path();
     git_files::copy(&folder.own.join("index"), &own.join("index"), limits::INDEX)?;
     std::fs::create_dir_all(own.join("info"))?;
-    // No filter is configured here; this says that none is looked for.
+    // No filter is configured here, and this keeps git from looking for one.
     std::fs::write(own.join("info/attributes"), "* -filter\n")?;
     for name in ["exclude", "sparse-checkout"] {
         let path = folder.common.join("info").join(name);
@@ -63,7 +65,7 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
         "--ignore-submodules=all",
         "--",
     ]);
-    // Names that look like patterns are names.
+    // Names that look like patterns are taken literally.
     let below = match folder.prefix.as_str() {
         "" => ".",
         prefix => prefix,

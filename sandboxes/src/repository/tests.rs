@@ -1,4 +1,4 @@
-//! Real repositories, made by git in temporary folders.
+//! Tests with real repositories, made by git in temporary folders.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod archives;
@@ -31,7 +31,7 @@ impl Place {
         self.path("cache")
     }
 
-    /// A repository with one commit per call of `commit`.
+    /// Creates a repository with one commit and a tag.
     fn repository(&self) -> PathBuf {
         let work = self.path("project");
         std::fs::create_dir_all(work.join("pkg")).unwrap();
@@ -114,7 +114,7 @@ fn paths(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn uncommitted_changes_are_left_out_and_said_so() {
+fn uncommitted_changes_are_ignored_and_noted() {
     let place = Place::new();
     let work = place.repository();
     let clean = place.source(&work, None);
@@ -124,14 +124,14 @@ fn uncommitted_changes_are_left_out_and_said_so() {
     assert_eq!(source.digest, clean.digest);
     assert_eq!(
         source.notes,
-        ["2 uncommitted changes were left out: the old code is the commit"]
+        ["2 uncommitted changes were ignored: the old code is that of the commit"]
     );
-    // Who names the commit knows.
+    // A caller that gives the commit needs no note.
     assert!(place.source(&work, Some("v1.2")).notes.is_empty());
 }
 
 #[test]
-fn bare_repositories_and_subfolders() {
+fn bare_repositories_and_subfolders_open() {
     let place = Place::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);
@@ -151,7 +151,7 @@ fn bare_repositories_and_subfolders() {
     assert_eq!(paths(&sub), ["one/__init__.py", "setup.py"]);
     assert_eq!(sub.name, "one");
     assert!(sub.commit.is_some());
-    // Not in the commit: taken as it is.
+    // Untracked folders are used as they are.
     write(&work, "examples/two/two.py", "");
     let two = place.source(&work.join("examples/two"), None);
     assert_eq!(paths(&two), ["two.py"]);
@@ -163,7 +163,7 @@ fn bare_repositories_and_subfolders() {
 }
 
 #[test]
-fn a_plain_folder_follows_gitignore() {
+fn plain_folder_respects_gitignore() {
     let place = Place::new();
     let folder = place.path("plain");
     write(&folder, "a.py", "a\r\n");
@@ -187,7 +187,7 @@ fn a_plain_folder_follows_gitignore() {
 }
 
 #[test]
-fn an_unknown_revision_names_the_nearest() {
+fn unknown_revision_suggests_nearest() {
     let place = Place::new();
     let work = place.repository();
     git(&work, &["branch", "release-1"]);
@@ -206,7 +206,7 @@ fn an_unknown_revision_names_the_nearest() {
 }
 
 #[test]
-fn hooks_and_monitors_of_the_repository_do_not_run() {
+fn repository_hooks_do_not_run() {
     let place = Place::new();
     let work = place.repository();
     let trap = place.path("trap.sh");
@@ -242,11 +242,11 @@ fn submodules_are_noted() {
     );
     commit(&work, "with a submodule");
     let source = place.source(&work, None);
-    assert_eq!(source.notes, ["submodules are left empty: vendored"]);
+    assert_eq!(source.notes, ["submodules were left empty: vendored"]);
 }
 
 #[test]
-fn a_patch_is_held_against_the_clean_base() {
+fn patch_is_checked_against_clean_base() {
     let place = Place::new();
     let work = place.repository();
     let source = place.source(&work, None);
@@ -274,7 +274,7 @@ fn a_patch_is_held_against_the_clean_base() {
 }
 
 #[test]
-fn names_come_from_remotes() {
+fn names_derive_from_remotes() {
     for (url, name) in [
         ("https://github.com/psf/requests.git", "psf/requests"),
         ("https://github.example.org/psf/requests/", "psf/requests"),

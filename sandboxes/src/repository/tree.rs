@@ -1,4 +1,4 @@
-//! Reading single files of an archive without unpacking it.
+//! Access to single files of an archive without unpacking it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use super::archive_cache::{self, ArchiveLease};
 use super::limits;
 use crate::sandbox::Result;
 
-/// An index of an archive of a [`super::Source`].
+/// An index of the archive of a [`super::Source`].
 #[derive(Debug)]
 pub struct Tree {
     archive: PathBuf,
@@ -27,6 +27,11 @@ pub(super) struct Place {
 }
 
 impl Tree {
+    /// Reads the index of an archive, and keeps the archive in the cache while the tree exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
     pub fn open(archive: &Path) -> Result<Tree> {
         let mut entries = BTreeMap::new();
         let held = archive_cache::hold(archive)?;
@@ -54,7 +59,7 @@ impl Tree {
         })
     }
 
-    /// Paths of all files and links, sorted.
+    /// Returns the paths of all files and links, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
@@ -63,12 +68,16 @@ impl Tree {
         self.entries.contains_key(path)
     }
 
-    /// There are files or links below it.
+    /// Returns whether there are files or links below a path.
     pub fn has_folder(&self, path: &str) -> bool {
         self.below(path).next().is_some()
     }
 
-    /// Content of a regular file; `None` if there is none of that path.
+    /// Returns the content of a regular file, or `None` if the path has none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
         let Some(place) = self.entries.get(path).filter(|p| p.link.is_none()) else {
             return Ok(None);
@@ -80,8 +89,12 @@ impl Tree {
         Ok(Some(content))
     }
 
-    /// Content as text, bytes that are no UTF-8 replaced. `None` also for what is too long to be a configuration or a
-    /// script.
+    /// Returns the content as text, with invalid UTF-8 replaced. Returns `None` also for files that are too large to be
+    /// a configuration or a script.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
     pub fn text(&self, path: &str) -> Result<Option<String>> {
         let long = |place: &Place| place.size > limits::TEXT;
         if self.entries.get(path).is_some_and(long) {
@@ -96,7 +109,7 @@ impl Tree {
         self.place(path).is_some_and(|place| place.size > bytes)
     }
 
-    /// Paths of files and links below a folder.
+    /// Returns the paths of files and links below a folder.
     pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
         let start = format!("{folder}/");
         let from = self.entries.range(start.clone()..);

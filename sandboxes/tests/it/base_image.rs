@@ -1,6 +1,8 @@
-//! The image from which tests start in Docker. Where an engine answers and lacks it, it is made, once, by the project's
-//! own script; where that cannot be, or no engine answers, these tests are skipped. With `TESTWRIGHT_REQUIRE_DOCKER=1`
-//! nothing is skipped: then it is a failure. Used by the tests of other crates too.
+//! The image from which tests start in Docker.
+//!
+//! If an engine is available but lacks the image, the project's script creates it once. If that is impossible, or no
+//! engine is available, the tests are skipped. With `TESTWRIGHT_REQUIRE_DOCKER=1` they fail instead. Tests of other
+//! crates use this module too.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +13,7 @@ use std::time::Duration;
 const IMAGE: &str = "testwright/python:3.11";
 const SCRIPT: &str = "sandboxes/base-images/make-base-image";
 
-pub fn is_there() -> bool {
+pub(crate) fn is_there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| match found_or_made() {
         Ok(()) => true,
@@ -34,9 +36,9 @@ fn found_or_made() -> Result<(), String> {
         return Ok(());
     }
     if !docker(&["version"]) {
-        return Err("no Docker engine answers".to_owned());
+        return Err("no Docker engine is available".to_owned());
     }
-    // Tests are many processes: one makes it, and the others wait.
+    // Tests run in many processes: one creates the image, and the others wait.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let lock = File::create(folder.join("base-image.lock")).map_err(|e| e.to_string())?;
     lock.lock().map_err(|e| e.to_string())?;
@@ -56,25 +58,25 @@ fn found_or_made() -> Result<(), String> {
         .ancestors()
         .map(|folder| folder.join(SCRIPT))
         .find(|script| script.is_file())
-        .ok_or("there is no script that makes the image")?;
+        .ok_or("the script that creates the image is missing")?;
     let output = Command::new(script).args(["--python", "3.11"]).output();
     let why = match output {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
     };
-    let why = format!("the engine lacks {IMAGE}, and it cannot be made here: {why}");
+    let why = format!("the engine lacks {IMAGE}, and it could not be created here: {why}");
     let _ = std::fs::write(&failed, &why);
     Err(why)
 }
 
-/// Within one run of the tests it is not tried again.
+/// Returns whether the last attempt belongs to the current test run, in which it is not repeated.
 fn is_fresh(file: &Path) -> bool {
     let modified = std::fs::metadata(file).and_then(|found| found.modified());
     modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < Duration::from_secs(600)))
 }
 
-/// On the screen, past whoever collects what tests print.
+/// Prints to the terminal, bypassing the capture of test output.
 fn say(text: &str) {
     use std::io::Write;
     match File::options().write(true).open("/dev/tty") {

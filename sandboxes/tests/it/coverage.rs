@@ -1,4 +1,4 @@
-//! coverage.py from the package index, in sandboxes of every kind.
+//! Tests of coverage.py from the package index, in sandboxes of every kind.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, SandboxSource, Spec};
 
-/// `None` where there is no index to be reached, or no uv.
+/// Fetches the package. Returns `None` if no index can be reached, or uv is missing.
 async fn fetched(python: &str, cache: &Path) -> Option<Coverage> {
     match package(python, &BuildSettings::new(cache)).await {
         Ok(coverage) => Some(coverage),
@@ -21,7 +21,7 @@ async fn fetched(python: &str, cache: &Path) -> Option<Coverage> {
     }
 }
 
-/// Measures two lines of which one runs, as the tools' user, and tries to write to what was put there.
+/// Measures two lines of which one runs, as the tools' user, and tries to write to the package's files.
 async fn measures(backend: &dyn Backend, python: &str) {
     let cache = tempfile::tempdir().unwrap();
     let Some(coverage) = fetched(python, cache.path()).await else {
@@ -69,13 +69,13 @@ print(coverage.__version__, [sorted(data.lines(f)) for f in data.measured_files(
 }
 
 #[tokio::test]
-async fn it_is_fetched_once() {
+async fn coverage_is_fetched_once() {
     let cache = tempfile::tempdir().unwrap();
     let Some(first) = fetched("3.8", cache.path()).await else {
         return;
     };
     assert!(first.folder.join("coverage/__init__.py").is_file());
-    // Nothing but what is there already.
+    // The second fetch finds the package in the cache.
     let offline = BuildSettings {
         offline: true,
         index_url: Some("http://localhost:1/".to_owned()),
@@ -90,11 +90,11 @@ async fn it_is_fetched_once() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with('.'))
         .collect();
-    assert_eq!(left, Vec::<String>::new(), "what was begun is removed");
+    assert_eq!(left, Vec::<String>::new(), "partial downloads are removed");
 }
 
 #[tokio::test]
-async fn a_login_of_an_index_is_not_told() {
+async fn index_login_is_not_printed() {
     let cache = tempfile::tempdir().unwrap();
     let settings = BuildSettings {
         index_url: Some("http://user:secret@localhost:1/simple".to_owned()),
@@ -107,7 +107,7 @@ async fn a_login_of_an_index_is_not_told() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn it_measures_in_a_local_sandbox() {
+async fn coverage_works_in_local_sandbox() {
     use testwright_sandboxes::local::{Local, LocalSettings};
     let cache = tempfile::tempdir().unwrap();
     let settings = LocalSettings {
@@ -128,7 +128,7 @@ async fn it_measures_in_a_local_sandbox() {
 }
 
 #[tokio::test]
-async fn docker_measures_too() {
+async fn docker_coverage_works() {
     let Some(docker) = crate::docker::engine().await else {
         return;
     };

@@ -1,7 +1,8 @@
-//! The `docker` backend against a real engine.
+//! Tests of the `docker` backend with a real engine.
 //!
-//! `DOCKER_HOST` names another engine. For Podman: `docker save testwright/python:3.11 | podman load`, then
-//! `podman system service --time=0 unix:///tmp/podman.sock`, and `DOCKER_HOST=unix:///tmp/podman.sock`. It needs catatonit.
+//! `DOCKER_HOST` selects another engine. For Podman, run `docker save testwright/python:3.11 | podman load`, then
+//! `podman system service --time=0 unix:///tmp/podman.sock`, and set `DOCKER_HOST=unix:///tmp/podman.sock`. It needs
+//! catatonit.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,8 +19,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::conformance::subjects::Subject;
 use crate::hostile::images::on_host;
 
-/// The engine, or `None` where tests may do without one.
-pub async fn engine() -> Option<Docker> {
+/// Returns the engine, or `None` if the tests may be skipped.
+pub(crate) async fn engine() -> Option<Docker> {
     if !tokio::task::spawn_blocking(crate::base_image::is_there)
         .await
         .unwrap()
@@ -33,8 +34,8 @@ pub async fn engine() -> Option<Docker> {
     Some(Docker::connect(settings).await.unwrap())
 }
 
-/// The engine that answers.
-pub struct EngineSubject;
+/// The available engine.
+pub(crate) struct EngineSubject;
 
 #[async_trait]
 impl Subject for EngineSubject {
@@ -47,7 +48,7 @@ impl Subject for EngineSubject {
     }
 }
 
-pub fn spec() -> Spec {
+pub(crate) fn spec() -> Spec {
     Spec {
         start: SandboxSource::Python("3.11".to_owned()),
         network: false,
@@ -60,7 +61,7 @@ pub fn spec() -> Spec {
     }
 }
 
-pub async fn run(sandbox: &dyn Sandbox, script: &str) -> Output {
+pub(crate) async fn run(sandbox: &dyn Sandbox, script: &str) -> Output {
     output(sandbox, &Command::shell(script), Duration::from_secs(60))
         .await
         .unwrap()
@@ -72,7 +73,7 @@ async fn text(sandbox: &dyn Sandbox, script: &str) -> String {
 }
 
 #[tokio::test]
-async fn docker_tools_are_neither_root_nor_online_and_write_only_where_they_may() {
+async fn docker_tools_are_unprivileged_and_offline() {
     let Some(docker) = engine().await else { return };
     let sandbox = docker.start(&spec()).await.unwrap();
     assert_eq!(
@@ -101,7 +102,7 @@ async fn docker_tools_are_neither_root_nor_online_and_write_only_where_they_may(
 }
 
 #[tokio::test]
-async fn docker_streams_are_kept_apart_and_whole() {
+async fn docker_streams_stay_separate_and_complete() {
     let Some(docker) = engine().await else { return };
     let sandbox = docker.start(&spec()).await.unwrap();
     let both = run(&*sandbox, "echo out; echo err >&2; exit 7").await;
@@ -132,7 +133,7 @@ async fn docker_streams_are_kept_apart_and_whole() {
 }
 
 #[tokio::test]
-async fn docker_end_of_input_reaches_the_process_while_its_output_goes_on() {
+async fn docker_end_of_input_reaches_process() {
     let Some(docker) = engine().await else { return };
     let sandbox = docker.start(&spec()).await.unwrap();
     let Process {
@@ -151,7 +152,7 @@ async fn docker_end_of_input_reaches_the_process_while_its_output_goes_on() {
     stdout.read_to_string(&mut seen).await.unwrap();
     assert_eq!(seen, "1048576\nafter\n");
     assert_eq!(exit.await.unwrap(), 0);
-    // Dropping it means the same.
+    // Dropping standard input has the same effect.
     let Process {
         stdin, mut stdout, ..
     } = sandbox.spawn(&Command::new(["cat"])).await.unwrap();
@@ -162,7 +163,7 @@ async fn docker_end_of_input_reaches_the_process_while_its_output_goes_on() {
 }
 
 #[tokio::test]
-async fn docker_files_go_in_and_out() {
+async fn docker_files_are_transferred() {
     let Some(docker) = engine().await else { return };
     let sandbox = docker.start(&spec()).await.unwrap();
     let ours = Path::new("/opt/testwright/bin/tool");
@@ -220,7 +221,7 @@ async fn docker_files_go_in_and_out() {
 }
 
 #[tokio::test]
-async fn docker_a_fork_is_a_copy_and_stays_apart() {
+async fn docker_fork_is_independent_copy() {
     let Some(docker) = engine().await else { return };
     let sandbox = docker.start(&spec()).await.unwrap();
     sandbox
@@ -245,7 +246,7 @@ async fn docker_a_fork_is_a_copy_and_stays_apart() {
 }
 
 #[tokio::test]
-async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment() {
+async fn docker_saved_state_drops_variables() {
     let Some(docker) = engine().await else { return };
     let name = format!("test-{}", std::process::id());
     assert!(!docker.has_saved(&name).await.unwrap());
@@ -268,7 +269,7 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
     assert_eq!(run(&*sandbox, much).await.code, 0);
     sandbox.save(&name).await.unwrap();
     sandbox.stop().await.unwrap();
-    // The base image is not part of it.
+    // The size does not include the base image.
     let bytes = docker.saved_bytes(&name).await.unwrap();
     assert!((3_000_000..30_000_000).contains(&bytes), "{bytes}");
     assert!(docker.has_saved(&name).await.unwrap());
@@ -303,7 +304,7 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
 }
 
 #[tokio::test]
-async fn docker_a_dead_sandbox_is_noticed() {
+async fn docker_dead_sandbox_is_noticed() {
     let Some(docker) = engine().await else { return };
     let sandbox = docker.start(&spec()).await.unwrap();
     sandbox.health().await.unwrap();
@@ -330,7 +331,7 @@ async fn docker_a_dead_sandbox_is_noticed() {
 }
 
 #[tokio::test]
-async fn docker_what_is_dropped_is_removed() {
+async fn docker_dropped_sandbox_is_removed() {
     let Some(docker) = engine().await else { return };
     let sandbox = docker.start(&spec()).await.unwrap();
     let process = sandbox
@@ -376,7 +377,7 @@ async fn docker_errors_have_hints() {
     docker
         .check_python("3.11")
         .await
-        .expect("testwright/python:3.11 is there (sandboxes/base-images)");
+        .expect("testwright/python:3.11 exists (sandboxes/base-images)");
     let image = Spec {
         start: SandboxSource::Image("no/such:image".to_owned()),
         ..spec()
@@ -388,7 +389,7 @@ async fn docker_errors_have_hints() {
 }
 
 #[tokio::test]
-async fn no_engine_is_said_with_a_hint() {
+async fn missing_engine_gives_hint() {
     for host in ["unix:///nowhere/docker.sock", "tcp://127.0.0.1:1"] {
         let settings = DockerSettings {
             host: Some(host.to_owned()),
@@ -414,7 +415,7 @@ async fn no_engine_is_said_with_a_hint() {
 }
 
 #[tokio::test]
-async fn docker_an_image_has_another_digest_when_it_holds_something_else() {
+async fn docker_image_digest_follows_content() {
     let Some(docker) = engine().await else { return };
     let image = format!("testwright-tests/digest:{}", std::process::id());
     let mut digests = Vec::new();

@@ -1,4 +1,4 @@
-//! Environments, built by the local backend from packages that are in a folder: no network is needed.
+//! Tests of environments that the local backend builds from packages in a folder, so they need no network.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use testwright_sandboxes::recipe::{Recipe, Service};
 use crate::place::{Place, recipe, shell};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_environment_is_built_once_and_holds_the_old_code() {
+async fn environment_is_built_once() {
     let Some(place) = Place::new() else { return };
     place.source();
     place.git(&["tag", "v3.1"]);
@@ -67,7 +67,7 @@ async fn an_environment_is_built_once_and_holds_the_old_code() {
         .await
         .unwrap();
     assert_eq!(base, std::fs::read(&source.archive).unwrap());
-    // A change within the second that keeps the size is seen.
+    // A change within the same second that keeps the size is noticed.
     let stale = format!(
         "touch -r thing/__init__.py m && echo 'value = 2' > thing/__init__.py && touch -r m thing/__init__.py && {python} -c 'import thing; print(thing.value)'"
     );
@@ -82,7 +82,7 @@ async fn an_environment_is_built_once_and_holds_the_old_code() {
         (built.saved.as_str(), "another")
     );
 
-    // Other code with the same requirements begins at their layer.
+    // Other code with the same requirements starts from their layer.
     place.write("thing/more.py", "");
     let other = place.source();
     let (other, steps) = place.tell(&other, &recipe, "a test").await;
@@ -95,7 +95,7 @@ async fn an_environment_is_built_once_and_holds_the_old_code() {
         steps.contains(&"install the package".to_owned()),
         "{steps:?}"
     );
-    // Other requirements do not.
+    // Other requirements need their own layer.
     recipe.requirements[1] = "extra".to_owned();
     let (other, steps) = place.tell(&source, &recipe, "a test").await;
     assert!(other.unwrap().packages.contains(&"extra==2.0".to_owned()));
@@ -106,7 +106,7 @@ async fn an_environment_is_built_once_and_holds_the_old_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_step_is_named_with_its_output_and_log() {
+async fn failing_step_is_reported_with_log() {
     let Some(place) = Place::new() else { return };
     let source = place.source();
     let mut failing = recipe();
@@ -131,7 +131,7 @@ async fn a_failing_step_is_named_with_its_output_and_log() {
         .to_owned();
     assert!(std::fs::read_to_string(log).unwrap().contains("Python.h"));
     assert!(error.hint.unwrap().contains("python3-dev"));
-    // Nothing is left that looks finished.
+    // No state remains that looks finished.
     assert!(place.build(&source, &failing).await.is_err());
     assert!(place.build(&source, &recipe()).await.is_ok());
 
@@ -142,16 +142,16 @@ async fn a_failing_step_is_named_with_its_output_and_log() {
         error.message.contains("install the requirements") && error.message.contains("nowhere"),
         "{error}"
     );
-    // What was only guessed is left out.
+    // Guessed requirements are omitted if they cannot be installed.
     let (built, _) = place.tell(&source, &missing, "detected from tox.ini").await;
     assert_eq!(
         built.unwrap().notes,
-        ["requirement nowhere>=1 cannot be installed and was left out"]
+        ["requirement nowhere>=1 could not be installed and was omitted"]
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_collected_is_told() {
+async fn uncollectable_files_are_reported() {
     let Some(place) = Place::new() else { return };
     place.write("tests/test_broken.py", "def test_(:\n");
     let built = place.build(&place.source(), &recipe()).await.unwrap();
@@ -167,7 +167,7 @@ async fn what_cannot_be_collected_is_told() {
     let built = place.build(&place.source(), &recipe()).await.unwrap();
     assert_eq!(
         built.notes,
-        ["pytest finds no tests in the test files that were tried"]
+        ["pytest found no tests in the test files that were tried"]
     );
 
     place.write("crash", "");
@@ -176,7 +176,7 @@ async fn what_cannot_be_collected_is_told() {
     assert!(error.message.contains("exit code 139"), "{error}");
     place.write("tests/test_fine.py", "def test_a(): pass");
     let built = place.build(&place.source(), &recipe()).await.unwrap();
-    let crash = "some tests end the process that runs them (exit code 139)";
+    let crash = "some tests crash the process that runs them (exit code 139)";
     assert_eq!(built.notes, [crash]);
     std::fs::remove_file(place.work().join("crash")).unwrap();
 
@@ -187,12 +187,12 @@ async fn what_cannot_be_collected_is_told() {
         error.message.contains("unrecognized arguments: --strange"),
         "{error}"
     );
-    // Its state is not left to be found.
+    // Its state must not remain in the cache.
     assert!(place.build(&place.source(), &strange).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_of_one_commit_answers_git() {
+async fn git_works_with_single_commit() {
     let Some(place) = Place::new() else { return };
     place.source();
     place.git(&["tag", "v3.1"]);
@@ -213,7 +213,7 @@ async fn a_repository_of_one_commit_answers_git() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_at_a_time_build_once() {
+async fn concurrent_builds_run_once() {
     let Some(place) = Place::new() else { return };
     let source = place.source();
     let recipe = recipe();
@@ -225,7 +225,7 @@ async fn two_at_a_time_build_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_installed_copy_of_the_code_is_told() {
+async fn installed_copy_of_code_is_noted() {
     let Some(place) = Place::new() else { return };
     place.write("extra/__init__.py", "");
     place.write("extra.md", "");
@@ -235,13 +235,13 @@ async fn an_installed_copy_of_the_code_is_told() {
     let built = place.build(&place.source(), &copied).await.unwrap();
     assert_eq!(
         built.notes,
-        ["the installed packages hold a copy of `extra`, which is not the code under test"]
+        ["the installed packages contain a copy of `extra`, which is not the code under test"]
     );
 }
 
-/// uv says that the build backend has no `build_editable`.
+/// uv reports that the build backend has no `build_editable`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_backend_without_editable_installs_is_linked() {
+async fn package_without_editable_install_is_linked() {
     let Some(place) = Place::new() else { return };
     place.write("old", "");
     let built = place.build(&place.source(), &recipe()).await.unwrap();
@@ -261,7 +261,7 @@ async fn a_build_backend_without_editable_installs_is_linked() {
     sandbox.stop().await.unwrap();
 }
 
-/// setuptools itself, from the package index once and then from the target folder; `None` where there is no network.
+/// Downloads setuptools from the package index once, into the target folder. Returns `None` without network.
 fn setuptools() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("setuptools");
     let wheel = folder.join("setuptools-80.9.0-py3-none-any.whl");
@@ -280,9 +280,10 @@ fn setuptools() -> Option<PathBuf> {
     Some(wheel)
 }
 
-/// An import hook hides the code from what walks `sys.path`; without one, a package that is elsewhere is lost.
+/// An import hook hides the code from tools that walk `sys.path`. Without one, a package in an unusual folder is not
+/// found.
 #[tokio::test(flavor = "multi_thread")]
-async fn setuptools_installs_a_path_unless_that_loses_the_package() {
+async fn setuptools_path_falls_back_to_hook() {
     let Some(place) = Place::new() else { return };
     let Some(wheel) = setuptools() else { return };
     std::fs::copy(&wheel, place.wheels().join(wheel.file_name().unwrap())).unwrap();
@@ -344,7 +345,7 @@ async fn setuptools_installs_a_path_unless_that_loses_the_package() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_python_is_not_built() {
+async fn unknown_python_is_not_built() {
     let Some(place) = Place::new() else { return };
     for python in ["backend.py", "thing", "tests"] {
         let python = place.work().join(python);
@@ -355,9 +356,9 @@ async fn what_is_no_python_is_not_built() {
     assert!(error.message.contains("no Python files"), "{error}");
 }
 
-/// A record without its state, and a state without its record, are both as nothing.
+/// A record without its state, or a state without its record, counts as missing.
 #[tokio::test(flavor = "multi_thread")]
-async fn half_of_an_environment_is_none() {
+async fn incomplete_environment_is_ignored() {
     let Some(place) = Place::new() else { return };
     let source = place.source();
     let built = place.build(&source, &recipe()).await.unwrap();
@@ -369,7 +370,7 @@ async fn half_of_an_environment_is_none() {
     assert!(place.build(&source, &recipe()).await.unwrap().cached);
 }
 
-/// Answers everybody with the version of `extra` that it has.
+/// A service that sends its version of `extra` to every client.
 const SERVER: &str = "import socket, importlib.metadata as m
 s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -386,7 +387,7 @@ while True:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn services_run_beside_the_tests() {
+async fn services_run_beside_tests() {
     let Some(place) = Place::new() else { return };
     let source = place.source();
     let mut recipe = recipe();
@@ -412,7 +413,7 @@ async fn services_run_beside_the_tests() {
     assert!(refused.contains("Connection refused"), "{refused}");
     built.start_services(sandbox.as_ref(), &[]).await.unwrap();
     assert_eq!(shell(sandbox.as_ref(), &ask).await, "1.0 2.0\n");
-    // It goes on, is not started twice, and a fork begins without it.
+    // A running service is not started twice, and a fork starts without it.
     built.start_services(sandbox.as_ref(), &[]).await.unwrap();
     assert_eq!(shell(sandbox.as_ref(), &ask).await, "1.0 2.0\n");
     let fork = sandbox.fork().await.unwrap();
@@ -422,7 +423,7 @@ async fn services_run_beside_the_tests() {
     fork.stop().await.unwrap();
     sandbox.stop().await.unwrap();
 
-    // One that ends says why. It is another environment, but only for the one who starts it.
+    // The error of a failed service has its output. The changed command matters only to the caller that starts it.
     let mut broken = built.clone();
     broken.recipe.services[0].command[2] = "raise SystemExit('no, not now')".to_owned();
     let sandbox = place.sandbox(&broken).await;
@@ -445,7 +446,7 @@ async fn services_run_beside_the_tests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_untested_recipe_says_so() {
+async fn untested_recipe_is_noted() {
     let Some(place) = Place::new() else { return };
     let source = place.source();
     let untested = Recipe {
@@ -454,7 +455,7 @@ async fn an_untested_recipe_says_so() {
     };
     let built = place.build(&source, &untested).await.unwrap();
     assert!(
-        built.notes.iter().any(|n| n.contains("never tried")),
+        built.notes.iter().any(|n| n.contains("untested")),
         "{:?}",
         built.notes
     );

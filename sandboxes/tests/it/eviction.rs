@@ -1,4 +1,4 @@
-//! Environments take no more room than they may, and share what they have in common.
+//! Tests that environments respect their size limit and share common parts.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use testwright_sandboxes::recipe::Recipe;
 use crate::place::{Place, recipe, shell};
 
 impl Place {
-    /// Builds an environment of code that no other has; with the steps that were taken.
+    /// Builds an environment with unique code. Returns the steps too.
     async fn another(&self, name: &str, recipe: &Recipe) -> (Environment, Vec<String>) {
         self.write("name.txt", &name.repeat(1 << 18));
         let (built, steps) = self.tell(&self.source(), recipe, "a test").await;
@@ -31,14 +31,14 @@ impl Place {
         self.recorded(name)["bytes"].as_u64().unwrap()
     }
 
-    /// Both or neither: the record and the state.
+    /// Returns whether the state exists, and checks that its record exists if and only if it does.
     async fn keeps(&self, name: &str) -> bool {
         let kept = self.backend.has_saved(name).await.unwrap();
         assert_eq!(self.record(name).exists(), kept, "half of {name}");
         kept
     }
 
-    /// Tests can run in it.
+    /// Returns whether tests can run in it.
     async fn works(&self, environment: &Environment) -> bool {
         let sandbox = self.sandbox(environment).await;
         let python = environment.python_in(&sandbox.info().paths);
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// Of the layer and of the environment, which is not held any longer.
+/// Returns the names of the layer and of the environment, and releases its lease.
 fn names(environment: Environment) -> (String, String) {
     (environment.dependencies.clone(), environment.saved.clone())
 }
@@ -64,7 +64,7 @@ fn other_requirements() -> Recipe {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_used_longest_ago_goes_for_what_is_new() {
+async fn least_recently_used_is_evicted() {
     let Some(mut place) = Place::new() else {
         return;
     };
@@ -78,14 +78,14 @@ async fn what_was_used_longest_ago_goes_for_what_is_new() {
         !steps.iter().any(|step| step.starts_with("remove")),
         "{steps:?}"
     );
-    // Used once more, so that it is the other that was used longest ago.
+    // A second use makes the other one the least recently used.
     assert!(place.build(&source, &recipe).await.unwrap().cached);
 
     place.cache_size = place.bytes(&layer) + 2 * place.bytes(&first) + (1 << 17);
     let (third, steps) = place.another("c", &recipe).await;
     assert!(place.keeps(&first).await && place.keeps(&third.saved).await);
     assert!(place.keeps(&layer).await && !place.keeps(&second).await);
-    let removal = "remove environments that were used longest ago: 1, ";
+    let removal = "remove the least recently used environments: 1, ";
     let last = steps.last().unwrap();
     assert!(
         last.starts_with(removal) && last.ends_with(" MiB"),
@@ -95,13 +95,13 @@ async fn what_was_used_longest_ago_goes_for_what_is_new() {
     assert!(log.contains(&format!("== {last}\n{second}\n")), "{log}");
     assert_eq!(third.notes, Vec::<String>::new());
     assert!(place.works(&third).await);
-    // Gone is gone, and comes back when it is wanted.
+    // An evicted environment is built again when it is needed.
     let (again, _) = place.another("b", &recipe).await;
     assert!(!again.cached && again.saved == second);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_in_use_stays_until_it_is_not() {
+async fn used_environment_stays() {
     let Some(mut place) = Place::new() else {
         return;
     };
@@ -112,7 +112,7 @@ async fn what_is_in_use_stays_until_it_is_not() {
     let (second, _) = place.another("b", &recipe()).await;
     assert!(place.keeps(&held.saved).await && place.keeps(&second.saved).await);
     assert!(place.works(&held).await);
-    // From the cache it is held as well.
+    // An environment from the cache holds a lease too.
     let again = place.another("a", &recipe()).await.0;
     assert!(again.cached);
     let name = held.saved.clone();
@@ -128,7 +128,7 @@ async fn what_is_in_use_stays_until_it_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requirements_go_with_the_last_environment_on_them() {
+async fn unused_requirements_are_evicted() {
     let Some(mut place) = Place::new() else {
         return;
     };
@@ -136,7 +136,7 @@ async fn requirements_go_with_the_last_environment_on_them() {
     let second = place.another("b", &recipe()).await.0;
     let (layer, second) = names(second);
 
-    // Somebody builds on them.
+    // Simulates a build on the layer.
     let used = place.record(&layer).with_extension("used");
     let builder = File::open(&used).unwrap();
     builder.lock_shared().unwrap();
@@ -149,7 +149,7 @@ async fn requirements_go_with_the_last_environment_on_them() {
     drop(builder);
     let (_fourth, steps) = place.another("d", &other_requirements()).await;
     assert!(!place.keeps(&layer).await);
-    let removal = "remove requirements that no environment stands on: ";
+    let removal = "remove requirements that no environment uses: ";
     assert!(steps.last().unwrap().starts_with(removal), "{steps:?}");
     let (again, steps) = place.another("a", &recipe()).await;
     assert!(
@@ -160,7 +160,7 @@ async fn requirements_go_with_the_last_environment_on_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_backend_keeps_is_left_alone() {
+async fn other_backend_is_left_alone() {
     let Some(mut place) = Place::new() else {
         return;
     };
@@ -173,12 +173,12 @@ async fn what_another_backend_keeps_is_left_alone() {
         record["bytes"] = json!(1_u64 << 40);
         std::fs::write(place.record(name), record.to_string()).unwrap();
     }
-    // Not counted: there is room.
+    // Within the limit, the other backend's state is not counted.
     place.cache_size = 1 << 30;
     let second = place.another("b", &other_requirements()).await.0.saved;
     let third = place.another("c", &other_requirements()).await.0.saved;
     assert!(place.keeps(&second).await && place.keeps(&third).await);
-    // Not removed: there is none.
+    // Beyond the limit, the other backend's state is not removed.
     place.cache_size = 0;
     place.another("d", &other_requirements()).await;
     assert!(!place.keeps(&second).await && !place.keeps(&third).await);
@@ -186,7 +186,7 @@ async fn what_another_backend_keeps_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removal_that_was_cut_short_is_finished() {
+async fn interrupted_removal_is_finished() {
     let Some(place) = Place::new() else { return };
     let first = place.another("a", &recipe()).await.0.saved;
     let second = place.another("b", &recipe()).await.0.saved;
@@ -194,7 +194,7 @@ async fn a_removal_that_was_cut_short_is_finished() {
         let gone = place.record(name).with_extension("gone");
         std::fs::rename(place.record(name), gone).unwrap();
     }
-    // One of them was built again since.
+    // One of them was built again in the meantime.
     let again = place.another("a", &recipe()).await.0;
     assert!(!again.cached && again.saved == first);
     place.another("c", &recipe()).await;
@@ -205,14 +205,14 @@ async fn a_removal_that_was_cut_short_is_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_environment_shares_its_requirements() {
+async fn environment_shares_its_requirements() {
     let Some(place) = Place::new() else { return };
     let much = format!("text = '{}'\n", "x".repeat(8 << 20));
     place.wheel("extra", "1.5", &much);
     let (first, _) = place.another("a", &recipe()).await;
     let (own, layer) = (first.bytes, place.bytes(&first.dependencies));
     assert!(layer > 8 << 20 && own < layer / 4, "{own} bytes on {layer}");
-    // It stands without them.
+    // The environment works without the separate layer.
     place
         .backend
         .remove_saved(&first.dependencies)

@@ -1,4 +1,4 @@
-//! A package index on the host's loopback: serves the wheels of a folder, or whatever a test says.
+//! A package index on the host's loopback that serves the wheels of a folder, or responses that a test defines.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Clone, PartialEq)]
-pub struct IndexRequest {
+pub(crate) struct IndexRequest {
     pub method: String,
     pub path: String,
     pub authorization: Option<String>,
 }
 
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: &'static str,
-    /// Whole lines, such as `Content-Type: text/html`.
+    /// Header lines, such as `Content-Type: text/html`.
     pub headers: Vec<String>,
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn new(status: &'static str, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
+    pub(crate) fn new(status: &'static str, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
         Answer {
             status,
             headers: vec![format!("Content-Type: {kind}")],
@@ -31,29 +31,31 @@ impl Answer {
         }
     }
 
-    pub fn text(body: &str) -> Answer {
+    pub(crate) fn text(body: &str) -> Answer {
         Answer::new("200 OK", "text/plain", body)
     }
 
-    pub fn nothing() -> Answer {
+    pub(crate) fn nothing() -> Answer {
         Answer::new("404 Not Found", "text/plain", "")
     }
 
-    pub fn to(address: &str) -> Answer {
+    pub(crate) fn to(address: &str) -> Answer {
         let mut answer = Answer::new("302 Found", "text/plain", "");
         answer.headers.push(format!("Location: {address}"));
         answer
     }
 }
 
-pub struct Server {
+pub(crate) struct Server {
     pub port: u16,
     asked: Arc<Mutex<Vec<IndexRequest>>>,
 }
 
 impl Server {
-    /// Answers for as long as the test lives.
-    pub fn start(answer: impl Fn(&IndexRequest) -> Answer + Send + Sync + 'static) -> Server {
+    /// Starts a server that runs as long as the test.
+    pub(crate) fn start(
+        answer: impl Fn(&IndexRequest) -> Answer + Send + Sync + 'static,
+    ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked: Arc<Mutex<Vec<IndexRequest>>> = Arc::default();
@@ -67,8 +69,8 @@ impl Server {
         Server { port, asked }
     }
 
-    /// An index of the wheels in a folder; asks for this login if there is one.
-    pub fn index(folder: PathBuf, login: Option<&'static str>) -> Server {
+    /// Starts an index of the wheels in a folder, optionally with a login.
+    pub(crate) fn index(folder: PathBuf, login: Option<&'static str>) -> Server {
         Server::start(move |asked| {
             let wanted = login.map(|login| {
                 use base64::Engine;
@@ -82,13 +84,13 @@ impl Server {
         })
     }
 
-    pub fn requests(&self) -> Vec<IndexRequest> {
+    pub(crate) fn requests(&self) -> Vec<IndexRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// `/simple/NAME/` and `/files/NAME`.
-pub fn wheels(folder: &std::path::Path, asked: &IndexRequest) -> Answer {
+/// Serves `/simple/NAME/` and `/files/NAME`.
+pub(crate) fn wheels(folder: &std::path::Path, asked: &IndexRequest) -> Answer {
     let parts: Vec<&str> = asked.path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["simple", project] => {

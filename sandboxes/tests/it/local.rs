@@ -1,4 +1,4 @@
-//! The local backend, held to what every sandbox promises, and to what only it promises.
+//! Tests of the local backend: the checks for every backend, and its own guarantees.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::conformance::checks;
 use crate::conformance::proofs::{Lacking, prove};
 use crate::conformance::subjects::{Subject, killed_host};
 
-/// The interpreter that these tests use: the one that this machine has.
-pub fn bare() -> SandboxSource {
+/// Returns a bare start with this machine's interpreter.
+pub(crate) fn bare() -> SandboxSource {
     static VERSION: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let version = VERSION.get_or_init(|| {
         let script = "import sys; print('%d.%d' % sys.version_info[:2])";
@@ -43,7 +43,7 @@ fn settings_in(cache: &Path, force: Isolation) -> LocalSettings {
     }
 }
 
-/// The backend, unless this machine forbids it.
+/// Returns the backend, or `None` if this machine forbids it.
 fn local(cache: &tempfile::TempDir, force: Isolation) -> Option<Arc<dyn Backend>> {
     match Local::new(settings(cache, force)) {
         Ok(local) => Some(Arc::new(local)),
@@ -59,8 +59,8 @@ fn cache() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// The local backend, with this isolation.
-pub struct LocalSubject(pub Isolation);
+/// The local backend with a given isolation.
+pub(crate) struct LocalSubject(pub Isolation);
 
 #[async_trait]
 impl Subject for LocalSubject {
@@ -81,13 +81,13 @@ impl Subject for LocalSubject {
 
     fn without(&self) -> &'static [&'static str] {
         match self.0 {
-            Isolation::Landlock => &["loopback inside", "network when asked for"],
+            Isolation::Landlock => &["loopback inside", "network on request"],
             _ => &[],
         }
     }
 }
 
-/// One of these for each part of the battery: they take their time because broken sandboxes hang.
+/// Runs one part of the proofs. They are split because faulty sandboxes hang and take long.
 async fn prove_part(part: usize) {
     let cache = cache();
     let Some(sound) =
@@ -154,7 +154,7 @@ async fn say(sandbox: &dyn Sandbox, script: &str) -> String {
     )
 }
 
-/// Every isolation that this machine has.
+/// Returns a backend for every isolation that this machine supports.
 fn each(cache: &tempfile::TempDir) -> Vec<Arc<dyn Backend>> {
     [Isolation::Namespaces, Isolation::Landlock, Isolation::None]
         .into_iter()
@@ -162,7 +162,7 @@ fn each(cache: &tempfile::TempDir) -> Vec<Arc<dyn Backend>> {
         .collect()
 }
 
-/// The process outside the jail that keeps it: what it says goes to the sandbox's log.
+/// Returns the process outside the jail that supervises it and writes to the sandbox's log.
 fn keeper(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
     let log = cache
         .join("sandboxes")
@@ -188,7 +188,7 @@ fn keeper(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_jail_is_noticed() {
+async fn killed_jail_is_noticed() {
     let cache = cache();
     for backend in each(&cache) {
         let sandbox = backend.start(&spec(bare())).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_killed_jail_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dropped_sandbox_leaves_nothing() {
+async fn dropped_sandbox_leaves_nothing() {
     let cache = cache();
     for backend in each(&cache) {
         let sandbox = backend.start(&spec(bare())).await.unwrap();
@@ -235,9 +235,9 @@ async fn a_dropped_sandbox_leaves_nothing() {
     }
 }
 
-/// As when a program is interrupted: the runtime ends wherever the start of a sandbox has come to.
+/// The runtime ends at any stage of a sandbox's start, as when a program is interrupted.
 #[test]
-fn runtime_that_ends_leaves_no_sandbox() {
+fn ending_runtime_leaves_no_sandbox() {
     let cache = cache();
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let Some(backend) = local(&cache, force) else {
@@ -258,7 +258,7 @@ fn runtime_that_ends_leaves_no_sandbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn removal_of_a_used_state_is_finished_silently() {
+async fn removal_of_used_state_finishes() {
     let cache = cache();
     let states = cache.path().join("states");
     let left = || std::fs::read_dir(&states).unwrap().count();
@@ -277,7 +277,7 @@ async fn removal_of_a_used_state_is_finished_silently() {
         backend.remove_saved("state").await.unwrap();
         let none: [String; 0] = [];
         assert_eq!(backend.clean().await.unwrap(), none);
-        assert_eq!(left(), 1, "it is in use");
+        assert_eq!(left(), 1, "the state is in use");
         user.stop().await.unwrap();
         drop((user, backend));
         assert_eq!(left(), 0);
@@ -285,7 +285,7 @@ async fn removal_of_a_used_state_is_finished_silently() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mounts_are_visible_and_read_only_where_asked() {
+async fn mounts_are_visible_and_optionally_read_only() {
     let cache = cache();
     let host = tempfile::tempdir().unwrap();
     let (read, write) = (host.path().join("read"), host.path().join("write"));
@@ -328,9 +328,9 @@ async fn mounts_are_visible_and_read_only_where_asked() {
     }
 }
 
-/// Without an own root an environment that was built elsewhere must still find this copy's modules.
+/// An environment that was built elsewhere must find the modules of this copy even without a root of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn editable_installs_lead_to_the_copy() {
+async fn editable_installs_find_copied_modules() {
     let cache = cache();
     for backend in each(&cache) {
         let mut building = spec(bare());
@@ -365,9 +365,9 @@ async fn editable_installs_lead_to_the_copy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_isolation_it_refuses_with_a_hint_unless_told() {
+async fn missing_isolation_needs_consent() {
     let cache = cache();
-    // A launcher that sets no jail up stands for a machine that allows none.
+    // A launcher that sets up no jail simulates a machine that allows none.
     let mut settings = LocalSettings {
         cache: cache.path().to_owned(),
         launcher: vec!["false".into()],
@@ -383,7 +383,7 @@ async fn without_isolation_it_refuses_with_a_hint_unless_told() {
 }
 
 #[tokio::test]
-async fn a_python_that_is_not_there_comes_with_a_hint() {
+async fn missing_python_gives_hint() {
     let cache = cache();
     let Some(backend) = each(&cache).pop() else {
         return;
@@ -398,7 +398,7 @@ async fn a_python_that_is_not_there_comes_with_a_hint() {
 }
 
 #[tokio::test]
-async fn the_best_isolation_is_chosen() {
+async fn best_isolation_is_chosen() {
     let cache = cache();
     let forced = [Isolation::Namespaces, Isolation::Landlock]
         .into_iter()
@@ -412,9 +412,9 @@ async fn the_best_isolation_is_chosen() {
     );
 }
 
-/// As when the new code needs its install step again, which the old code must not see.
+/// The new code needs its install step again, and the old code must not see the result.
 #[tokio::test(flavor = "multi_thread")]
-async fn building_on_a_saved_state_leaves_it_as_it_is() {
+async fn building_leaves_saved_state_unchanged() {
     let cache = cache();
     for backend in each(&cache) {
         let mut building = spec(bare());
@@ -450,8 +450,8 @@ async fn building_on_a_saved_state_leaves_it_as_it_is() {
     }
 }
 
-/// Forks without a pause until the flag is set; each child keeps what it inherited for a while before it executes its
-/// program.
+/// Forks continuously until the flag is set. Each child keeps its inherited descriptors for a while before it executes
+/// its program.
 fn fork_until(stop: Arc<std::sync::atomic::AtomicBool>) -> Vec<std::thread::JoinHandle<()>> {
     use std::os::unix::process::CommandExt;
     let fork = move || {
@@ -471,14 +471,14 @@ fn fork_until(stop: Arc<std::sync::atomic::AtomicBool>) -> Vec<std::thread::Join
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn uploaded_programs_start_while_others_fork() {
+async fn uploaded_programs_start_despite_forks() {
     let cache = cache();
     let Some(backend) = local(&cache, Isolation::Namespaces) else {
         return;
     };
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let forking = fork_until(stop.clone());
-    // It takes a while to write.
+    // A large program takes a while to write.
     let script = [&b"#!/bin/sh\nexit 0\n#"[..], &[b'x'; 8 << 20]].concat();
     let program = cache.path().join("program");
     std::fs::write(&program, &script).unwrap();
@@ -507,7 +507,7 @@ async fn uploaded_programs_start_while_others_fork() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_start_once_nothing_writes_them() {
+async fn busy_programs_start_once_written() {
     let cache = cache();
     let Some(backend) = local(&cache, Isolation::Namespaces) else {
         return;

@@ -1,5 +1,5 @@
-//! A repository, the packages that it needs and a local backend, in a folder of their own: environments can be built
-//! there without the internet.
+//! A fixture with a repository, the packages that it needs and a local backend, in a temporary folder. Environments can
+//! be built there without the internet.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use testwright_sandboxes::repository::{OpenOptions, Source, open};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError};
 
-/// A backend that finds editable installs without any package: it is in the repository itself.
-pub const BUILD_BACKEND: &str = r#"
+/// A build backend in the repository itself, so that editable installs need no package.
+pub(crate) const BUILD_BACKEND: &str = r#"
 import os, pathlib, zipfile
 def _wheel(folder, version):
     name = f"thing-{version}-py3-none-any.whl"
@@ -44,8 +44,8 @@ const PYPROJECT: &str = "[project]\nname = \"thing\"\ndynamic = [\"version\"]\n\
                          [build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n\
                          # setuptools_scm\n";
 
-/// As much of pytest as trying a few tests needs: one test for each `def test_`, which passes; errors for files that do
-/// not compile. The real one is used in `smoke_test.rs`.
+/// A minimal pytest that suffices for trying a few tests: one passing test for each `def test_`, and errors for files
+/// that do not compile. `smoke_test.rs` uses the real one.
 const PYTEST: &str = r#"
 import os, pathlib, re, sys
 from types import SimpleNamespace as Object
@@ -82,27 +82,27 @@ def main(args, plugins):
 "#;
 
 /// User and password of the index.
-pub const LOGIN: &str = "reader:hunter2-secret";
+pub(crate) const LOGIN: &str = "reader:hunter2-secret";
 
-pub struct Place {
+pub(crate) struct Place {
     pub folder: tempfile::TempDir,
     pub backend: Box<dyn Backend>,
-    /// Of the packages in [`Place::wheels`].
+    /// Index of the packages in [`Place::wheels`].
     pub index: Server,
-    /// Bytes that environments may take.
+    /// Maximum bytes of all environments.
     pub cache_size: u64,
-    /// Where environments are shared.
+    /// Store through which environments are shared.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
 }
 
 impl Place {
-    /// `None` where this machine has no isolation.
-    pub fn new() -> Option<Place> {
+    /// Returns `None` if this machine has no isolation.
+    pub(crate) fn new() -> Option<Place> {
         Place::within(None)
     }
 
-    /// The same with this isolation and no other.
-    pub fn within(force: Option<Isolation>) -> Option<Place> {
+    /// Creates a fixture with the given isolation only.
+    pub(crate) fn within(force: Option<Isolation>) -> Option<Place> {
         let folder = tempfile::tempdir().unwrap();
         let backend = Local::new(LocalSettings {
             cache: folder.path().join("local"),
@@ -119,8 +119,8 @@ impl Place {
         }
     }
 
-    pub fn on(backend: Box<dyn Backend>, folder: tempfile::TempDir) -> Option<Place> {
-        // Where none is installed, one for all test runs.
+    pub(crate) fn on(backend: Box<dyn Backend>, folder: tempfile::TempDir) -> Option<Place> {
+        // If uv is not installed, all test runs share one copy.
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR"));
         testwright_sandboxes::uv::find(None, shared, true).unwrap();
         symlink(shared.join("uv-program"), folder.path().join("uv-program")).unwrap();
@@ -146,22 +146,22 @@ impl Place {
         Some(place)
     }
 
-    pub fn write(&self, path: &str, content: &str) {
+    pub(crate) fn write(&self, path: &str, content: &str) {
         let path = self.work().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    pub fn wheels(&self) -> PathBuf {
+    pub(crate) fn wheels(&self) -> PathBuf {
         self.folder.path().join("wheels")
     }
 
-    /// A package of one module that can be run with `-m`.
-    pub fn wheel(&self, name: &str, version: &str, code: &str) {
+    /// Creates a package of one module that can be run with `-m`.
+    pub(crate) fn wheel(&self, name: &str, version: &str, code: &str) {
         let folder = self.folder.path().join(format!("{name}-{version}"));
         let info = folder.join(format!("{name}-{version}.dist-info"));
         std::fs::create_dir_all(&info).unwrap();
@@ -183,7 +183,7 @@ impl Place {
         assert!(output.status.success(), "{output:?}");
     }
 
-    pub fn git(&self, arguments: &[&str]) {
+    pub(crate) fn git(&self, arguments: &[&str]) {
         let output = std::process::Command::new("git")
             .current_dir(self.work())
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
@@ -193,8 +193,8 @@ impl Place {
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// Commits what is there, and reads it.
-    pub fn source(&self) -> Source {
+    /// Commits all changes and opens the repository.
+    pub(crate) fn source(&self) -> Source {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
         let cache = self.folder.path().join("cache");
@@ -208,7 +208,7 @@ impl Place {
         repository.source().unwrap()
     }
 
-    pub fn settings(&self) -> BuildSettings {
+    pub(crate) fn settings(&self) -> BuildSettings {
         BuildSettings {
             index_url: Some(format!(
                 "http://{LOGIN}@127.0.0.1:{}/simple",
@@ -221,7 +221,7 @@ impl Place {
         }
     }
 
-    pub async fn build(
+    pub(crate) async fn build(
         &self,
         source: &Source,
         recipe: &Recipe,
@@ -229,8 +229,8 @@ impl Place {
         self.tell(source, recipe, "a test").await.0
     }
 
-    /// The result, and the steps that were taken.
-    pub async fn tell(
+    /// Builds an environment and returns it with the steps that were taken.
+    pub(crate) async fn tell(
         &self,
         source: &Source,
         recipe: &Recipe,
@@ -254,13 +254,13 @@ impl Place {
         (result, steps.into_inner().unwrap())
     }
 
-    pub async fn sandbox(&self, environment: &Environment) -> Box<dyn Sandbox> {
+    pub(crate) async fn sandbox(&self, environment: &Environment) -> Box<dyn Sandbox> {
         let spec = environment.tool_spec(Limits::default(), "test");
         self.backend.start(&spec).await.unwrap()
     }
 }
 
-pub async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
+pub(crate) async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
     let output = output(sandbox, &Command::shell(script), Duration::from_secs(60))
         .await
         .unwrap();
@@ -271,14 +271,14 @@ pub async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
     )
 }
 
-pub fn recipe() -> Recipe {
+pub(crate) fn recipe() -> Recipe {
     let version = std::process::Command::new("python3")
         .args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
         .output()
         .unwrap();
     Recipe {
         python: Some(String::from_utf8(version.stdout).unwrap().trim().to_owned()),
-        // As a requirement of their own, setuptools and wheel are not added.
+        // Listed as requirements, setuptools and wheel are not added automatically.
         requirements: vec![
             "pytest".into(),
             "extra<2".into(),

@@ -1,4 +1,4 @@
-//! Environments that machines share: two caches, and a store that both reach.
+//! Tests of environments that machines share: two caches, and a store that both can reach.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use testwright_sandboxes::local::Isolation;
 
 use crate::place::{Place, recipe, shell};
 
-const FETCHED: &str = "unpack what another machine has built";
+const FETCHED: &str = "unpack the environment of another machine";
 const REQUIREMENTS: &str = "install the requirements";
 const PACKAGE: &str = "install the package";
 
-/// A folder: `KEY.record` and `KEY.archive`.
+/// A store in a folder, with files `KEY.record` and `KEY.archive`.
 #[derive(Debug)]
 struct SharedFolder {
     folder: PathBuf,
@@ -45,7 +45,7 @@ impl SharedFolder {
         self.folder.join(format!("{key}.{ending}"))
     }
 
-    /// Names of what is there, without the machine's part.
+    /// Returns the names of all files, without the machine's part.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(&self.folder)
             .unwrap()
@@ -87,7 +87,7 @@ impl SharedEnvironments for SharedFolder {
     }
 }
 
-/// Two machines.
+/// Returns fixtures for two machines.
 fn places(force: Isolation, store: &Arc<SharedFolder>) -> Option<[Place; 2]> {
     let place = || {
         let mut place = Place::within(Some(force))?;
@@ -137,12 +137,12 @@ async fn is_built_by_one_and_fetched_by_the_other(force: Isolation) {
     let log = std::fs::read_to_string(&fetched.log).unwrap();
     assert!(log.contains("was fetched from the artifact store"), "{log}");
     works(&other, &fetched).await;
-    // From now on it is in the cache.
+    // The fetched environment is now in the cache.
     let (again, steps) = other.tell(&source, &recipe, "another").await;
     assert!(steps.is_empty(), "{steps:?}");
     assert!(!again.unwrap().fetched);
 
-    // Other code with the same requirements begins at their layer, which is fetched as well.
+    // Other code with the same requirements starts from their layer, which is fetched too.
     one.write("thing/more.py", "");
     let (more, steps) = other.tell(&one.source(), &recipe, "a test").await;
     works(&other, &more.unwrap()).await;
@@ -153,17 +153,17 @@ async fn is_built_by_one_and_fetched_by_the_other(force: Isolation) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_environment_is_built_by_one_machine_and_fetched_by_the_other() {
+async fn environment_is_built_once_and_fetched() {
     is_built_by_one_and_fetched_by_the_other(Isolation::Namespaces).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_place_an_environment_is_fetched_as_well() {
+async fn in_place_environment_is_fetched() {
     is_built_by_one_and_fetched_by_the_other(Isolation::Landlock).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_machines_that_begin_at_once_build_once() {
+async fn simultaneous_machines_build_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = SharedFolder::new(folder.path());
     let Some([one, other]) = places(Isolation::Namespaces, &store) else {
@@ -182,7 +182,7 @@ async fn two_machines_that_begin_at_once_build_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_unpacked_is_built() {
+async fn broken_archive_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let store = SharedFolder::new(folder.path());
     let Some([one, other]) = places(Isolation::Namespaces, &store) else {
@@ -204,7 +204,7 @@ async fn what_cannot_be_unpacked_is_built() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archive_that_leads_out_of_its_folder_is_refused() {
+async fn archive_leaving_its_folder_is_rejected() {
     let Some(place) = Place::new() else { return };
     let aside = tempfile::tempdir().unwrap();
     let archive = aside.path().join("archive");

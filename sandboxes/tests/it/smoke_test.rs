@@ -1,4 +1,4 @@
-//! What tests say is missing is installed: with the real pytest, and packages from PyPI.
+//! Tests of the installation of packages that tests need, with the real pytest and packages from PyPI.
 
 use testwright_sandboxes::Limits;
 use testwright_sandboxes::environment::{
@@ -78,7 +78,7 @@ fn of_2024() -> Recipe {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_tests_ask_for_is_installed_as_of_the_date() {
+async fn missing_packages_are_installed() {
     let Some(place) = Place::new() else { return };
     place.write("tests/test_a.py", TESTS);
     place.write("tests/test_b.py", "import internal_tools\n");
@@ -94,13 +94,13 @@ async fn what_tests_ask_for_is_installed_as_of_the_date() {
     assert_eq!(
         notes,
         [
-            "installed pytest-asyncio: tests/test_a.py::test_async does not work without it",
-            "installed pytest-mock: tests/test_a.py does not work without it",
-            "installed sortedcontainers>=2: tests/test_a.py does not work without it",
+            "installed pytest-asyncio: tests/test_a.py::test_async needs it",
+            "installed pytest-mock: tests/test_a.py needs it",
+            "installed sortedcontainers>=2: tests/test_a.py needs it",
             of_b,
         ]
     );
-    // 0.24.0 is the last before that day.
+    // 0.24.0 is the last release before that day.
     let asyncio = "pytest-asyncio==0.24.0".to_owned();
     assert!(built.packages.contains(&asyncio), "{:?}", built.packages);
     assert!(built.bytes > 0);
@@ -113,13 +113,13 @@ async fn what_tests_ask_for_is_installed_as_of_the_date() {
     );
     assert_eq!(all.broken[0].0, "tests/test_b.py");
     assert_eq!(all.cut_short, None);
-    // The same from the cache, without trying again.
+    // The cached environment has the same notes and is not tried again.
     let again = build(&place, &of_2024(), "detected from tox.ini").await;
     assert!(again.cached && again.notes == built.notes);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_recipe_says_is_not_added_to() {
+async fn given_recipe_is_not_extended() {
     let Some(place) = Place::new() else { return };
     place.write("tests/test_a.py", TESTS);
     place.write("tests/test_b.py", "def test_b(): pass\n");
@@ -135,18 +135,18 @@ async fn what_a_recipe_says_is_not_added_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_take_long_to_collect_are_not_called_broken() {
+async fn slow_files_are_not_broken() {
     let Some(place) = Place::new() else { return };
     place.write("tests/test_a.py", "import time\ntime.sleep(60)\n");
     let built = build(&place, &of_2024(), "testwright.toml").await;
     assert_eq!(
         built.notes,
-        ["no test file was collected within 5 s: none was tried"]
+        ["no test file was collected within 5 s, so none was tried"]
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sample_is_drawn_by_its_seed_and_survives_what_tests_do() {
+async fn seeded_sample_survives_hostile_tests() {
     let Some(place) = Place::new() else { return };
     let mut tests = String::from("import os, pytest, time\n");
     for n in 0..40 {
@@ -186,7 +186,7 @@ async fn a_sample_is_drawn_by_its_seed_and_survives_what_tests_do() {
         outcomes,
         ["passed", "failed", "failed", "skipped", "xfailed", "error"]
     );
-    assert!(all.tests[2].text.contains("did not end within 5 s"));
+    assert!(all.tests[2].text.contains("timed out after 5 s"));
     assert!(all.tests[3].text.contains("no display"));
     let why = all.cut_short.unwrap();
     assert!(why.contains("exit code 7"), "{why}");

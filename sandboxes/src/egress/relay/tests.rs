@@ -1,4 +1,4 @@
-//! A relay that code of the sandbox has taken over: what it sends ends the relay, and no more.
+//! Tests of a relay that code in the sandbox has taken over. Its frames can end the relay but do nothing else.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn frame(kind: u8, number: u32, content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What comes of these frames, with connections that nobody reads.
+/// Returns the error and the number of opened connections for these frames, with connections that are never read.
 async fn relay_output(frames: Vec<u8>) -> (String, usize) {
     let (mut relay, stdout) = tokio::io::duplex(1 << 20);
     let (stdin, mut answers) = tokio::io::duplex(1 << 20);
@@ -36,7 +36,7 @@ async fn relay_output(frames: Vec<u8>) -> (String, usize) {
 }
 
 #[tokio::test]
-async fn frames_that_break_the_rules_end_the_relay() {
+async fn invalid_frames_end_relay() {
     let open = frame(OPEN, 1, b"");
     let with = |more: Vec<u8>| [open.clone(), more].concat();
     let mut long = frame(DATA, 1, b"");
@@ -48,8 +48,8 @@ async fn frames_that_break_the_rules_end_the_relay() {
         (with(full.repeat(64)), "more than the window", 1),
         (with(frame(DATA, 1, b"")), "an empty frame", 1),
         (frame(DATA, 5, b""), "an empty frame", 0),
-        (with(open.clone()), "a connection too many", 1),
-        (many, "a connection too many", MAX_CONNECTIONS),
+        (with(open.clone()), "too many connections", 1),
+        (many, "too many connections", MAX_CONNECTIONS),
         (
             with(frame(CREDIT, 1, &1u32.to_be_bytes())),
             "more credit than the window",
@@ -71,7 +71,7 @@ async fn frames_that_break_the_rules_end_the_relay() {
         let (text, count) = relay_output(frames).await;
         assert_eq!((text.as_str(), count), (wanted, opened));
     }
-    // For connections that are not there, or no more, nothing happens.
+    // Frames for unknown or closed connections have no effect.
     let stray = [
         frame(DATA, 5, b"x"),
         frame(CREDIT, 5, &1u32.to_be_bytes()),
@@ -100,7 +100,7 @@ async fn reset_connections_leave_no_tasks() {
         let reset = frame(RESET, number as u32, b"");
         relay.write_all(&reset).await.unwrap();
         assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
-        // Closed both ways: the task is gone, not only its half that reads.
+        // Closed in both directions means that the task ended, not only its reading half.
         assert!(stream.write_all(b"x").await.is_err());
     }
 }
@@ -113,7 +113,7 @@ async fn small_frames_arrive_in_order() {
     tokio::spawn(carry(stdin, stdout, move |stream| {
         accepted.try_send(stream).unwrap();
     }));
-    // As many as the window allows before anybody reads.
+    // Sends as much as the window allows before anything is read.
     let content: Vec<u8> = (0..WINDOW).map(|n| (n % 251) as u8).collect();
     let mut frames = frame(OPEN, 1, b"");
     frames.extend(content.chunks(1).flat_map(|byte| frame(DATA, 1, byte)));

@@ -13,7 +13,7 @@ fn cached_state(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedSt
     }
 }
 
-/// Names of what goes, where those in `used` are in use.
+/// Returns the names of the evicted states if those in `used` are in use.
 fn evicted(kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
     let sole = |name: &str| Ok((!used.contains(&name)).then_some(()));
     let doomed = choose(kept, most, sole).unwrap();
@@ -31,7 +31,7 @@ fn some() -> Vec<CachedState> {
 }
 
 #[test]
-fn the_oldest_go_until_the_others_fit() {
+fn oldest_are_evicted_until_rest_fits() {
     assert_eq!(evicted(some(), 230, &[]), [""; 0]);
     assert_eq!(evicted(some(), 229, &[]), ["env-1"]);
     assert_eq!(evicted(some(), 219, &[]), ["env-1", "env-2", "deps-a"]);
@@ -42,11 +42,11 @@ fn the_oldest_go_until_the_others_fit() {
 }
 
 #[test]
-fn what_is_in_use_stays_with_its_layer() {
+fn used_environments_keep_their_layer() {
     assert_eq!(evicted(some(), 0, &["env-1"]), ["env-2", "env-3", "deps-b"]);
     let used = ["env-1", "env-3"];
     assert_eq!(evicted(some(), 0, &used), ["env-2"]);
-    // Somebody builds on it.
+    // Another process builds on the layer.
     assert_eq!(
         evicted(some(), 0, &["deps-a"]),
         ["env-1", "env-2", "env-3", "deps-b"]
@@ -54,7 +54,7 @@ fn what_is_in_use_stays_with_its_layer() {
 }
 
 #[test]
-fn layers_on_which_nothing_stands_go_first() {
+fn unused_layers_are_evicted_first() {
     let bare = cached_state("deps-c", 1, 9, None);
     let mut all = some();
     all.push(bare);
@@ -63,11 +63,11 @@ fn layers_on_which_nothing_stands_go_first() {
 }
 
 #[test]
-fn it_is_told_how_many_and_how_much() {
+fn summary_states_count_and_size() {
     let layer = [cached_state("deps-a", 1 << 20, 1, None)];
     assert_eq!(
         summary(layer.iter()),
-        "remove requirements that no environment stands on: 1.0 MiB"
+        "remove requirements that no environment uses: 1.0 MiB"
     );
     let all = [
         cached_state("env-1", 3 << 29, 1, Some("deps-a")),
@@ -75,6 +75,6 @@ fn it_is_told_how_many_and_how_much() {
     ];
     assert_eq!(
         summary(all.iter()),
-        "remove environments that were used longest ago: 1, 2.5 GiB"
+        "remove the least recently used environments: 1, 2.5 GiB"
     );
 }

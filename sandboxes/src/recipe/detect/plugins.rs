@@ -1,8 +1,8 @@
-//! pytest plugins without which the repository's own configuration of pytest is refused.
+//! pytest plugins that the repository's own configuration of pytest requires.
 
 use super::Files;
 
-/// What stands in the configuration, and the plugin that understands it.
+/// Words in the configuration, and the plugin that understands them.
 const KNOWN: [(&str, &str); 14] = [
     ("--cov", "pytest-cov"),
     ("--numprocesses", "pytest-xdist"),

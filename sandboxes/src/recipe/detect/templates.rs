@@ -1,4 +1,5 @@
-//! Files that tests need and that everybody makes from a template in the repository: `secrets.py` from `secrets.py-dist`.
+//! Files that tests need and that developers copy from a template in the repository, such as `secrets.py` from
+//! `secrets.py-dist`.
 
 use crate::repository::Tree;
 
@@ -13,7 +14,7 @@ const ENDINGS: [&str; 8] = [
     ".template",
 ];
 
-/// Commands that make what is not there, for templates beside tests.
+/// Returns commands that copy the templates beside tests, unless the target exists.
 pub(super) fn copies(tree: &Tree) -> Vec<String> {
     let copy = |path: &str| {
         let target = ENDINGS

@@ -1,5 +1,7 @@
-//! What the tests need, from wherever a project declares it. The first kind of place that says something counts:
-//! extras and dependency groups named for tests; `tests_require` and Poetry's groups; requirements files; tox.
+//! Detection of test dependencies.
+//!
+//! The first kind of place that lists some counts: extras and dependency groups named for tests; `tests_require` and
+//! Poetry's groups; requirements files; tox.
 
 use toml::Value;
 
@@ -15,7 +17,7 @@ pub(super) struct TestDependencies {
     pub extras: Vec<String>,
 }
 
-/// Names of extras and groups: those for tests; if there is none, those for development.
+/// Names of extras and groups for tests. If none exists, those for development are used.
 const FOR_TESTS: [&str; 6] = [
     "test",
     "tests",
@@ -58,7 +60,7 @@ pub(super) fn test_requirements(
     if wanted.extras.is_empty() && wanted.requirements.is_empty() {
         tests_require(files, &mut wanted.requirements, from);
     }
-    // Enough if pytest itself is among them or an extra may hold it.
+    // The dependencies suffice if they include pytest, or an extra that may include it.
     if wanted.extras.is_empty() && !has_pytest(&wanted.requirements) {
         if let Some(path) = requirements_file(tree)? {
             from.push(path.clone());
@@ -90,7 +92,7 @@ fn has_pytest(requirements: &[String]) -> bool {
     requirements.iter().any(|r| package_name(r) == "pytest")
 }
 
-/// Extras by the file that declares them.
+/// Returns the extras by the file that declares them.
 fn extras(files: &Files) -> Vec<(&'static str, Vec<String>)> {
     let mut all = Vec::new();
     let project = files
@@ -123,7 +125,7 @@ fn extras(files: &Files) -> Vec<(&'static str, Vec<String>)> {
     all
 }
 
-/// Those of these extras that are for tests.
+/// Returns the extras that are for tests.
 pub(crate) fn test_extras(names: &[String]) -> Vec<String> {
     choose(names).unwrap_or_default()
 }
@@ -142,7 +144,7 @@ fn choose(names: &[String]) -> Option<Vec<String>> {
     None
 }
 
-/// The requirements of a dependency group (PEP 735), included groups too.
+/// Adds the requirements of a dependency group (PEP 735), including those of included groups.
 fn group(groups: &toml::Table, name: &str, into: &mut Vec<String>, depth: usize) {
     for item in groups
         .get(name)
@@ -179,7 +181,7 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
     }
 }
 
-/// Development packages of Poetry, in its own words for versions.
+/// Returns Poetry's development packages as requirements.
 fn poetry(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     let Some(poetry) = files.pyproject.get("tool").and_then(|t| t.get("poetry")) else {
         return Vec::new();
@@ -205,7 +207,7 @@ fn poetry(files: &Files, from: &mut Vec<String>) -> Vec<String> {
         .filter_map(|(name, value)| {
             let version = match value {
                 Value::String(version) => version.as_str(),
-                // Paths and git addresses are not ours to follow.
+                // Paths and git URLs are not followed.
                 Value::Table(table) if table.contains_key("version") => {
                     table.get("version")?.as_str()?
                 }
@@ -216,7 +218,7 @@ fn poetry(files: &Files, from: &mut Vec<String>) -> Vec<String> {
         .collect()
 }
 
-/// `^1.2` → `>=1.2,<2`; `~1.2` → `>=1.2,<1.3`; the rest as it is.
+/// Converts Poetry's limits: `^1.2` becomes `>=1.2,<2`, and `~1.2` becomes `>=1.2,<1.3`. Others stay as they are.
 fn poetry_version(version: &str) -> String {
     let version = version.trim();
     if version == "*" || version.contains("||") {
@@ -250,8 +252,9 @@ fn poetry_version(version: &str) -> String {
     format!(">={rest},<{}", upper.join("."))
 }
 
-/// The requirements file that tests are run with: by its name for tests or for development, or because it requires pytest.
-/// Of several, the shortest name.
+/// Finds the requirements file for tests: by its name (for tests or for development), or because it requires pytest.
+///
+/// If several match, the one with the shortest name is returned.
 fn requirements_file(tree: &Tree) -> Result<Option<String>> {
     let candidate = |path: &&str| {
         let lower = path.to_lowercase();
@@ -276,7 +279,7 @@ fn requirements_file(tree: &Tree) -> Result<Option<String>> {
             _ if requires_pytest => 2,
             _ => continue,
         };
-        // A file for development alone says less than any that requires pytest.
+        // A file for development that lacks pytest ranks below any that requires it.
         let rank = (kind == 1 && !requires_pytest, kind, path.len(), path);
         if best.is_none_or(|best| rank < best) {
             best = Some(rank);
@@ -285,7 +288,8 @@ fn requirements_file(tree: &Tree) -> Result<Option<String>> {
     Ok(best.map(|(_, _, _, path)| path.to_owned()))
 }
 
-/// Extras of the package itself that a requirements file asks for: `-e .[full]`. Files that it includes too.
+/// Returns the extras of the package itself that a requirements file asks for (`-e .[full]`), including those of
+/// included files.
 fn extras_in(tree: &Tree, path: &str, depth: usize) -> Result<Vec<String>> {
     let mut extras = Vec::new();
     for line in text(tree, path)?.unwrap_or_default().lines() {
@@ -313,7 +317,7 @@ fn extras_in(tree: &Tree, path: &str, depth: usize) -> Result<Vec<String>> {
     Ok(extras)
 }
 
-/// What the tables of Hatch, PDM and uv list for tests.
+/// Returns the test dependencies in the tables of Hatch, PDM and uv.
 fn of_tools(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     let tool = |path: &[&str]| {
         let mut value = files.pyproject.get("tool")?;
@@ -343,7 +347,7 @@ fn of_tools(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     texts
 }
 
-/// Packages for development of a Pipfile, and all others where nothing else installs them.
+/// Returns the development packages of a Pipfile, and all its other packages if nothing else installs them.
 fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
     let pipfile = text(tree, "Pipfile")?.unwrap_or_default();
     let pipfile: toml::Table = pipfile.parse().unwrap_or_default();
@@ -357,7 +361,7 @@ fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
     let requirement = |(name, value): (&String, &Value)| {
         let table = value.as_table();
         let version = match table {
-            // The code itself, other folders and git addresses are not ours to follow.
+            // The code itself, other folders and git URLs are not followed.
             Some(table) => table.get("version")?.as_str()?,
             None => value.as_str()?,
         };
@@ -366,7 +370,7 @@ fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
     Ok(tables.flatten().filter_map(requirement).collect())
 }
 
-/// `extras` of tox's test environment, those that are for all of its factors.
+/// Adds the `extras` of tox's test environment that apply to all its factors.
 fn tox_extras(files: &Files, wanted: &mut TestDependencies) {
     let declared: Vec<String> = extras(files)
         .into_iter()
@@ -378,7 +382,7 @@ fn tox_extras(files: &Files, wanted: &mut TestDependencies) {
     wanted.extras.extend(named.map(str::to_owned));
 }
 
-/// `deps` of tox's test environment; lines for one factor alone and substitutions of anything but lists are left out.
+/// Adds the `deps` of tox's test environment, except lines for a single factor and substitutions other than lists.
 fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec<String>) {
     let lines = tox_list(files, "testenv", "deps", 8);
     if lines.is_empty() {
@@ -406,7 +410,7 @@ fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec
     }
 }
 
-/// A list of tox.ini, with the lists in it that are named like `{[base]deps}`.
+/// Returns a list of tox.ini, including lists that it refers to, such as `{[base]deps}`.
 fn tox_list(files: &Files, section: &str, key: &str, depth: usize) -> Vec<String> {
     let mut all = Vec::new();
     for line in files.tox.list(section, key) {
@@ -428,7 +432,7 @@ mod tests {
     use super::poetry_version;
 
     #[test]
-    fn versions_of_poetry_become_bounds() {
+    fn poetry_versions_become_bounds() {
         assert_eq!(poetry_version("^1.2.3"), ">=1.2.3,<2");
         assert_eq!(poetry_version("^0.2.3"), ">=0.2.3,<0.3");
         assert_eq!(poetry_version("^0.0.3"), ">=0.0.3,<0.0.4");

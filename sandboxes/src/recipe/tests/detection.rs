@@ -1,9 +1,9 @@
-//! Recipes that are read from a repository's own files.
+//! Tests of recipes that are detected from a repository's files.
 
 use super::*;
 
 #[test]
-fn pyproject_with_extras_and_a_floor() {
+fn pyproject_extras_and_minimum_are_detected() {
     let text = "[project]\nname = 'x'\nrequires-python = '>=3.7'\n\
                 [project.optional-dependencies]\ntest = ['pytest']\ndocs = ['sphinx']\n\
                 [tool.pytest.ini_options]\naddopts = '-ra --cov=x'\n";
@@ -15,7 +15,7 @@ fn pyproject_with_extras_and_a_floor() {
 }
 
 #[test]
-fn dependency_groups_are_followed() {
+fn dependency_groups_are_included() {
     let text = "[project]\nname = 'x'\n[dependency-groups]\n\
                 base = ['pytest>=7', 'Trio']\ntests = [{include-group = 'base'}, 'attrs']\ndev = ['ruff']\n";
     let (recipe, _) = detected(DAY, &[("pyproject.toml", text)]);
@@ -23,7 +23,7 @@ fn dependency_groups_are_followed() {
 }
 
 #[test]
-fn an_old_setup_py_is_read_not_run() {
+fn setup_py_is_read_not_run() {
     let code = r#"
 import os
 raise SystemExit("never run")
@@ -49,7 +49,7 @@ setup(
 }
 
 #[test]
-fn setup_cfg_tox_and_ci() {
+fn setup_cfg_tox_ci_are_detected() {
     let cfg =
         "[metadata]\nname = x\n[options]\npython_requires = >=3.6\n[tool:pytest]\naddopts = -n 4\n";
     let tox = "[tox]\nenvlist = py36,py38\n[testenv]\ndeps =\n    pytest\n    py36: dataclasses\n    -rreq/t.txt\n    {env:X}\n    -e .\n";
@@ -78,7 +78,7 @@ fn setup_cfg_tox_and_ci() {
 }
 
 #[test]
-fn requirements_files_and_nothing_to_install() {
+fn requirements_files_without_package_are_detected() {
     let (recipe, _) = detected(
         DAY,
         &[
@@ -98,7 +98,7 @@ fn requirements_files_and_nothing_to_install() {
 }
 
 #[test]
-fn a_requirements_file_with_pytest_is_for_tests_and_names_extras() {
+fn requirements_file_with_pytest_gives_extras() {
     let (recipe, origin) = detected(
         DAY,
         &[
@@ -120,7 +120,7 @@ fn a_requirements_file_with_pytest_is_for_tests_and_names_extras() {
 }
 
 #[test]
-fn tables_of_hatch_pdm_uv_and_pipenv() {
+fn hatch_pdm_uv_pipenv_are_detected() {
     for (file, text) in [
         ("pyproject.toml", "[tool.uv]\ndev-dependencies = ['trio']"),
         (
@@ -143,7 +143,7 @@ fn tables_of_hatch_pdm_uv_and_pipenv() {
 }
 
 #[test]
-fn tox_lists_may_name_other_lists() {
+fn tox_list_references_are_resolved() {
     let tox = "[base]\ndeps =\n    trio>=1  # why\n    {[base]deps}\n[testenv]\ndeps =\n    {[base]deps}\n    mock\n    {env:X}\n";
     let (recipe, _) = detected(DAY, &[("setup.py", "setup()"), ("tox.ini", tox)]);
     let mut requirements = recipe.requirements;
@@ -152,7 +152,7 @@ fn tox_lists_may_name_other_lists() {
 }
 
 #[test]
-fn tests_get_the_files_that_have_templates() {
+fn templates_beside_tests_are_copied() {
     let (recipe, _) = detected(
         DAY,
         &[
@@ -172,7 +172,7 @@ fn tests_get_the_files_that_have_templates() {
 }
 
 #[test]
-fn extensions_are_left_out_by_the_variable_that_setup_py_reads() {
+fn variable_without_extensions_is_found() {
     for (text, expected) in [
         (
             "x = bool(os.environ.get(\"AIOHTTP_NO_EXTENSIONS\"))",
@@ -195,7 +195,7 @@ fn extensions_are_left_out_by_the_variable_that_setup_py_reads() {
 }
 
 #[test]
-fn poetry_speaks_its_own_language() {
+fn poetry_requirements_are_converted() {
     let text = "[tool.poetry]\nname = 'x'\n[tool.poetry.dependencies]\npython = '^3.8'\n\
                 [tool.poetry.group.dev.dependencies]\npytest = '^7.1'\nhere = {path = '..'}\nmore = {version = '~1.2', extras = ['z']}\n";
     let (recipe, _) = detected("2021-06-01T00:00:00Z", &[("pyproject.toml", text)]);
@@ -204,7 +204,7 @@ fn poetry_speaks_its_own_language() {
 }
 
 #[test]
-fn a_python_that_the_backend_lacks_is_not_chosen() {
+fn unavailable_python_is_not_chosen() {
     let (_folder, source) = source(
         "some/thing",
         DAY,

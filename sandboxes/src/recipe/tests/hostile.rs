@@ -1,27 +1,27 @@
-//! Files of a repository made to break what reads them.
+//! Tests of repository files that are made to break their parsers.
 
 use super::*;
 
-/// A test of the sizes below never ends, or ends the process, where their reading is not bounded.
+/// Detects a recipe from setup.py. Without limits in the parser, the inputs below would hang or crash the test process.
 fn setup_py(code: &str) -> Recipe {
     let (recipe, _) = detected(DAY, &[("setup.py", code)]);
     recipe
 }
 
 #[test]
-fn endless_nesting_in_setup_py_does_not_exhaust_the_stack() {
+fn deep_nesting_does_not_exhaust_stack() {
     for opening in ["[", "(", "{", "{'a':", "['a', "] {
         setup_py(&format!("setup(tests_require={}", opening.repeat(100_000)));
         let closing = format!("tests_require = {}\n", opening.repeat(60));
         setup_py(&format!("{closing}setup(tests_require=['pytest'])\n"));
     }
-    // Nesting as people write it is read.
+    // Ordinary nesting is still read.
     let recipe = setup_py("setup(tests_require=[['pytest', (('attrs'),)]])\n");
     assert_eq!(recipe.requirements, ["pytest", "attrs"]);
 }
 
 #[test]
-fn names_that_lead_to_names_are_followed_for_a_while() {
+fn name_chains_are_followed_limitedly() {
     let mut code = "tests_require = a\n".repeat(5_000);
     code.push_str(&"a = b\n".repeat(5_000));
     code.push_str(&"tests_require = [tests_require = [".repeat(5_000));
@@ -29,7 +29,7 @@ fn names_that_lead_to_names_are_followed_for_a_while() {
 }
 
 #[test]
-fn versions_too_large_for_a_number_are_bounds_all_the_same() {
+fn huge_versions_still_become_bounds() {
     let text =
         "[tool.poetry]\nname = 'x'\n[tool.poetry.dev-dependencies]\na = '^18446744073709551615'\n";
     let (recipe, _) = detected(DAY, &[("pyproject.toml", text)]);
@@ -41,7 +41,7 @@ fn versions_too_large_for_a_number_are_bounds_all_the_same() {
 }
 
 #[test]
-fn files_that_no_person_wrote_are_passed_over_and_our_own_is_refused() {
+fn oversized_files_are_ignored_or_rejected() {
     let large = format!(
         "setup(tests_require=['attrs'])\n#{}",
         "x".repeat(MAX_FILE_LEN as usize)
@@ -54,7 +54,7 @@ fn files_that_no_person_wrote_are_passed_over_and_our_own_is_refused() {
 }
 
 #[test]
-fn a_repository_names_no_image() {
+fn image_from_repository_is_ignored() {
     let text =
         "[environment]\nimage = \"127.0.0.1:1/evil:x\"\ninterpreter = \"/x\"\npython = \"3.9\"\n";
     let files = [
@@ -66,11 +66,11 @@ fn a_repository_names_no_image() {
     let (recipe, _) = find(&source, &overrides).unwrap();
     assert_eq!((recipe.image, recipe.interpreter), (None, None));
     assert_eq!(recipe.python.as_deref(), Some("3.9"));
-    // What else is found stays: the package is installed as it is where no image was named.
+    // Other detected keys stay: the package is installed as if no image were given.
     assert_eq!(recipe.install.unwrap(), ["-e", "."]);
     let note = image_left_out(&source, &overrides).unwrap().unwrap();
     assert!(note.contains("--image"), "{note}");
-    // The user's own is the user's.
+    // An image from the user is used.
     overrides.image = Some("mine:1".to_owned());
     let (recipe, _) = find(&source, &overrides).unwrap();
     assert_eq!(recipe.image.as_deref(), Some("mine:1"));
@@ -78,7 +78,7 @@ fn a_repository_names_no_image() {
 }
 
 #[test]
-fn system_packages_are_names_and_no_options() {
+fn system_packages_must_be_names() {
     let parsed = |package: &str| {
         let package = toml::Value::String(package.to_owned());
         parse(

@@ -1,4 +1,4 @@
-//! Patches of all kinds, made by git or written by hand.
+//! Tests of patches of all kinds, made by git or written by hand.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Place {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What was changed since the commit, as git writes it; the work tree is as before then.
+    /// Returns the uncommitted changes as a git patch, and resets the work tree.
     fn diff(&self, options: &[&str]) -> String {
         self.git(&["add", "-A"]);
         let patch = self.git(&[&["diff", "--cached", "--binary"], options].concat());
@@ -112,10 +112,10 @@ fn patched() -> String {
 }
 
 #[test]
-fn a_clean_patch_applies_exactly() {
+fn clean_patch_applies_exactly() {
     let place = Place::new();
     assert_eq!(place.exactly(PATCH), files([("a.py", plain(patched()))]));
-    // To what was changed already.
+    // A patch also applies on top of earlier changes.
     let tree = place.source().tree().unwrap();
     let before = files([("a.py", plain(patched())), ("new.py", plain("n\n"))]);
     let patch = "--- a/a.py\n+++ b/a.py\n@@ -6,3 +6,2 @@\n six\n-six and a half\n seven\n\
@@ -136,7 +136,7 @@ fn a_clean_patch_applies_exactly() {
 }
 
 #[test]
-fn headers_and_text_around_them() {
+fn text_around_headers_is_ignored() {
     let place = Place::new();
     let wanted = files([("a.py", plain(patched()))]);
     let bare = PATCH.split_once('\n').unwrap().1;
@@ -148,7 +148,7 @@ fn headers_and_text_around_them() {
 
     let cut = place.apply(PATCH.trim_end_matches('\n')).unwrap();
     assert_eq!((cut.files, cut.how), (wanted, ApplyMethod::Exactly));
-    assert_eq!(cut.notes, ["the patch's last line had no end"]);
+    assert_eq!(cut.notes, ["the patch's last line had no line end"]);
 
     for nothing in ["", " \n", "no patch at all", "diff --git a/a.py b/a.py\n"] {
         assert!(place.apply(nothing).is_err(), "{nothing}");
@@ -156,14 +156,14 @@ fn headers_and_text_around_them() {
 }
 
 #[test]
-fn line_ends() {
+fn differing_line_ends_are_accepted() {
     let place = Place::new();
-    // A patch with carriage returns on a file without.
+    // The patch has carriage returns, the file does not.
     let applied = place.apply(&PATCH.replace('\n', "\r\n")).unwrap();
     assert_eq!(applied.files, files([("a.py", plain(patched()))]));
     assert_eq!(applied.how, ApplyMethod::WithoutCarriageReturns);
     assert_eq!(applied.notes.len(), 1);
-    // A file with them: the patch as git writes it, and one that lost them.
+    // The file has carriage returns. One patch is as git writes it, the other has lost them.
     let dos = patched().replace('\n', "\r\n");
     place.write("dos.txt", dos.as_bytes());
     let patch = place.diff(&[]);
@@ -175,7 +175,7 @@ fn line_ends() {
         applied.files,
         files([("dos.txt", plain(dos.replace("half\r\n", "half\n")))])
     );
-    // No end of the last line, before and after.
+    // The last line has no line end, before and after.
     place.write("open.txt", b"first\nother without an end");
     place.write("a.py", TEN.trim_end().as_bytes());
     let patch = place.diff(&[]);
@@ -190,7 +190,7 @@ fn line_ends() {
 }
 
 #[test]
-fn whitespace_and_fuzz() {
+fn whitespace_and_fuzz_are_tolerated() {
     let place = Place::new();
     let spaced =
         "--- a/dir/with blank.py\n+++ b/dir/with blank.py\n@@ -1 +1,2 @@\n x   = 1\n+y = 2\n";
@@ -213,18 +213,18 @@ fn whitespace_and_fuzz() {
         applied.notes
     );
 
-    // Half of a patch is none.
+    // A partly applicable patch is rejected as a whole.
     let second = "--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-#!/bin/bash\n+#!/bin/dash\n";
     let reason = place.apply(&format!("{fuzzy}{second}")).unwrap_err();
     assert!(reason.contains("patch failed: a.py"), "{reason}");
-    // What is there already is not taken back.
+    // An already applied patch is not reverted.
     place.write("a.py", patched().as_bytes());
     place.git(&["commit", "-q", "-a", "-m", "patched"]);
     assert!(place.apply(PATCH).is_err());
 }
 
 #[test]
-fn files_come_go_and_move() {
+fn files_are_added_deleted_renamed() {
     let place = Place::new();
     place.write("sub/new.py", b"n = 1\n");
     place.write("sub/empty.py", b"");
@@ -264,7 +264,7 @@ fn files_come_go_and_move() {
 }
 
 #[test]
-fn modes_links_and_bytes() {
+fn modes_links_and_bytes_apply() {
     let place = Place::new();
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(place.work().join("run.sh"), executable).unwrap();
@@ -289,7 +289,7 @@ fn modes_links_and_bytes() {
         ])
     );
 
-    // The source of the new code holds just that.
+    // The derived source contains exactly these changes.
     let source = place.source();
     let new = source.with_files(&changed, &place.cache()).unwrap();
     let tree = new.tree().unwrap();
@@ -304,7 +304,7 @@ fn modes_links_and_bytes() {
 }
 
 #[test]
-fn paths_that_leave_the_tree_are_refused() {
+fn paths_outside_tree_are_rejected() {
     let place = Place::new();
     let new = |path: &str| format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n");
     for path in [
@@ -316,7 +316,7 @@ fn paths_that_leave_the_tree_are_refused() {
     ] {
         assert!(place.apply(&new(path)).is_err(), "{path}");
     }
-    // Through a link that the repository has, or that the patch makes.
+    // Neither a link in the repository nor one in the patch can be followed.
     let name = format!("testwright-{}", std::process::id());
     let through = new(&format!("away/{name}"));
     assert!(place.apply(&through).is_err());
@@ -325,7 +325,7 @@ fn paths_that_leave_the_tree_are_refused() {
     let made = format!("{link}{}", new(&format!("l/{name}")));
     assert!(place.apply(&made).is_err());
     assert!(!Path::new("/tmp").join(name).exists());
-    // A folder is not a file, and an `ed` script is not a patch.
+    // A folder cannot be patched as a file, and an `ed` script is not accepted as a patch.
     assert!(place.apply(&new("dir")).is_err());
     let witness = place.folder.path().join("witness");
     let script = format!(
@@ -337,7 +337,7 @@ fn paths_that_leave_the_tree_are_refused() {
 }
 
 #[test]
-fn a_changed_source_is_another() {
+fn changed_source_differs() {
     let place = Place::new();
     let source = place.source();
     let text = |t: &str| Some(t.as_bytes().to_vec());
@@ -359,19 +359,19 @@ fn a_changed_source_is_another() {
     assert_eq!(tree.text("new/deep/x.py").unwrap().unwrap(), "new\n");
     assert!(!tree.contains("dos.txt") && tree.contains("link"));
     assert_eq!(tree.paths().count(), source.tree().unwrap().paths().count());
-    // The same again, and other changes; on others of the same base they stay apart.
+    // The same changes give the same archive, and other changes on the same base give another one.
     let again = source.with_changes(&changes, &place.cache()).unwrap();
     assert_eq!(again, changed);
     let mut other = changes.clone();
     other.insert("a.py".to_owned(), text("otherwise\n"));
     let other = source.with_changes(&other, &place.cache()).unwrap();
     assert!(other.digest != changed.digest && other.archive != changed.archive);
-    // What changes nothing is the same source.
+    // Changes without effect return the same source.
     let same = [("a.py".to_owned(), text(TEN)), ("none".to_owned(), None)].into();
     assert_eq!(source.with_changes(&same, &place.cache()).unwrap(), source);
     let odd = [("../x".to_owned(), text(""))].into();
     assert!(source.with_changes(&odd, &place.cache()).is_err());
-    // Modes are kept.
+    // File modes are kept.
     let run = [("run.sh".to_owned(), text("#!/bin/dash\n"))].into();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(place.work().join("run.sh"), mode).unwrap();
@@ -383,9 +383,9 @@ fn a_changed_source_is_another() {
     );
 }
 
-/// A fix that also moves the pointer of a submodule, whose own files are nowhere here.
+/// The fix also moves the pointer of a submodule whose files are not available.
 #[test]
-fn pointers_of_submodules_are_moved_as_git_does() {
+fn submodule_pointers_move_as_in_git() {
     let place = Place::new();
     let pointer = |hash: &str| {
         let entry = format!("160000,{},libs/other", hash.repeat(40));
@@ -409,7 +409,7 @@ fn pointers_of_submodules_are_moved_as_git_does() {
         assert_eq!(applied.files.keys().collect::<Vec<_>>(), ["a.py"]);
         assert_eq!(apply_check(&source, &patch).unwrap(), Ok(()));
     }
-    // No folder is made where a link leads.
+    // No folder is created where a link points.
     let name = format!("testwright-{}", std::process::id());
     let beyond = format!(
         "diff --git a/away/{name} b/away/{name}\nindex 1111111..2222222 160000\n\

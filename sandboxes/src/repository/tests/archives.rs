@@ -1,9 +1,9 @@
-//! Archives of commits: their content, digests and age.
+//! Tests of archives of commits: their content, digests and age.
 
 use super::*;
 
 #[test]
-fn the_archive_is_the_whole_commit() {
+fn archive_contains_whole_commit() {
     let place = Place::new();
     let work = place.repository();
     let source = place.source(&work, None);
@@ -39,13 +39,13 @@ fn the_archive_is_the_whole_commit() {
     assert_eq!(source.name, "project");
     assert!(source.notes.is_empty(), "{:?}", source.notes);
 
-    // A tag that comes later is seen.
+    // A later tag is used.
     git(&work, &["tag", "-a", "v1.3", "-m", "later"]);
     assert_eq!(place.source(&work, None).describe.as_deref(), Some("v1.3"));
 }
 
 #[test]
-fn the_same_files_have_the_same_digest() {
+fn same_files_have_same_digest() {
     let place = Place::new();
     let work = place.repository();
     let first = place.source(&work, None);
@@ -58,7 +58,7 @@ fn the_same_files_have_the_same_digest() {
     assert_ne!(first.digest, second.digest);
     assert_eq!(first.digest, third.digest);
     assert_ne!(first.commit, third.commit);
-    // A plain folder with these files is the same old code.
+    // A plain folder with the same files is the same old code.
     std::fs::remove_dir_all(work.join(".git")).unwrap();
     let plain = place.source(&work, None);
     assert_eq!(plain.digest, first.digest);
@@ -66,7 +66,7 @@ fn the_same_files_have_the_same_digest() {
 }
 
 #[test]
-fn a_mirror_without_some_content_is_read_without_it() {
+fn mirror_with_missing_content_is_read() {
     let place = Place::new();
     let work = place.repository();
     let object = git(&work, &["rev-parse", "HEAD:run.sh"]);
@@ -80,19 +80,19 @@ fn a_mirror_without_some_content_is_read_without_it() {
         let source = place.source(&work, None);
         assert_eq!(
             source.notes,
-            ["files whose content the repository does not have were left out: run.sh"]
+            ["files whose content the repository lacks were omitted: run.sh"]
         );
         assert!(!paths(&source).contains(&"run.sh".to_owned()));
         digests.push(source.digest);
     }
-    // Once it is there, the commit is whole again, and other code than before.
+    // Once the object is back, the commit is complete again and differs from before.
     std::fs::rename(place.path("away"), &object).unwrap();
     let whole = place.source(&work, None);
     assert!(whole.notes.is_empty() && paths(&whole).contains(&"run.sh".to_owned()));
     assert!(digests[0] == digests[1] && digests[0] != whole.digest);
 }
 
-/// As if it had not been used for so long.
+/// Sets the time of an archive's last use to `minutes` ago.
 fn age(archive: &Path, minutes: u64) {
     let time = std::time::SystemTime::now() - std::time::Duration::from_secs(60 * minutes);
     std::fs::File::open(archive)
@@ -102,7 +102,7 @@ fn age(archive: &Path, minutes: u64) {
 }
 
 #[test]
-fn archives_that_were_used_longest_ago_make_room() {
+fn least_recently_used_archives_are_removed() {
     let place = Place::new();
     let work = place.repository();
     let mut archives = Vec::new();
@@ -132,11 +132,11 @@ fn archives_that_were_used_longest_ago_make_room() {
     make_room(&place.cache(), 7 << 19).unwrap();
     assert_eq!(there(), [true, false, true, true]);
     assert_eq!((noted("json"), noted("notes")), (3, 3));
-    // What is held stays, and what was used a short time ago.
+    // Archives that are in use or were used recently stay.
     make_room(&place.cache(), 0).unwrap();
     assert_eq!(there(), [true, false, false, true]);
 
-    // Used is young, and gone is made again.
+    // A used archive counts as recent, and a removed one is created again.
     drop(first);
     let source = place.open(&work, Some("HEAD~3")).unwrap().source();
     drop(source.unwrap());
@@ -158,7 +158,7 @@ fn archives_that_were_used_longest_ago_make_room() {
 }
 
 #[test]
-fn an_archive_of_changed_files_is_held_too() {
+fn archive_of_changed_files_is_held() {
     let place = Place::new();
     let work = place.repository();
     let source = place.open(&work, None).unwrap().source().unwrap();
@@ -171,7 +171,7 @@ fn an_archive_of_changed_files_is_held_too() {
     drop(source);
     make_room(&place.cache(), 0).unwrap();
     assert!(changed.archive.exists() && !archive.exists());
-    // By its tree alone, too.
+    // A tree alone also holds the archive.
     let (archive, tree) = (changed.archive.clone(), changed.tree().unwrap());
     drop(changed);
     age(&archive, 100);

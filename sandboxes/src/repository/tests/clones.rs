@@ -1,9 +1,9 @@
-//! Repositories at an address, cloned into the cache.
+//! Tests of repositories that are cloned from a URL into the cache.
 
 use super::*;
 
 #[test]
-fn a_url_is_cloned_once_and_fetched_again_for_what_is_new() {
+fn url_is_cloned_once_then_fetched() {
     let place = Place::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);
@@ -17,7 +17,7 @@ fn a_url_is_cloned_once_and_fetched_again_for_what_is_new() {
     );
     write(&work, "pkg/b.py", "b = 1\n");
     let second = commit(&work, "second");
-    // The head moved, and is followed.
+    // The head has moved and is followed.
     let moved = source(None).unwrap();
     assert_eq!(moved.commit.as_deref(), Some(second.as_str()));
     assert!(paths(&moved).contains(&"pkg/b.py".to_owned()));
@@ -25,7 +25,7 @@ fn a_url_is_cloned_once_and_fetched_again_for_what_is_new() {
         moved.describe.as_deref().map(|d| d.starts_with("v1.2-1-g")),
         Some(true)
     );
-    // A commit that no branch holds any more.
+    // No branch contains this commit any more.
     git(&work, &["reset", "-q", "--hard", &first]);
     git(&work, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
     git(&work, &["branch", "other"]);
@@ -41,7 +41,7 @@ fn a_url_is_cloned_once_and_fetched_again_for_what_is_new() {
             .unwrap()
             .contains("`other`")
     );
-    // Gone: what is known still works, and says so.
+    // If the remote is gone, the cached clone still works with a note.
     std::fs::rename(&work, place.path("away")).unwrap();
     assert!(source(Some(&first)).unwrap().notes.is_empty());
     assert!(source(None).unwrap().notes[0].contains("cache"));
@@ -62,7 +62,7 @@ fn a_url_is_cloned_once_and_fetched_again_for_what_is_new() {
 }
 
 #[test]
-fn a_clone_without_blobs_gets_them_for_the_archive() {
+fn partial_clone_fetches_blobs_for_archive() {
     let place = Place::new();
     let work = place.repository();
     git(&work, &["config", "uploadpack.allowFilter", "true"]);
@@ -90,7 +90,7 @@ fn a_clone_without_blobs_gets_them_for_the_archive() {
 }
 
 #[test]
-fn clones_that_were_used_longest_ago_make_room() {
+fn least_recently_used_clones_are_removed() {
     let place = Place::new();
     let work = place.repository();
     let mut urls = Vec::new();
@@ -118,17 +118,17 @@ fn clones_that_were_used_longest_ago_make_room() {
     let there = || -> Vec<bool> { clones.iter().map(|clone| clone.exists()).collect() };
     make_room_for_clones(&place.cache(), 1 << 30).unwrap();
     assert_eq!(there(), [true, true, true]);
-    // What is locked stays, and what was used within a day.
+    // A locked clone stays, and so does one used within a day.
     let lock = std::fs::File::open(clones[0].with_extension("lock")).unwrap();
     lock.lock().unwrap();
     make_room_for_clones(&place.cache(), 0).unwrap();
     assert_eq!(there(), [true, false, true]);
     drop(lock);
-    // Used is young again.
+    // A used clone counts as recent.
     used(&urls[0]);
     make_room_for_clones(&place.cache(), 0).unwrap();
     assert_eq!(there(), [true, false, true]);
-    // Gone is cloned again.
+    // A removed clone is cloned again.
     assert_eq!(used(&urls[1]), clones[1]);
     assert_eq!(there(), [true, true, true]);
     for clone in &clones {

@@ -1,4 +1,4 @@
-//! The past of a repository.
+//! Tests of a repository's history.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn range(tip: &str) -> CommitRange {
 }
 
 #[test]
-fn commits_of_a_branch_and_what_each_changed() {
+fn history_lists_commits_and_changes() {
     let place = Place::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);
@@ -46,7 +46,7 @@ fn commits_of_a_branch_and_what_each_changed() {
     assert_eq!(found[0].message, "bring b\n\nIn \u{e4} body.");
     assert_eq!(found[0].title(), "bring b");
     assert_eq!(found[0].parents, std::slice::from_ref(&first));
-    // All were committed in the same second.
+    // All commits were made in the same second.
     let time = found[0].committed;
     let since = CommitRange {
         since: Some(time),
@@ -71,7 +71,7 @@ fn commits_of_a_branch_and_what_each_changed() {
             ("run.sh", false, true, false)
         ]
     );
-    // Paths are names, not patterns.
+    // Paths are literal names, not patterns.
     let patch = repository.patch(&first, &merge, &["pkg/[b].py"]);
     let patch = patch.unwrap().unwrap();
     assert!(
@@ -84,9 +84,9 @@ fn commits_of_a_branch_and_what_each_changed() {
     assert!(entries.contains(&"pkg".to_owned()), "{entries:?}");
 }
 
-/// Clones in the cache come without the content of files.
+/// Cached clones are created without the content of files.
 #[test]
-fn patches_of_a_clone_are_those_of_its_origin() {
+fn clone_patches_match_origin() {
     let place = Place::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);

@@ -1,4 +1,4 @@
-//! Sandboxes that are broken in one way: a wrapper around a real backend that spoils one thing.
+//! Sandboxes with a single fault: a wrapper around a real backend that breaks one thing.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -18,11 +18,11 @@ use super::isolation::host_folder;
 type Result<T> = std::result::Result<T, SandboxError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// Other backends, by settings: see [`super::proofs`].
+pub(crate) enum Fault {
+    /// These faults need other backends, by settings: see [`super::proofs`].
     NoIsolation,
     NoLoopback,
-    // What goes in and comes out.
+    // Faults in file transfer.
     MangleFiles,
     CutFiles,
     ForgetModes,
@@ -30,7 +30,7 @@ pub enum Fault {
     TouchUnpacked,
     SkipStore,
     UploadReadOnly,
-    // Processes.
+    // Faults in processes.
     TextStreams,
     HoldOutput,
     CutStreams,
@@ -41,7 +41,7 @@ pub enum Fault {
     DropDirectory,
     JoinArguments,
     OneAtATime,
-    // Isolation.
+    // Faults in isolation.
     Network,
     NoNetwork,
     ExposeHost,
@@ -49,7 +49,7 @@ pub enum Fault {
     Root,
     NotRoot,
     NoLimits,
-    // States.
+    // Faults in states.
     ForkIsFresh,
     ForkIsSame,
     SavedIsFresh,
@@ -64,13 +64,13 @@ pub enum Fault {
     CleanNothing,
 }
 
-/// From what a sandbox was started, and the sandbox.
+/// The source that a sandbox was started from, and the sandbox.
 type StartedSandbox = (SandboxSource, Arc<dyn Sandbox>);
 
-pub struct FaultyBackend {
+pub(crate) struct FaultyBackend {
     pub inner: Arc<dyn Backend>,
     pub fault: Fault,
-    /// A bare start.
+    /// Source of a bare start.
     pub bare: SandboxSource,
     made: Mutex<Vec<StartedSandbox>>,
 }
@@ -84,7 +84,7 @@ struct FaultySandbox {
 }
 
 impl FaultyBackend {
-    pub fn new(inner: Arc<dyn Backend>, fault: Fault, bare: SandboxSource) -> FaultyBackend {
+    pub(crate) fn new(inner: Arc<dyn Backend>, fault: Fault, bare: SandboxSource) -> FaultyBackend {
         let made = Mutex::default();
         FaultyBackend {
             inner,
@@ -94,8 +94,8 @@ impl FaultyBackend {
         }
     }
 
-    /// Ends what the broken sandboxes left.
-    pub async fn end(&self) {
+    /// Ends the processes that faulty sandboxes left.
+    pub(crate) async fn end(&self) {
         let made = std::mem::take(&mut *self.made.lock().unwrap());
         for (_, sandbox) in made {
             let _ = sandbox.stop().await;
@@ -407,7 +407,7 @@ fn spoil_streams(fault: Fault, process: &mut Process) {
             let mut real = std::mem::replace(&mut process.stdin, Box::new(near));
             tokio::spawn(async move {
                 let _ = tokio::io::copy(&mut far, &mut real).await;
-                // The process waits for an end that never comes.
+                // The process waits for an end of input that never comes.
                 std::future::pending::<()>().await;
             });
         }

@@ -1,4 +1,4 @@
-//! Files in and out.
+//! Checks of file transfer in both directions.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use testwright_sandboxes::error::ErrorKind;
 
 use super::{Check, CheckFn, Fault, Verdict, download, ensure, expect, noise, sh, upload};
 
-pub fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "a file comes back byte for byte",
@@ -36,7 +36,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::ForgetModes,
         },
         Check {
-            name: "a file that is not there is told apart",
+            name: "a missing file is reported as such",
             what: CheckFn::Running(|s| missing(s).boxed()),
             fault: Fault::MissingIsEmpty,
         },
@@ -51,7 +51,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::SkipStore,
         },
         Check {
-            name: "what is uploaded and unpacked can be changed by tools",
+            name: "tools can change uploaded and unpacked files",
             what: CheckFn::Running(|s| writable(s).boxed()),
             fault: Fault::UploadReadOnly,
         },
@@ -148,7 +148,7 @@ async fn missing(sandbox: &dyn Sandbox) -> Verdict {
     }
 }
 
-/// Seconds since 1970 of the archive's files.
+/// Modification time of the archive's files, in seconds since 1970.
 const TIME: u64 = 1_500_000_000;
 
 fn archive() -> tempfile::NamedTempFile {
@@ -206,7 +206,7 @@ async fn unpack(sandbox: &dyn Sandbox) -> Verdict {
     );
     let (code, text) = sh(sandbox, &script).await?;
     let wanted = format!("644 {TIME}\n755 {TIME}\nran\nmodule.py\ndeep");
-    expect("what is there", (code, text.as_str()), (0, wanted.as_str()))
+    expect("content", (code, text.as_str()), (0, wanted.as_str()))
 }
 
 async fn unpack_into_the_store(sandbox: &dyn Sandbox) -> Verdict {
@@ -220,7 +220,7 @@ async fn unpack_into_the_store(sandbox: &dyn Sandbox) -> Verdict {
     );
     let (code, text) = sh(sandbox, &script).await?;
     let wanted = format!("644 {TIME}\nran\nx = 1\n");
-    expect("what is there", (code, text.as_str()), (0, wanted.as_str()))
+    expect("content", (code, text.as_str()), (0, wanted.as_str()))
 }
 
 async fn writable(sandbox: &dyn Sandbox) -> Verdict {

@@ -1,4 +1,4 @@
-//! What must not get out, and what must not get in.
+//! Checks of isolation in both directions.
 
 use std::io::Read;
 use std::net::{IpAddr, TcpListener, UdpSocket};
@@ -13,7 +13,7 @@ use super::{
     stop,
 };
 
-pub fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "no TCP to the host",
@@ -26,7 +26,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::Network,
         },
         Check {
-            name: "network when asked for",
+            name: "network on request",
             what: CheckFn::Making(|g| network(g).boxed()),
             fault: Fault::NoNetwork,
         },
@@ -51,7 +51,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::ExposeHost,
         },
         Check {
-            name: "the host's variables are not there",
+            name: "the host's variables are not visible",
             what: CheckFn::Running(|s| no_variables(s).boxed()),
             fault: Fault::LeakVariables,
         },
@@ -83,10 +83,10 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// Addresses under which the host can be reached.
+/// Returns the addresses under which the host can be reached.
 fn host_addresses() -> Vec<IpAddr> {
     let mut all = vec![IpAddr::from([127, 0, 0, 1])];
-    // Nothing is sent: this only asks for the address that would be used.
+    // Connecting a datagram socket sends nothing. It only reveals the local address.
     if let Ok(socket) = UdpSocket::bind("0.0.0.0:0")
         && socket.connect("192.0.2.1:9").is_ok()
         && let Ok(address) = socket.local_addr()
@@ -170,15 +170,15 @@ a, _ = s.accept(); c.sendall(b'in'); print(a.recv(2).decode())";
     expect("what came", text.as_str(), "in")
 }
 
-/// A folder in the host's home that only sandboxes that are broken can reach. It stays for the next time.
-pub fn host_folder() -> std::path::PathBuf {
+/// Returns a folder in the host's home that only faulty sandboxes can reach. It stays for later runs.
+pub(super) fn host_folder() -> std::path::PathBuf {
     let folder = std::env::home_dir()
         .unwrap()
         .join(".cache/testwright-check");
     std::fs::create_dir_all(&folder).unwrap();
     let secret = folder.join("secret");
     if !secret.exists() {
-        // Renamed, as other tests may be reading it.
+        // Renamed into place, because other tests may be reading it.
         let aside = folder.join(super::states::mark());
         std::fs::write(&aside, "the host's secret").unwrap();
         std::fs::rename(aside, secret).unwrap();
@@ -202,7 +202,7 @@ async fn no_host_writes(ground: Fixture<'_>) -> Verdict {
 }
 
 async fn no_system_writes(sandbox: &dyn Sandbox) -> Verdict {
-    // Only to open it for writing: where that is possible by mistake, nothing is to be broken.
+    // The script only opens the files for writing, so that a faulty sandbox breaks nothing.
     let script = "import os
 for path in ['/usr/bin/env', '/etc/passwd']:
     try: os.close(os.open(path, os.O_WRONLY)); print('opened', path)
@@ -241,7 +241,7 @@ async fn no_secrets(ground: Fixture<'_>) -> Verdict {
 }
 
 async fn no_variables(sandbox: &dyn Sandbox) -> Verdict {
-    // Set wherever these tests run.
+    // Set whenever these tests run.
     const NAME: &str = "CARGO_MANIFEST_DIR";
     ensure(
         std::env::var_os(NAME).is_some(),
@@ -271,7 +271,7 @@ print('tried')",
     );
     let tried = python(sandbox, &script).await;
     let lives = child.try_wait().unwrap().is_none() && {
-        // A killed process may not be reaped at once, but its output closes.
+        // A killed process may not be reaped at once.
         std::thread::sleep(Duration::from_millis(50));
         child.try_wait().unwrap().is_none()
     };

@@ -1,11 +1,11 @@
-//! Limits hold, and a process that reaches one does not take the sandbox with it.
+//! Checks that limits hold, and that a process that reaches one does not end the sandbox.
 
 use futures::FutureExt;
 use testwright_sandboxes::Sandbox;
 
 use super::{Check, CheckFn, Fault, Verdict, ensure, expect, python};
 
-pub fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "memory is limited",
@@ -39,14 +39,14 @@ async fn alive(sandbox: &dyn Sandbox) -> Verdict {
     expect("afterwards", (code, text.as_str()), (0, "alive"))
 }
 
-/// The limit is 512 MiB.
+/// Exceeds the memory limit of 512 MiB.
 async fn memory(sandbox: &dyn Sandbox) -> Verdict {
     let (code, text) = python(sandbox, "x = b'x' * (3 << 28); print('had', len(x))").await?;
     ensure(code != 0 && !text.contains("had"), "768 MiB were had")?;
     alive(sandbox).await
 }
 
-/// What is counted elsewhere: no more than four times the limit.
+/// Exceeds the memory limit with shared memory, which is counted separately: at most four times the limit.
 async fn shared_memory(sandbox: &dyn Sandbox) -> Verdict {
     let script = "import mmap
 m = mmap.mmap(-1, 9 << 28)
@@ -57,7 +57,7 @@ print('had')";
     alive(sandbox).await
 }
 
-/// The limit is 64.
+/// Exceeds the limit of 64 processes.
 async fn processes(sandbox: &dyn Sandbox) -> Verdict {
     let script = "import os, signal, sys
 children = []
@@ -77,7 +77,7 @@ print(len(children) > 20)";
     alive(sandbox).await
 }
 
-/// The limit is 64 MiB.
+/// Exceeds the file size limit of 64 MiB.
 async fn file_size(sandbox: &dyn Sandbox) -> Verdict {
     let script = "import os, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

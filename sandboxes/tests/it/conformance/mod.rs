@@ -1,7 +1,9 @@
-//! What every backend is held to. A [`Check`] names one promise; it gets a fresh sandbox (or the backend) and
-//! says what is wrong. [`proofs`] shows for each check a sandbox, broken in just that way, on which it fails.
+//! Checks that every backend must pass.
 //!
-//! The backends that are held to it are listed in [`subjects`].
+//! A [`Check`] names one guarantee. It gets a new sandbox (or the backend) and reports what is wrong. For each check,
+//! [`proofs`] provides a sandbox with exactly that fault, on which the check must fail.
+//!
+//! [`subjects`] lists the tested backends.
 
 mod faults;
 mod files;
@@ -9,9 +11,9 @@ mod isolation;
 mod limits;
 mod orphans;
 mod processes;
-pub mod proofs;
+pub(crate) mod proofs;
 mod states;
-pub mod subjects;
+pub(crate) mod subjects;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,40 +24,40 @@ use futures::stream::{self, StreamExt as _};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxSource, Spec};
 
-pub use faults::{Fault, FaultyBackend};
-pub use orphans::{host_to_be_killed, processes_end_with_a_killed_host};
+pub(crate) use faults::{Fault, FaultyBackend};
+pub(crate) use orphans::{host_to_be_killed, processes_end_with_a_killed_host};
 
-/// What the checks stand on.
+/// The environment of a check.
 #[derive(Clone, Copy)]
-pub struct Fixture<'a> {
+pub(crate) struct Fixture<'a> {
     pub backend: &'a dyn Backend,
-    /// A bare start, for example `SandboxSource::Python("3.11")`.
+    /// Source of a bare start, for example `SandboxSource::Python("3.11")`.
     pub start: &'a SandboxSource,
-    /// What this backend cannot do by its nature, so that those checks are left out.
+    /// Names of checks to skip, because this backend cannot pass them by design.
     pub without: &'a [&'a str],
     /// Starts this test program again as a host that calls [`host_to_be_killed`] for this backend and start.
     pub killed_host: Option<&'a (dyn Fn() -> std::process::Command + Sync)>,
 }
 
-pub struct Check {
+pub(crate) struct Check {
     pub name: &'static str,
     pub what: CheckFn,
-    /// A fault that this check finds.
+    /// A fault that this check detects.
     pub fault: Fault,
 }
 
-/// A check that needs a running sandbox shares it with others; what needs several makes them.
+/// The function of a check. Checks that need one running sandbox share it; checks that need several create them.
 #[derive(Clone, Copy)]
-pub enum CheckFn {
-    /// In a sandbox as tools have it: no network, not root.
+pub(crate) enum CheckFn {
+    /// Runs in a sandbox as tools use it: without network and not as root.
     Running(for<'a> fn(&'a dyn Sandbox) -> BoxFuture<'a, Verdict>),
     Making(for<'a> fn(Fixture<'a>) -> BoxFuture<'a, Verdict>),
 }
 
-pub type Verdict = Result<(), String>;
+pub(crate) type Verdict = Result<(), String>;
 
-/// Every promise.
-pub fn checks() -> Vec<Check> {
+/// Returns all checks.
+pub(crate) fn checks() -> Vec<Check> {
     let mut all = Vec::new();
     all.extend(files::checks());
     all.extend(processes::checks());
@@ -67,7 +69,7 @@ pub fn checks() -> Vec<Check> {
 }
 
 impl Fixture<'_> {
-    pub fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> Spec {
         Spec {
             start: self.start.clone(),
             network: false,
@@ -85,7 +87,7 @@ impl Fixture<'_> {
         }
     }
 
-    pub async fn sandbox(&self, spec: &Spec) -> Result<Box<dyn Sandbox>, String> {
+    pub(crate) async fn sandbox(&self, spec: &Spec) -> Result<Box<dyn Sandbox>, String> {
         self.backend
             .start(spec)
             .await
@@ -93,8 +95,8 @@ impl Fixture<'_> {
     }
 }
 
-/// Runs one check to its verdict, in sandboxes of its own.
-pub async fn run(check: &Check, ground: Fixture<'_>) -> Verdict {
+/// Runs one check in its own sandboxes.
+pub(crate) async fn run(check: &Check, ground: Fixture<'_>) -> Verdict {
     let verdict = async {
         match check.what {
             CheckFn::Making(check) => check(ground).await,
@@ -106,18 +108,18 @@ pub async fn run(check: &Check, ground: Fixture<'_>) -> Verdict {
             }
         }
     };
-    // A state of an engine is read and written whole, with the image below it.
+    // An engine reads and writes a state as a whole, including the image below it, which takes long.
     match tokio::time::timeout(Duration::from_secs(300), verdict).await {
         Ok(verdict) => verdict,
         Err(_) => Err("it hangs".to_owned()),
     }
 }
 
-/// Checks with sandboxes of their own that run at one time: most of their time is spent waiting.
-pub const CONCURRENT_CHECKS: usize = 4;
+/// Maximum concurrent checks with their own sandboxes, which spend most of their time waiting.
+pub(crate) const CONCURRENT_CHECKS: usize = 4;
 
-/// Runs every check and panics with all that fail.
-pub async fn hold(ground: Fixture<'_>) {
+/// Runs all checks and panics with a list of those that fail.
+pub(crate) async fn hold(ground: Fixture<'_>) {
     let checks = checks();
     let checks = checks
         .iter()
@@ -142,7 +144,7 @@ pub async fn hold(ground: Fixture<'_>) {
     );
 }
 
-/// Runs these checks one after another in one sandbox.
+/// Runs the checks one after another in one sandbox.
 async fn hold_in_one<'a>(checks: Vec<&'a Check>, ground: Fixture<'_>) -> Vec<(&'a Check, Verdict)> {
     let shared = ground.sandbox(&ground.spec()).await.unwrap();
     let mut verdicts = Vec::new();
@@ -161,11 +163,11 @@ async fn hold_in_one<'a>(checks: Vec<&'a Check>, ground: Fixture<'_>) -> Vec<(&'
     verdicts
 }
 
-// What the checks are written with.
+// Helpers for the checks.
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs a script to its end: exit code, and both outputs as text.
+/// Runs a script to its end. Returns its exit code, and both outputs as text.
 async fn sh(sandbox: &dyn Sandbox, script: &str) -> Result<(i32, String), String> {
     let out = output(sandbox, &Command::shell(script), CHECK_TIMEOUT)
         .await
@@ -228,7 +230,7 @@ async fn stop(sandbox: Box<dyn Sandbox>) -> Verdict {
     sandbox.stop().await.map_err(|e| format!("stop: {e}"))
 }
 
-/// Some bytes that no text encoding survives.
+/// Returns bytes that are not valid in any text encoding.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     (0..length)

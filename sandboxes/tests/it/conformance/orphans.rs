@@ -1,4 +1,4 @@
-//! What a host leaves that was killed in the middle.
+//! Checks of what remains after a host was killed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,10 +10,10 @@ use testwright_sandboxes::Backend;
 use super::states::{daemon, mark, marked};
 use super::{Check, CheckFn, Fault, Fixture, Verdict, ensure, sh};
 
-/// Names the mark for the host that is to be killed.
+/// Variable with the mark for the host that will be killed.
 const MARK: &str = "TESTWRIGHT_CHECK_MARK";
 
-pub fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<Check> {
     vec![Check {
         name: "cleaning removes what a killed host left",
         what: CheckFn::Making(|g| killed_host(g).boxed()),
@@ -21,9 +21,9 @@ pub fn checks() -> Vec<Check> {
     }]
 }
 
-/// In a program of its own: starts a sandbox and a fork of it, with processes in them, tells their ids, waits
-/// to be killed. Does nothing in a program that is not that one.
-pub async fn host_to_be_killed(ground: Fixture<'_>) {
+/// Runs as a separate program: starts a sandbox and a fork of it, with processes in them, prints their IDs, and waits
+/// to be killed. In any other program it does nothing.
+pub(crate) async fn host_to_be_killed(ground: Fixture<'_>) {
     let Ok(mark) = std::env::var(MARK) else {
         return;
     };
@@ -37,7 +37,7 @@ pub async fn host_to_be_killed(ground: Fixture<'_>) {
     std::future::pending::<()>().await;
 }
 
-/// Ends with the check.
+/// A host process that is killed when this value is dropped.
 struct Host(Child);
 
 impl Drop for Host {
@@ -47,7 +47,7 @@ impl Drop for Host {
     }
 }
 
-/// A program that has a sandbox and a fork of it, and their ids.
+/// Starts a program that has a sandbox and a fork of it. Returns their IDs too.
 async fn start_host(mut command: Command, mark: &str) -> Result<(Host, Vec<String>), String> {
     command
         .env(MARK, mark)
@@ -63,13 +63,13 @@ async fn start_host(mut command: Command, mark: &str) -> Result<(Host, Vec<Strin
             .collect::<Vec<_>>()
     });
     let ids = tokio::time::timeout(Duration::from_secs(60), ids).await;
-    let ids = ids.map_err(|_| "the host does not start")?.unwrap();
+    let ids = ids.map_err(|_| "the host did not start")?.unwrap();
     ensure(ids.len() == 2, format!("the host says {ids:?}"))?;
     Ok((host, ids))
 }
 
-/// With nobody there who cleans.
-pub async fn processes_end_with_a_killed_host(command: Command) {
+/// Checks that processes end with a killed host although no process cleans up.
+pub(crate) async fn processes_end_with_a_killed_host(command: Command) {
     let mark = mark();
     let (mut host, _) = start_host(command, &mark).await.unwrap();
     assert!(marked(&mark) > 0);
@@ -85,7 +85,7 @@ pub async fn processes_end_with_a_killed_host(command: Command) {
 
 async fn killed_host(ground: Fixture<'_>) -> Verdict {
     let mut verdict = Ok(());
-    // A program that begins meanwhile cleans as well, and may have been first.
+    // A program that starts meanwhile also cleans up, and may do so first.
     for _ in 0..3 {
         verdict = killed_host_is_cleaned(ground).await;
         if verdict.is_ok() {
@@ -106,7 +106,7 @@ async fn killed_host_is_cleaned(ground: Fixture<'_>) -> Verdict {
         clean(ground).await?.is_empty() || seen == marked(&mark),
         "cleaning ends what has an owner",
     )?;
-    // SIGKILL, which leaves no chance to tidy up.
+    // SIGKILL leaves no chance to clean up.
     host.0.kill().map_err(|e| e.to_string())?;
     host.0.wait().map_err(|e| e.to_string())?;
     let mut removed = Vec::new();
@@ -126,7 +126,7 @@ async fn killed_host_is_cleaned(ground: Fixture<'_>) -> Verdict {
     ))
 }
 
-/// Engines shorten their ids.
+/// Returns whether a line mentions an ID. Engines shorten IDs.
 fn mentions(line: &str, id: &str) -> bool {
     line.contains(id) || id.get(..12).is_some_and(|short| line.contains(short))
 }

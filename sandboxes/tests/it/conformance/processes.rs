@@ -1,4 +1,4 @@
-//! Processes, their streams and their ends.
+//! Checks of processes, their streams and their ends.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{CHECK_TIMEOUT, Check, CheckFn, Fault, Verdict, ensure, expect, noise, python, sh};
 
-pub fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "streams carry any bytes both ways",
@@ -37,12 +37,12 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::HoldInput,
         },
         Check {
-            name: "exit codes and signals are told",
+            name: "exit codes and signals are reported",
             what: CheckFn::Running(|s| codes(s).boxed()),
             fault: Fault::AlwaysZero,
         },
         Check {
-            name: "a program that is not there does not run",
+            name: "a missing program does not run",
             what: CheckFn::Running(|s| no_program(s).boxed()),
             fault: Fault::AlwaysZero,
         },
@@ -52,7 +52,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::DropVariables,
         },
         Check {
-            name: "the working folder is as asked, else the workspace",
+            name: "the working folder is as requested, by default the workspace",
             what: CheckFn::Running(|s| folder(s).boxed()),
             fault: Fault::DropDirectory,
         },
@@ -81,7 +81,7 @@ async fn spawn(sandbox: &dyn Sandbox, command: Command) -> Result<Process, Strin
         .map_err(|e| format!("spawn: {e}"))
 }
 
-/// Feeds `input` to a process and takes what it says, until it ends.
+/// Sends `input` to a process and returns its output.
 async fn through(
     sandbox: &dyn Sandbox,
     command: Command,
@@ -127,7 +127,7 @@ async fn conversation(sandbox: &dyn Sandbox) -> Verdict {
     drop(process.stdin);
     let code = tokio::time::timeout(CHECK_TIMEOUT, process.exit).await;
     let code = code
-        .map_err(|_| "it goes on without input")?
+        .map_err(|_| "it continues without input")?
         .map_err(|e| e.to_string())?;
     expect("exit code", code, 0)
 }
@@ -238,7 +238,7 @@ async fn arguments(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn together(sandbox: &dyn Sandbox) -> Verdict {
-    // Each waits for the other.
+    // Each process waits for the other.
     let temporary = sandbox.info().paths.temporary.display().to_string();
     let script = |mine: &str, other: &str| {
         format!(

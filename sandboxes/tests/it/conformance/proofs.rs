@@ -1,4 +1,4 @@
-//! Each check fails on a sandbox that is broken in just the way that the check is about.
+//! Proofs that each check fails on a sandbox with exactly the fault that it tests for.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use testwright_sandboxes::{Backend, SandboxSource};
 
 use super::{CONCURRENT_CHECKS, Check, Fault, FaultyBackend, Fixture, run};
 
-/// Backends that lack something by their settings.
-pub struct Lacking {
+/// Backends that lack a feature because of their settings.
+pub(crate) struct Lacking {
     pub isolation: Option<Arc<dyn Backend>>,
     pub loopback: Option<Arc<dyn Backend>>,
 }
 
-/// Runs each check of `checks` on a sandbox with its fault; panics with those that do not fail.
-pub async fn prove(
+/// Runs each check on a sandbox with its fault, and panics with a list of those that pass.
+pub(crate) async fn prove(
     checks: &[Check],
     sound: Arc<dyn Backend>,
     lacking: &Lacking,
@@ -31,7 +31,7 @@ pub async fn prove(
     assert!(blind.is_empty(), "{}", blind.join("\n"));
 }
 
-/// Says what is wrong with a check that passes on a sandbox with its fault.
+/// Describes what is wrong with a check that passes despite its fault.
 async fn prove_one(
     check: &Check,
     sound: Arc<dyn Backend>,
@@ -45,7 +45,7 @@ async fn prove_one(
         _ => Some(sound),
     };
     let Some(inner) = inner else {
-        eprintln!("skipped: `{}` cannot be proven on this machine", check.name);
+        eprintln!("skipped: `{}` cannot be proved on this machine", check.name);
         return None;
     };
     let broken = FaultyBackend::new(inner, check.fault, bare.clone());

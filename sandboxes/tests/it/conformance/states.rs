@@ -1,4 +1,4 @@
-//! Forks, saved states, and ends.
+//! Checks of forks, saved states, and ends.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
     Check, CheckFn, Fault, Fixture, Verdict, download, ensure, expect, noise, sh, stop, upload,
 };
 
-pub fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "a fork starts with the present files",
@@ -23,7 +23,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::ForkIsSame,
         },
         Check {
-            name: "a fork and a second state have what was changed, removed and replaced",
+            name: "a fork and a second state have all changes, removals and replacements",
             what: CheckFn::Making(|g| fork_of_saved(g).boxed()),
             fault: Fault::ForkIsFresh,
         },
@@ -43,7 +43,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::TouchWorkspace,
         },
         Check {
-            name: "a state that is not there is told apart",
+            name: "a missing state is reported as such",
             what: CheckFn::Making(|g| no_state(g).boxed()),
             fault: Fault::SavedIsFresh,
         },
@@ -53,7 +53,7 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::KeepSaved,
         },
         Check {
-            name: "a saved state takes what it does not share with the one below",
+            name: "the size of a saved state excludes what it shares with the one below",
             what: CheckFn::Making(|g| saved_bytes(g).boxed()),
             fault: Fault::CountShared,
         },
@@ -63,17 +63,17 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::ForgetArchive,
         },
         Check {
-            name: "stop ends every process, also one that has left its parents",
+            name: "stop ends every process, even a detached one",
             what: CheckFn::Making(|g| stop_ends_all(g).boxed()),
             fault: Fault::StopNothing,
         },
         Check {
-            name: "a stopped sandbox is dead, and stopping twice is no error",
+            name: "a stopped sandbox is dead, and stopping twice is not an error",
             what: CheckFn::Making(|g| stopped_is_dead(g).boxed()),
             fault: Fault::AlwaysHealthy,
         },
         Check {
-            name: "cleaning leaves what lives",
+            name: "cleaning leaves live sandboxes alone",
             what: CheckFn::Making(|g| clean_spares(g).boxed()),
             fault: Fault::CleanAll,
         },
@@ -150,10 +150,10 @@ async fn fork_is_apart(ground: Fixture<'_>) -> Verdict {
     expect("files of the fork's fork", again.as_str(), "before\nfork\n")
 }
 
-/// Seconds since 1970 of a file in the saved state.
+/// Modification time of a file in the saved state, in seconds since 1970.
 const TIME: u64 = 1_400_000_000;
 
-/// A name that no other run of these checks has.
+/// Returns a name that no other run of these checks uses.
 fn name(what: &str) -> String {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
     format!("conformance-{what}-{}-{now}", std::process::id())
@@ -197,7 +197,7 @@ async fn saved(ground: Fixture<'_>) -> Verdict {
         .await
         .map_err(|e| e.to_string())?;
     let verdict = async {
-        ensure(known, "nobody knows of it")?;
+        ensure(known, "the state is unknown")?;
         let sandbox = from_saved(ground, &name).await?;
         let paths = sandbox.info().paths.clone();
         let script = format!(
@@ -347,7 +347,7 @@ async fn removed(ground: Fixture<'_>) -> Verdict {
         .await
         .map_err(|e| e.to_string())?;
     remove(ground, &name).await?;
-    ensure(!known, "it is still there")
+    ensure(!known, "it still exists")
 }
 
 async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
@@ -359,7 +359,7 @@ async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
     };
     match bytes(&below).await {
         Err((kind, _)) => expect("kind of error", kind, ErrorKind::NotFound)?,
-        Ok(_) => return Err("a state that is not there has a size".to_owned()),
+        Ok(_) => return Err("a missing state has a size".to_owned()),
     }
     let mut spec = ground.spec();
     spec.root = true;
@@ -387,7 +387,7 @@ async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
     stop(sandbox).await?;
     remove(ground, &above).await?;
     remove(ground, &below).await?;
-    ensure(content == noise(6 << 20), "what is shared is another")?;
+    ensure(content == noise(6 << 20), "the shared content differs")?;
     let (a, b) = (sizes.0.map_err(|e| e.1)?, sizes.1.map_err(|e| e.1)?);
     ensure(
         (8 * MIB..16 * MIB).contains(&a) && (MIB..a).contains(&b),
@@ -395,8 +395,8 @@ async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
     )
 }
 
-/// Command lines on this machine that contain the mark.
-pub fn marked(mark: &str) -> usize {
+/// Returns the number of processes on this machine whose command line contains the mark.
+pub(super) fn marked(mark: &str) -> usize {
     std::fs::read_dir("/proc")
         .unwrap()
         .flatten()
@@ -405,15 +405,15 @@ pub fn marked(mark: &str) -> usize {
         .count()
 }
 
-/// A script that starts a process which leaves its parents and ignores signals, and that waits for it.
-pub fn daemon(mark: &str) -> String {
+/// Returns a script that starts a detached process, which ignores signals, and waits for it.
+pub(super) fn daemon(mark: &str) -> String {
     format!(
         "(trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM INT; exec sleep {mark}' >/dev/null 2>&1 </dev/null &) ; sleep 0.2; echo started"
     )
 }
 
-/// Seconds that no other process sleeps.
-pub fn mark() -> String {
+/// Returns a number of seconds that no other process sleeps for.
+pub(super) fn mark() -> String {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
     format!("7{:07}{:09}", std::process::id() % 10_000_000, now)
 }
@@ -432,7 +432,7 @@ async fn stop_ends_all(ground: Fixture<'_>) -> Verdict {
     }
     stop(sandbox).await?;
     let ended = tokio::time::timeout(Duration::from_secs(5), running.exit).await;
-    ensure(ended.is_ok(), "the end of a process is not told")?;
+    ensure(ended.is_ok(), "the end of a process is not reported")?;
     expect("processes left", marked(&mark), 0)
 }
 
@@ -443,7 +443,7 @@ async fn stopped_is_dead(ground: Fixture<'_>) -> Verdict {
         sandbox.stop().await.map_err(|e| format!("stop: {e}"))?;
     }
     match sandbox.health().await {
-        Ok(()) => return Err("it is said to be healthy".to_owned()),
+        Ok(()) => return Err("it is reported as healthy".to_owned()),
         Err(e) => expect("kind of error", e.kind, ErrorKind::Dead)?,
     }
     match sandbox.spawn(&Command::new(["true"])).await {

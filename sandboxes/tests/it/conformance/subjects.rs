@@ -1,4 +1,4 @@
-//! What the battery is run on. A backend's own test file says how to get one ([`Subject`]); here it costs a line.
+//! The backends that the checks run on. A backend's own test file implements [`Subject`]; here it needs one line.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,22 +14,24 @@ use crate::docker::EngineSubject;
 #[cfg(target_os = "linux")]
 use crate::local::LocalSubject;
 
-/// A backend that is held to its promises.
+/// A backend under test.
 #[async_trait]
-pub trait Subject: Sync {
-    /// The backend, which keeps what it needs in this folder; `None` where this machine cannot have it, which is said.
+pub(crate) trait Subject: Sync {
+    /// Returns the backend, which stores its data in this folder. Prints a message and returns `None` if this machine
+    /// does not support it.
     async fn backend(&self, cache: &Path) -> Option<Arc<dyn Backend>>;
 
-    /// A bare start.
+    /// Returns the source of a bare start.
     fn start(&self) -> SandboxSource;
 
-    /// Checks that it cannot pass by its nature.
+    /// Returns the names of checks that it cannot pass by design.
     fn without(&self) -> &'static [&'static str] {
         &[]
     }
 }
 
-/// Makes the tests of each subject, in a module of that name: they run at the same time, and Docker's are known by it.
+/// Creates the tests of each subject, in a module with its name. They run concurrently, and the name identifies those
+/// of Docker.
 macro_rules! subjects {
     ($($(#[$attribute:meta])* $name:ident: $subject:expr,)*) => {
         $($(#[$attribute])* mod $name {
@@ -84,8 +86,8 @@ async fn processes_end(subject: &dyn Subject, name: &str) {
 
 const CACHE: &str = "TESTWRIGHT_CHECK_CACHE";
 
-/// This program again, as a host that starts sandboxes of this subject and is killed.
-pub fn killed_host(name: &str, cache: &Path) -> Command {
+/// Returns a command that runs this program again, as a host that starts sandboxes of this subject and is killed.
+pub(crate) fn killed_host(name: &str, cache: &Path) -> Command {
     let (_, module) = module_path!().split_once("::").unwrap();
     let test = format!("{module}::{name}::host_that_is_killed");
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -95,7 +97,7 @@ pub fn killed_host(name: &str, cache: &Path) -> Command {
     command
 }
 
-/// Does something only where a check starts it for that.
+/// Runs the host to be killed, but only if a check started this program for that.
 async fn be_killed(subject: &dyn Subject) {
     let Some(cache) = std::env::var_os(CACHE) else {
         return;

@@ -1,4 +1,4 @@
-//! Hostile repositories and patches, read on the host.
+//! Tests of hostile repositories and patches that the host reads.
 
 mod addresses;
 mod clones;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use testwright_sandboxes::repository::{OpenOptions, Source, open};
 use testwright_sandboxes::sandbox::Result;
 
-/// A folder for a repository, a cache and a program that leaves a mark when it runs.
+/// A folder for a repository, a cache, and programs that leave a mark when they run.
 struct Scene {
     folder: TempDir,
 }
@@ -37,7 +37,7 @@ impl Scene {
         self.path("cache")
     }
 
-    /// A work tree with one commit.
+    /// Creates a work tree with one commit.
     fn repository(&self) -> PathBuf {
         let work = self.path("project");
         write(&work, "a.py", "a = 1\n");
@@ -55,7 +55,7 @@ impl Scene {
         open(location, revision, &self.cache(), &OpenOptions::default())?.source()
     }
 
-    /// Opens the branch `main`, with a cache of this name.
+    /// Opens the branch `main` with a cache of this name.
     fn open_in(&self, cache: &str, location: &str) -> Result<Source> {
         open(
             location,
@@ -66,7 +66,7 @@ impl Scene {
         .source()
     }
 
-    /// A program that leaves a mark; it works as a filter too.
+    /// Creates a program that leaves a mark and also works as a filter.
     fn trap(&self, name: &str) -> PathBuf {
         let mark = self.path(&format!("mark-{name}"));
         let trap = self.path(&format!("trap-{name}"));
@@ -79,7 +79,7 @@ impl Scene {
         trap
     }
 
-    /// The names of the traps that ran.
+    /// Returns the names of the traps that ran.
     fn marks(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder.path()).unwrap();
         let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -141,13 +141,13 @@ fn fifo(path: &Path) {
     nix::unistd::mkfifo(path, nix::sys::stat::Mode::from_bits_truncate(0o644)).unwrap();
 }
 
-/// What `work` gives within a minute. A thread that hangs is left behind and ends with the test.
+/// Returns the result of `work`, and panics after a minute. A thread that hangs is left behind and ends with the test.
 fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(work()));
     match receiver.recv_timeout(Duration::from_secs(60)) {
         Ok(value) => value,
-        Err(_) => panic!("{what}: no answer within a minute"),
+        Err(_) => panic!("{what}: timed out after a minute"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Images and the packages of their systems: what a repository's recipe must not start from, and not run in the step
-//! that has Debian's servers open.
+//! Tests of images and system packages: what a recipe must not start from, and what must not run in the step that can
+//! reach Debian's servers.
 
 use testwright_sandboxes::environment::{BuildSettings, prepare};
 use testwright_sandboxes::error::ErrorKind;
@@ -10,7 +10,7 @@ use crate::docker::{engine, run, spec};
 use crate::place::Place;
 
 /// Runs a script on the host.
-pub fn on_host(script: &str) -> String {
+pub(crate) fn on_host(script: &str) -> String {
     let output = std::process::Command::new("sh")
         .args(["-c", script])
         .output()
@@ -21,7 +21,7 @@ pub fn on_host(script: &str) -> String {
 }
 
 #[tokio::test]
-async fn docker_a_saved_state_is_no_image_to_start_from() {
+async fn docker_saved_state_is_no_start_image() {
     let Some(docker) = engine().await else { return };
     let name = format!("thief-{}", std::process::id());
     let sandbox = docker.start(&spec()).await.unwrap();
@@ -51,10 +51,10 @@ async fn docker_a_saved_state_is_no_image_to_start_from() {
     }
 }
 
-/// Apt reads a file that a variable names, and its configuration runs commands; Perl and others are as easily led. The
-/// recipe's variables are for its own steps.
+/// A variable can name a configuration file for apt, which can run commands, and programs such as Perl are as easily
+/// misled. So only the recipe's own steps get its variables.
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_apt_sees_no_variables_of_a_recipe() {
+async fn docker_apt_sees_no_recipe_variables() {
     let Some(docker) = engine().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let Some(place) = Place::on(Box::new(docker), folder) else {
@@ -65,7 +65,7 @@ async fn docker_apt_sees_no_variables_of_a_recipe() {
     recipe
         .env
         .insert("APT_CONFIG".to_owned(), "/canary".to_owned());
-    // Nothing answers: apt is what is asked about here, not Debian's servers.
+    // No proxy listens there, because this tests apt and not Debian's servers.
     let closed = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"]
         .map(|name| (name.to_owned(), "http://127.0.0.1:9".to_owned()));
     let settings = BuildSettings {

@@ -1,4 +1,4 @@
-//! System calls that are refused, the same on every backend, and calls that would reach others.
+//! Tests of system calls that every backend refuses, and of calls that would affect others.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -7,8 +7,8 @@ use testwright_sandboxes::{Backend, system_calls};
 
 use super::jail_users::{docker, is_root, local, python, run_python, say, spec};
 
-/// Calls each number with arguments that do no harm, in a process of its own, and prints what did not fail with
-/// "not permitted" (1) or "does not exist" (38).
+/// Returns a script that makes each call with harmless arguments in a separate process. It prints all calls that do not
+/// fail with "not permitted" (1) or "does not exist" (38).
 fn script() -> String {
     let numbers: Vec<String> = system_calls::refused()
         .filter_map(|call| Some(format!("('{}', {}, ())", call.name(), call.number?)))
@@ -30,7 +30,7 @@ calls += [('namespace of users', clone, (0x10000000 | 17, 0, 0, 0, 0)), ('of the
 for name, number, arguments in calls:
     pid = os.fork()
     if pid == 0:
-        # Nowhere in memory, no descriptor, no process: a call that is let through says so, too.
+        # The arguments name no memory, descriptor or process, so that a permitted call shows too.
         wide = [ctypes.c_long(a) for a in (arguments or (-1, 1, 1, 1, 1, 1))]
         got = libc.syscall(ctypes.c_long(number), *wide)
         error = ctypes.get_errno()
@@ -38,7 +38,7 @@ for name, number, arguments in calls:
         os.write(1, ('%s: %d, error %d\\n' % (name, got, error)).encode())
         os._exit(0)
     _, status = os.waitpid(pid, 0)
-    # Ended by the filter is refused, too.
+    # A call that the filter ends with a signal counts as refused.
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) != 31: print(name, 'ended by', os.WTERMSIG(status))
 print('tried', len(calls))",
         numbers = numbers.join(", "),
@@ -65,7 +65,7 @@ fn all_refused(output: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_call_of_the_list_is_refused() {
+async fn listed_calls_are_refused() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
@@ -78,16 +78,16 @@ async fn each_call_of_the_list_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_each_call_of_the_list_is_refused() {
+async fn docker_listed_calls_are_refused() {
     let Some(docker) = docker().await else { return };
     for root in [false, true] {
         all_refused(&refused(&docker, root).await);
     }
 }
 
-/// What a container could do with the capabilities that engines give by default.
+/// Checks the capabilities of builds, because engines grant more by default.
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_builds_have_the_capabilities_of_an_installer_and_no_more() {
+async fn docker_builds_have_installer_capabilities() {
     let Some(docker) = docker().await else { return };
     let mut spec = spec(testwright_sandboxes::SandboxSource::Python(
         "3.11".to_owned(),
@@ -118,9 +118,9 @@ print('tried')";
     assert_eq!(capabilities, "CapBnd:\t000000000000003b");
 }
 
-/// In place, without namespaces: files and processes of the host's user are in reach of calls that Landlock leaves alone.
+/// Calls that Landlock does not cover could reach files and processes of the host's user.
 #[tokio::test(flavor = "multi_thread")]
-async fn in_place_nothing_outside_is_changed() {
+async fn in_place_outside_stays_unchanged() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = local(cache.path(), Isolation::Landlock) else {
         return;
@@ -177,9 +177,9 @@ print('tried')",
     );
 }
 
-/// As root each sandbox is somebody else, so that one in place cannot change another's files.
+/// Each sandbox of root runs as a different user, so that one cannot change another's files.
 #[tokio::test(flavor = "multi_thread")]
-async fn sandboxes_in_place_cannot_change_each_other() {
+async fn in_place_sandboxes_are_isolated() {
     if !is_root() {
         return;
     }
@@ -211,9 +211,9 @@ async fn sandboxes_in_place_cannot_change_each_other() {
     );
 }
 
-/// A pair of sockets that could be pointed at a socket of the host.
+/// A pair of sockets could be redirected to a socket of the host.
 #[tokio::test(flavor = "multi_thread")]
-async fn in_place_no_socket_of_the_host_is_reached() {
+async fn in_place_host_sockets_are_unreachable() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = local(cache.path(), Isolation::Landlock) else {
         return;
@@ -241,7 +241,7 @@ a, b = socket.socketpair(); a.sendall(b'x'); print(b.recv(1))",
     assert_eq!(output, "b'x'");
 }
 
-/// Calls, and how a sandbox of any kind answers them: 0, the error's number, or "ended" by a signal.
+/// Returns calls and their expected results in a sandbox of any kind: 0, the error number, or "ended" by a signal.
 fn answers() -> (String, String) {
     let x86 = cfg!(target_arch = "x86_64");
     let mut calls = vec![
@@ -347,7 +347,7 @@ for name, make in calls:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_are_answered_the_same_on_every_backend() {
+async fn calls_behave_alike_on_all_backends() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
@@ -362,7 +362,7 @@ async fn calls_are_answered_the_same_on_every_backend() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_calls_are_answered_the_same() {
+async fn docker_calls_behave_alike() {
     let Some(docker) = docker().await else { return };
     let (script, expected) = answers();
     let start = testwright_sandboxes::SandboxSource::Python("3.11".to_owned());
@@ -372,9 +372,9 @@ async fn docker_calls_are_answered_the_same() {
     assert_eq!(output, expected);
 }
 
-/// Sandboxes share the files of an environment: one that evicts pages of them could tell another one something.
+/// Sandboxes share the files of an environment, so evicting their pages would be a side channel.
 #[tokio::test(flavor = "multi_thread")]
-async fn in_namespaces_shared_files_stay_in_memory() {
+async fn shared_files_stay_in_memory() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = local(cache.path(), Isolation::Namespaces) else {
         return;
@@ -403,7 +403,7 @@ print(path)";
     let read = unsafe { libc::preadv2(descriptor, &raw const part, 1, 0, libc::RWF_NOWAIT) };
     let error = std::io::Error::last_os_error().raw_os_error();
     if read < 0 && error == Some(libc::EOPNOTSUPP) {
-        eprintln!("skipped: this file system does not tell what is in memory");
+        eprintln!("skipped: this file system does not report cached pages");
         return;
     }
     assert_eq!(read, 1, "{path} was evicted: {error:?}");

@@ -1,5 +1,5 @@
-//! In place, without namespaces: who gets it, names that the whole machine shares, and addresses. Each test runs as root
-//! and as an ordinary user.
+//! Tests of isolation without namespaces: its availability, names that the whole machine shares, and addresses. Each
+//! test runs as root and as an ordinary user.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -11,12 +11,12 @@ use testwright_sandboxes::{Backend, system_calls};
 
 use super::jail_users::{is_root, launcher, local, python, run_python, spec};
 
-pub fn in_place(cache: &tempfile::TempDir) -> Option<Arc<dyn Backend>> {
+pub(super) fn in_place(cache: &tempfile::TempDir) -> Option<Arc<dyn Backend>> {
     local(cache.path(), Isolation::Landlock)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shared_names_are_refused_one_by_one() {
+async fn shared_names_are_refused() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = in_place(&cache) else {
         return;
@@ -46,7 +46,7 @@ print('tried', len(calls))",
     assert!(calls.len() > 30);
 }
 
-/// Makes objects that everyone may use, prints their numbers, waits for a line, and prints what has become of them.
+/// Creates objects that everyone may use, prints their numbers, waits for a line, and prints their state afterwards.
 const HOST_OBJECTS: &str = r##"
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -98,7 +98,7 @@ print("tried")
 "##;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn host_ipc_objects_stay_as_they_are() {
+async fn host_ipc_objects_stay_unchanged() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = in_place(&cache) else {
         return;
@@ -160,7 +160,7 @@ async def by_a_loop():
     write.write(b"GET / HTTP/1.0\r\n\r\n")
     print((await read.read()).split(b"\r\n\r\n")[1].decode())
 asyncio.run(by_a_loop())
-# What was asked of the socket still holds.
+# The socket's options are preserved.
 stream = socket.socket(); before = stream.fileno(); os.set_inheritable(before, True); stream.connect(("127.0.0.1", port))
 print(stream.fileno() == before, os.get_inheritable(before), stream.getpeername() == ("127.0.0.1", port))
 try: os.open(".", os.O_RDONLY); socket.socket(fileno=os.dup(0)).connect(("127.0.0.1", port)); print("a socket")
@@ -169,12 +169,12 @@ print("tried")
 "##;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_reach_the_relay_alone() {
+async fn connections_reach_only_relay() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = in_place(&cache) else {
         return;
     };
-    // Of all addresses: what reaches another one is seen.
+    // Listens on all addresses, so that connections to other addresses are noticed.
     let (relay, other) = (
         TcpListener::bind("0.0.0.0:0").unwrap(),
         TcpListener::bind("127.0.0.1:0").unwrap(),
@@ -210,7 +210,7 @@ async fn connections_reach_the_relay_alone() {
     assert!(other.accept().is_err());
 }
 
-/// A launcher whose processes can make no namespaces.
+/// Command that starts a launcher whose processes cannot create namespaces.
 const FORBIDDEN: [&str; 8] = [
     "unshare",
     "--user",
@@ -224,8 +224,8 @@ const FORBIDDEN: [&str; 8] = [
 ];
 
 #[test]
-fn reduced_isolation_needs_a_name_or_a_container() {
-    // Root of the host becomes another user in a sandbox, which it could not within this launcher.
+fn reduced_isolation_needs_choice_or_container() {
+    // In a sandbox, root of the host becomes another user, which is impossible within this launcher.
     let can_forbid = std::process::Command::new(FORBIDDEN[0])
         .args(&FORBIDDEN[1..])
         .arg("true")

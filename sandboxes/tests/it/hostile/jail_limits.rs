@@ -1,4 +1,4 @@
-//! Memory and disk: what is held in ways that limits for each process do not see.
+//! Tests of memory and disk space that limits for single processes do not cover.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,13 +13,13 @@ use super::jail_users::{docker, local, python, run_python, say, spec};
 
 const MEMORY: u64 = 300 << 20;
 
-pub fn bounded() -> Spec {
+pub(super) fn bounded() -> Spec {
     let mut spec = spec(python());
     spec.limits.memory = MEMORY;
     spec
 }
 
-/// Each prints `had` where it got hold of at least twice the limit.
+/// Scripts that print `had` if they get at least twice the limit.
 const HOARDS: [(&str, &str); 5] = [
     (
         "a file in memory, written and not mapped",
@@ -60,7 +60,7 @@ time.sleep(3)
 print('had')",
     ),
     (
-        "System V shared memory that nobody is attached to",
+        "System V shared memory without an attached process",
         "import ctypes, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
@@ -89,7 +89,7 @@ print('had' if got == 600 else 'ended')",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_is_bounded_for_all_processes_together_and_whatever_holds_it() {
+async fn memory_limit_covers_all_processes() {
     let mut failures = Vec::new();
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ async fn memory_is_bounded_for_all_processes_together_and_whatever_holds_it() {
                 }
                 Ok(_) => {}
                 Err(e) => {
-                    // Ended as a whole: then the message names the limit.
+                    // The whole sandbox ended, so the message names the limit.
                     assert_eq!(e.kind, ErrorKind::Dead, "{e}");
                     let why = sandbox.health().await.unwrap_err().to_string();
                     assert!(why.contains("300 MiB"), "{why}");
@@ -116,7 +116,7 @@ async fn memory_is_bounded_for_all_processes_together_and_whatever_holds_it() {
             }
             sandbox.stop().await.unwrap();
         }
-        // What stays below it is left alone.
+        // A sandbox below the limit is left alone.
         let sandbox = backend.start(&bounded()).await.unwrap();
         let fine = "import time; x = b'x' * (150 << 20); time.sleep(1.5); print('fine')";
         assert_eq!(run_python(&*sandbox, fine).await, "fine", "{force:?}");
@@ -126,7 +126,7 @@ async fn memory_is_bounded_for_all_processes_together_and_whatever_holds_it() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-pub fn small_disk(start: SandboxSource) -> Spec {
+pub(super) fn small_disk(start: SandboxSource) -> Spec {
     let mut spec = spec(start);
     spec.limits = Limits {
         disk: 200 << 20,
@@ -136,7 +136,7 @@ pub fn small_disk(start: SandboxSource) -> Spec {
     spec
 }
 
-/// Runs until the sandbox ends, or the script does.
+/// Runs a script until it or the sandbox ends.
 async fn until_the_end(sandbox: &dyn Sandbox, script: &str) -> String {
     let command = Command::new(["python3", "-c", script]);
     let output =
@@ -184,7 +184,12 @@ for n in range(400):
     time.sleep(0.01)
 time.sleep(20); print('had')";
 
-pub async fn ended_by(backend: &dyn Backend, start: SandboxSource, script: &str, words: &str) {
+pub(super) async fn ended_by(
+    backend: &dyn Backend,
+    start: SandboxSource,
+    script: &str,
+    words: &str,
+) {
     let sandbox = backend.start(&small_disk(start)).await.unwrap();
     let end = until_the_end(&*sandbox, script).await;
     sandbox.stop().await.unwrap();
@@ -192,7 +197,7 @@ pub async fn ended_by(backend: &dyn Backend, start: SandboxSource, script: &str,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_that_fills_the_disk_is_ended() {
+async fn full_disk_ends_sandbox() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
@@ -216,16 +221,16 @@ async fn a_sandbox_that_fills_the_disk_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_a_sandbox_that_fills_the_disk_is_ended() {
+async fn docker_full_disk_ends_sandbox() {
     let Some(docker) = docker().await else { return };
     let start = SandboxSource::Python("3.11".to_owned());
     ended_by(&docker, start.clone(), BYTES, "200 MiB").await;
     ended_by(&docker, start, FILES, "20000 files").await;
 }
 
-/// What only looks large takes nothing: holes, and further names of one file.
+/// Holes, and additional names of one file, take no space.
 #[tokio::test(flavor = "multi_thread")]
-async fn holes_and_further_names_are_not_counted() {
+async fn holes_and_hard_links_are_free() {
     let script = "import os, time
 with open('sparse', 'wb') as f: f.truncate(1 << 30)
 with open('file', 'wb') as f: f.write(b'x' * (20 << 20))
@@ -240,7 +245,7 @@ time.sleep(3); print('fine')";
         assert_eq!(run_python(&*sandbox, script).await, "fine");
         sandbox.health().await.unwrap();
         let copy = sandbox.fork().await.unwrap();
-        // A hole stays one in a copy.
+        // A hole stays a hole in a copy.
         let blocks = say(&*copy, "stat -c %b sparse").await;
         copy.stop().await.unwrap();
         sandbox.stop().await.unwrap();
@@ -251,7 +256,7 @@ time.sleep(3); print('fine')";
     }
 }
 
-/// A file of the host that stands for one with holes in a state.
+/// A sparse file stays sparse on the host when it is stored in a state.
 #[tokio::test(flavor = "multi_thread")]
 async fn holes_stay_holes_in_states() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
@@ -276,7 +281,7 @@ async fn holes_stay_holes_in_states() {
     }
 }
 
-/// The host reads no more of it than it has to, and does not wait for its end.
+/// Checks that the host reads only as much output as necessary, and does not wait for its end.
 async fn print_without_end(sandbox: &dyn Sandbox) {
     for script in ["yes", "yes >&2"] {
         let begun = Instant::now();
@@ -291,7 +296,7 @@ async fn print_without_end(sandbox: &dyn Sandbox) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_program_prints_without_end_is_not_read_to_the_end() {
+async fn endless_output_is_cut() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         if let Some(backend) = local(cache.path(), force) {
@@ -302,7 +307,7 @@ async fn what_a_program_prints_without_end_is_not_read_to_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_what_a_program_prints_without_end_is_not_read_to_the_end() {
+async fn docker_endless_output_is_cut() {
     let Some(docker) = docker().await else { return };
     let start = SandboxSource::Python("3.11".to_owned());
     let sandbox = docker.start(&spec(start)).await.unwrap();

@@ -1,5 +1,5 @@
-//! In place, without namespaces: modes, times and contents of files of the same user. Each test runs as root and as an
-//! ordinary user.
+//! Tests of isolation without namespaces: modes, times and contents of files of the same user. Each test runs as root
+//! and as an ordinary user.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// `OUTSIDE` can be seen, `READABLE` read; neither may be changed.
+/// A script that tries to change `OUTSIDE`, which is visible, and `READABLE`, which is readable. Neither may change.
 const CHANGE_OUTSIDE: &str = r##"
 import ctypes, errno, fcntl, os, shutil, struct, subprocess, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -69,14 +69,14 @@ if X86:
     attempt("utime by number", lambda: call(132, outside.encode(), then))
     attempt("utimes by number", lambda: call(235, outside.encode(), then))
     attempt("futimesat by number", lambda: call(261, -100, outside.encode(), then))
-# Where the kernel shows nothing of the caller, nothing is done for it.
+# The helper does nothing for a caller that the kernel hides.
 if os.fork() == 0:
     libc.prctl(4, 0, 0, 0, 0)
     attempt("hidden", lambda: os.chmod(outside, 0o777))
     attempt("hidden, by a descriptor", lambda: os.fchmod(reading, 0o777))
     os._exit(0)
 os.wait()
-# Links and names that change between the check and the call.
+# Links and names change between the check and the call.
 ended = False
 def swap():
     while not ended:
@@ -209,7 +209,7 @@ async fn files_inside_change_modes_and_times() {
     };
     let sandbox = backend.start(&spec(python())).await.unwrap();
     let output = run_python(&*sandbox, CHANGE_INSIDE).await;
-    // An archive brings modes and times, too.
+    // Unpacking an archive sets modes and times too.
     let archive = tempfile::NamedTempFile::new().unwrap();
     let mut tar = tar::Builder::new(archive.reopen().unwrap());
     let mut header = tar::Header::new_gnu();
@@ -243,9 +243,9 @@ async fn files_inside_change_modes_and_times() {
     assert_eq!(output, "tried");
 }
 
-/// As an ordinary user, a file that lies in two places by a hard link is the same to `chmod`.
+/// An ordinary user's `chmod` affects a file under all its hard links.
 #[tokio::test(flavor = "multi_thread")]
-async fn saved_states_are_copied_for_an_ordinary_user() {
+async fn ordinary_user_copies_saved_states() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = in_place(&cache) else {
         return;

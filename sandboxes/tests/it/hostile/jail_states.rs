@@ -1,4 +1,4 @@
-//! States and forks: processes that are left behind, links that lead out, bits and files that must not be kept.
+//! Tests of states and forks: leftover processes, outward links, and files and mode bits that must not be saved.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use testwright_sandboxes::{Backend, Command, SandboxSource};
 
 use super::jail_users::{docker, local, python, run_python, say, spec};
 
-/// A folder that only its owner may enter, with a key that only its owner may read.
+/// Creates a folder that only its owner may enter, with a key that only its owner may read.
 fn secret() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("keys");
@@ -57,7 +57,7 @@ async fn environment_for_a_link(backend: &dyn Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_environment_that_became_a_link_is_no_state() {
+async fn linked_environment_is_not_saved() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         if let Some(backend) = local(cache.path(), force) {
@@ -66,9 +66,9 @@ async fn an_environment_that_became_a_link_is_no_state() {
     }
 }
 
-/// The same with a state that was there before this was looked at.
+/// The link is in a state that an older version saved without this check.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_in_a_kept_state_is_not_followed() {
+async fn link_in_saved_state_is_ignored() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
@@ -113,17 +113,17 @@ async fn ticking(sandbox: &dyn Sandbox) {
     let process = sandbox.spawn(&start).await.unwrap();
     assert_eq!(process.exit.await.unwrap(), 0);
     for _ in 0..100 {
-        // The second of the two files.
+        // The second file is written after the first.
         let ticks = say(sandbox, "cat \"$TMPDIR/ticks\"").await;
         if ticks.parse::<u64>().is_ok() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("it does not tick");
+    panic!("the script does not tick");
 }
 
-/// Waits `most`: a busy disk makes a single tick last seconds.
+/// Waits up to `most`, because a busy disk can make a single tick last seconds.
 async fn goes_on(sandbox: &dyn Sandbox, most: Duration) -> bool {
     let before = say(sandbox, "cat ticks").await;
     let end = tokio::time::Instant::now() + most;
@@ -143,11 +143,11 @@ async fn saving_ends_processes(backend: &dyn Backend, name: &str) {
     let goes_on = goes_on(&*sandbox, Duration::from_secs(1)).await;
     sandbox.stop().await.unwrap();
     backend.remove_saved(name).await.unwrap();
-    assert!(!goes_on, "a process lived through the saving");
+    assert!(!goes_on, "a process survived the saving");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_runs_while_a_state_is_saved() {
+async fn saving_state_ends_processes() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         if let Some(backend) = local(cache.path(), force) {
@@ -157,20 +157,20 @@ async fn nothing_runs_while_a_state_is_saved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_nothing_runs_while_a_state_is_saved() {
+async fn docker_saving_state_ends_processes() {
     let Some(docker) = docker().await else { return };
     saving_ends_processes(&docker, &format!("left-behind-{}", std::process::id())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_stand_still_while_a_fork_is_made_and_go_on_after() {
+async fn processes_pause_during_fork() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
             continue;
         };
         let sandbox = backend.start(&spec(python())).await.unwrap();
-        // Between the two files that are written: what is copied takes its time.
+        // Many files between the two that are written make the copy slow.
         say(&*sandbox, "mkdir many && cd many && seq 3000 | xargs touch").await;
         ticking(&*sandbox).await;
         let copy = sandbox.fork().await.unwrap();
@@ -180,13 +180,13 @@ async fn processes_stand_still_while_a_fork_is_made_and_go_on_after() {
         copy.stop().await.unwrap();
         sandbox.stop().await.unwrap();
         assert!(counts[0].abs_diff(counts[1]) <= 1, "{force:?}: {counts:?}");
-        assert!(lives, "{force:?}: the original does not go on");
+        assert!(lives, "{force:?}: the original does not resume");
     }
 }
 
-/// Without an own root the host reads what an environment says about editable installs.
+/// A sandbox without a root of its own needs the host to read what an environment says about editable installs.
 #[tokio::test(flavor = "multi_thread")]
-async fn links_among_editable_installs_are_not_read_on_the_host() {
+async fn editable_install_links_are_not_followed() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = local(cache.path(), Isolation::Landlock) else {
         return;
@@ -229,7 +229,7 @@ async fn links_among_editable_installs_are_not_read_on_the_host() {
     );
 }
 
-/// All below a folder, links not followed.
+/// Collects all paths below a folder without following links.
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         found.push(entry.path());
@@ -240,7 +240,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bits_that_lend_rights_and_device_nodes_are_not_kept() {
+async fn setuid_bits_and_devices_are_dropped() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
@@ -269,7 +269,7 @@ async fn bits_that_lend_rights_and_device_nodes_are_not_kept() {
         }
         copy.stop().await.unwrap();
         sandbox.stop().await.unwrap();
-        // From a state with an overlay, what is packed goes another way.
+        // A state with an overlay is packed in a different way.
         let sandbox = backend
             .start(&spec(SandboxSource::Saved("lent".to_owned())))
             .await
@@ -288,7 +288,7 @@ async fn bits_that_lend_rights_and_device_nodes_are_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_written_lends_no_rights() {
+async fn writable_files_grant_no_rights() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = local(cache.path(), Isolation::Namespaces) else {
         return;
@@ -327,7 +327,7 @@ async fn what_can_be_written_lends_no_rights() {
 }
 
 #[test]
-fn the_cache_is_closed_to_others_also_one_that_was_open() {
+fn cache_is_closed_to_other_users() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["", "sandboxes", "states"] {
         let path = folder.path().join("cache").join(name);
@@ -347,7 +347,7 @@ fn the_cache_is_closed_to_others_also_one_that_was_open() {
     }
 }
 
-// Modes of what lies deeper than any path may be long cannot be changed everywhere, so the closed folder is moved there.
+// The mode of a folder deeper than the longest path cannot be changed everywhere, so the closed folder is moved there.
 const DEEP: &str = "import os
 top = os.open('.', os.O_RDONLY)
 os.makedirs('moved/closed'); open('moved/closed/file', 'w').close(); os.chmod('moved/closed', 0)
@@ -357,9 +357,9 @@ os.rename('moved', 'moved', src_dir_fd=top)
 open('file', 'w').close()
 print('made')";
 
-/// Deeper than any path may be long, and than a call for each level would go.
+/// The folders are deeper than the longest path, and too deep for a recursive function.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_deepest_folders_are_removed() {
+async fn deepest_folders_are_removed() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
@@ -375,7 +375,7 @@ async fn the_deepest_folders_are_removed() {
             "made",
             "{result:?}"
         );
-        // Not kept, with a word about it; and the sandbox goes on.
+        // The state is not saved, the error is short, and the sandbox still works.
         let refused = sandbox.save("deep").await.unwrap_err().to_string();
         assert!(refused.len() < 2000, "{refused}");
         let folder = cache.path().join("sandboxes").join(&sandbox.info().id);
@@ -385,9 +385,9 @@ async fn the_deepest_folders_are_removed() {
     }
 }
 
-/// A crash must not hand the sandbox's memory to a program of the host that collects them.
+/// A crash must not pass the sandbox's memory to a program of the host that collects core dumps.
 #[tokio::test(flavor = "multi_thread")]
-async fn crashes_reach_no_collector_of_the_host() {
+async fn crashes_reach_no_host_collector() {
     let script = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))";
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
@@ -395,7 +395,7 @@ async fn crashes_reach_no_collector_of_the_host() {
             continue;
         };
         let sandbox = backend.start(&spec(python())).await.unwrap();
-        // 1, not 0: a collector behind a pipe is started for 0 as well.
+        // The limit is 1 and not 0, because the kernel also starts a collector behind a pipe for 0.
         assert_eq!(
             say(&*sandbox, &format!("python3 -c '{script}'")).await,
             "(1, 1)"
@@ -404,9 +404,9 @@ async fn crashes_reach_no_collector_of_the_host() {
     }
 }
 
-/// A copy takes no more room than what it was made from.
+/// A copy takes no more space than its original.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_with_many_names_is_kept_once() {
+async fn hard_links_are_stored_once() {
     const MANY_NAMES: &str = "import os, tempfile
 for folder in ('.', tempfile.gettempdir(), os.environ['HOME']):
     with open(folder + '/file', 'wb') as f: f.write(os.urandom(4 << 20))

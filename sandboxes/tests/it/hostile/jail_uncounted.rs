@@ -1,4 +1,4 @@
-//! Memory and disk space that no process shows: kernel buffers, hidden folders, descriptors in flight.
+//! Tests of memory and disk space that no process shows: kernel buffers, hidden folders, and descriptors in flight.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use testwright_sandboxes::{Backend as _, Command, SandboxSource};
 use super::jail_limits::{bounded, ended_by, small_disk};
 use super::jail_users::{docker, local, python, run_python};
 
-/// Runs `fill` in eight processes, which report how many MiB they hold, and prints `had` if twice the limit was held for
-/// a second.
+/// Runs `fill` in eight processes, which report how many MiB they hold. Prints `had` if twice the limit was held for a
+/// second.
 const IN_PROCESSES: &str = "import array, ctypes, mmap, os, socket, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 r, w = os.pipe()
@@ -112,14 +112,14 @@ def fill():
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_that_the_kernel_holds_is_bounded() {
+async fn kernel_memory_is_limited() {
     let mut failures = Vec::new();
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
             continue;
         };
-        // In place there are no other sockets than pairs of them; the rest is the same.
+        // Without namespaces, socket pairs are the only sockets. All else is the same.
         let cases = match force {
             Isolation::Namespaces => &MEMORY[..],
             _ => &MEMORY[..2],
@@ -179,7 +179,7 @@ def hold():
 threading.Thread(target=hold).start()
 ctypes.CDLL(None).syscall(60, 0)";
 
-/// One page of each file is mapped, and nothing else is left of it.
+/// Maps one page of each file, and removes everything else of it.
 const ONLY_MAPPED: &str = "import mmap, os, time
 keep = []
 for n in range(400):
@@ -212,7 +212,7 @@ for n in range(400):
 time.sleep(20)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn disk_space_that_is_hidden_is_counted() {
+async fn hidden_disk_space_is_counted() {
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let cache = tempfile::tempdir().unwrap();
         let Some(backend) = local(cache.path(), force) else {
@@ -236,7 +236,7 @@ async fn disk_space_that_is_hidden_is_counted() {
     }
 }
 
-/// Folders that tests close are common, and no reason to end a sandbox.
+/// Tests often close folders to others, which is no reason to end a sandbox.
 #[tokio::test(flavor = "multi_thread")]
 async fn closed_folders_alone_are_harmless() {
     let cache = tempfile::tempdir().unwrap();
@@ -254,7 +254,7 @@ time.sleep(2); print(oct(os.stat('closed').st_mode & 0o777), 'fine')";
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_in_shared_memory_are_bounded() {
+async fn shared_memory_files_are_limited() {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = local(cache.path(), Isolation::Namespaces) else {
         return;
@@ -270,9 +270,9 @@ print(n < 70_000)";
     assert_eq!(said, "No space left on device\nTrue");
 }
 
-/// Space is taken by writing, which takes time in which it is noticed.
+/// Space must be taken only by writing, which takes long enough to be noticed.
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_no_call_takes_disk_space_at_once() {
+async fn docker_disk_preallocation_is_refused() {
     let script = "import ctypes, errno, fcntl, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
 f = os.open('f', os.O_RDWR | os.O_CREAT)

@@ -1,4 +1,4 @@
-//! What these tests stand on, and the same tests once more as a user who is not root.
+//! Helpers for the tests of the jail, and a second run of these tests as an ordinary user.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,15 +10,15 @@ use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::sandbox::{Sandbox, output};
 use testwright_sandboxes::{Backend, Command, SandboxSource, Spec};
 
-/// Names the launcher where this program was copied to another place.
+/// Variable with the path of the launcher, for a copy of this program in another place.
 const LAUNCHER: &str = "TESTWRIGHT_CHECK_LAUNCHER";
 
-pub fn launcher() -> std::ffi::OsString {
+pub(super) fn launcher() -> std::ffi::OsString {
     std::env::var_os(LAUNCHER).unwrap_or_else(|| env!("CARGO_BIN_EXE_testwright-jail").into())
 }
 
-/// The backend, unless this machine forbids it.
-pub fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> {
+/// Returns the backend, or `None` if this machine forbids it.
+pub(super) fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> {
     let settings = LocalSettings {
         cache: cache.to_owned(),
         launcher: vec![launcher()],
@@ -29,7 +29,7 @@ pub fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> {
     match Local::new(settings) {
         Ok(local) => Some(Arc::new(local)),
         Err(e) => {
-            // Nothing but the kernel is to stand in the way.
+            // Only the kernel may be the reason.
             assert!(
                 force != Isolation::Landlock || e.to_string().contains("does not have it"),
                 "{e}"
@@ -40,12 +40,12 @@ pub fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> {
     }
 }
 
-pub async fn docker() -> Option<Docker> {
+pub(super) async fn docker() -> Option<Docker> {
     crate::docker::engine().await
 }
 
-/// A bare start with the interpreter that this machine has.
-pub fn python() -> SandboxSource {
+/// Returns a bare start with this machine's interpreter.
+pub(super) fn python() -> SandboxSource {
     let script = "import sys; print('%d.%d' % sys.version_info[:2])";
     let out = std::process::Command::new("python3")
         .args(["-c", script])
@@ -54,7 +54,7 @@ pub fn python() -> SandboxSource {
     SandboxSource::Python(String::from_utf8(out.stdout).unwrap().trim().to_owned())
 }
 
-pub fn spec(start: SandboxSource) -> Spec {
+pub(super) fn spec(start: SandboxSource) -> Spec {
     Spec {
         start,
         network: false,
@@ -67,11 +67,11 @@ pub fn spec(start: SandboxSource) -> Spec {
     }
 }
 
-pub async fn say(sandbox: &dyn Sandbox, script: &str) -> String {
+pub(super) async fn say(sandbox: &dyn Sandbox, script: &str) -> String {
     run(sandbox, Command::shell(script)).await
 }
 
-pub async fn run_python(sandbox: &dyn Sandbox, script: &str) -> String {
+pub(super) async fn run_python(sandbox: &dyn Sandbox, script: &str) -> String {
     run(sandbox, Command::new(["python3", "-c", script])).await
 }
 
@@ -83,13 +83,13 @@ async fn run(sandbox: &dyn Sandbox, command: Command) -> String {
     String::from_utf8_lossy(&text).trim().to_owned()
 }
 
-pub fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Root's home is closed to others: this program and the launcher go where everybody may enter.
+/// Root's home is closed to others, so this program and the launcher are copied to a place that everyone may enter.
 #[test]
-fn all_of_this_holds_for_an_ordinary_user() {
+fn ordinary_user_passes_jail_tests() {
     if !is_root() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Code that runs while an environment is built: it reaches the package index and nothing else, finds no credentials,
-//! and changes nothing that other builds use.
+//! Tests of code that runs while an environment is built. It reaches only the package index, finds no credentials, and
+//! changes nothing that other builds use.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use testwright_sandboxes::{Backend, SandboxError};
 use crate::index_server::{Answer, Server};
 use crate::place::{BUILD_BACKEND, LOGIN, Place, recipe, shell};
 
-/// Runs when the repository is installed; `attempt` writes down what was seen.
+/// Code that runs when the repository is installed. `attempt` records the results.
 const TOOLS: &str = r#"
 import base64, glob, json, os, socket, subprocess, urllib.request
 found = {}
@@ -49,30 +49,30 @@ def tunnel(host, port):
     return stream.makefile("rb").read().decode()
 "#;
 
-pub async fn docker() -> Option<Docker> {
+pub(super) async fn docker() -> Option<Docker> {
     crate::docker::engine().await
 }
 
-/// A repository whose build runs this first.
-pub fn hostile(place: &Place, attack: &str) {
+/// Writes a repository whose build runs this code first.
+pub(super) fn hostile(place: &Place, attack: &str) {
     place.write("backend.py", &format!("{TOOLS}{attack}{BUILD_BACKEND}"));
 }
 
-pub fn recipe_here() -> testwright_sandboxes::recipe::Recipe {
+pub(super) fn recipe_here() -> testwright_sandboxes::recipe::Recipe {
     let mut recipe = recipe();
-    // A change of the code after the installation is a change of nothing else.
+    // Later changes of the code must not change the requirements.
     recipe.python = Some("3.11".to_owned());
     recipe
 }
 
-pub async fn found(place: &Place, built: &Environment) -> serde_json::Value {
+pub(super) async fn found(place: &Place, built: &Environment) -> serde_json::Value {
     let sandbox = place.sandbox(built).await;
     let output = shell(sandbox.as_ref(), "cat found.json").await;
     sandbox.stop().await.unwrap();
     serde_json::from_str(&output).unwrap_or_else(|e| panic!("{e}: {output}"))
 }
 
-pub async fn tidy(place: &Place, built: &Environment) {
+pub(super) async fn tidy(place: &Place, built: &Environment) {
     place.backend.remove_saved(&built.saved).await.unwrap();
     place
         .backend
@@ -81,7 +81,7 @@ pub async fn tidy(place: &Place, built: &Environment) {
         .unwrap();
 }
 
-/// Something of the host that listens on its loopback, and how often it was asked.
+/// Starts a service on the host's loopback that counts its requests.
 fn secret_service() -> (Server, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -135,11 +135,11 @@ attempt("abstract socket", abstract)
 def relay():
     for process in glob.glob("/proc/[0-9]*"):
         with open(process + "/cmdline", "rb") as file:
-            is_relay = b"only way out" in file.read()
+            is_relay = b"only connection to the network" in file.read()
         if is_relay:
             os.close(os.open(process + "/fd/1", os.O_WRONLY | os.O_NONBLOCK))
             return "opened"
-    raise OSError("there is none")
+    raise OSError("the relay was not found")
 attempt("the relay's output", relay)
 "#
         ),
@@ -156,7 +156,7 @@ attempt("the relay's output", relay)
     }
     assert_eq!(found.as_object().unwrap().len(), 13, "{found}");
     assert_eq!(count.load(Ordering::SeqCst), 0, "{found}");
-    // The index itself was reached, with its password.
+    // The index itself was reached with its password.
     assert!(built.packages.contains(&"extra==1.0".to_owned()));
     let log = std::fs::read_to_string(&built.log).unwrap();
     assert!(
@@ -168,13 +168,13 @@ attempt("the relay's output", relay)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_reaches_the_index_and_nothing_else() {
+async fn build_reaches_only_index() {
     let Some(place) = Place::new() else { return };
     reaches_nothing_else(place).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_in_landlock_reaches_the_index_and_nothing_else() {
+async fn landlock_build_reaches_only_index() {
     let Some(place) = Place::within(Some(Isolation::Landlock)) else {
         return;
     };
@@ -182,7 +182,7 @@ async fn a_build_in_landlock_reaches_the_index_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_a_build_reaches_the_index_and_nothing_else() {
+async fn docker_build_reaches_only_index() {
     let Some(engine) = docker().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let Some(place) = Place::on(Box::new(engine), folder) else {
@@ -256,7 +256,7 @@ async fn finds_no_credentials(place: Place) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_finds_no_credentials() {
+async fn build_finds_no_credentials() {
     for isolation in [None, Some(Isolation::Landlock)] {
         let Some(place) = Place::within(isolation) else {
             continue;
@@ -266,7 +266,7 @@ async fn a_build_finds_no_credentials() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_a_build_finds_no_credentials() {
+async fn docker_build_finds_no_credentials() {
     let Some(engine) = docker().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let Some(place) = Place::on(Box::new(engine), folder) else {
@@ -275,7 +275,8 @@ async fn docker_a_build_finds_no_credentials() {
     finds_no_credentials(place).await;
 }
 
-/// Everything that a build can write and that may outlast it gets a poisoned package and a setuid file.
+/// A script that puts a poisoned package and a setuid file into every place that a build can write to and that may
+/// outlast it.
 const POISON: &str = r##"
 def poison():
     count = 0
@@ -316,7 +317,7 @@ attempt("poison", poison)
 async fn leaves_nothing_for_others(place: Place) {
     hostile(&place, POISON);
     let first = place.build(&place.source(), &recipe_here()).await.unwrap();
-    // Another repository with requirements of its own, among them the package that the first one has edited.
+    // Another repository has other requirements, including the package that the first one modified.
     place.write("backend.py", BUILD_BACKEND);
     let mut other = recipe_here();
     other.requirements.push("more".to_owned());
@@ -330,7 +331,7 @@ async fn leaves_nothing_for_others(place: Place) {
     let script = format!("cd / && {python} -c 'import extra; print(hasattr(extra, \"poisoned\"))'");
     assert_eq!(shell(sandbox.as_ref(), &script).await, "False\n");
     sandbox.stop().await.unwrap();
-    // Beside the states themselves, which are the backend's, nothing on the host was written by a build.
+    // Apart from the backend's states, a build wrote nothing on the host.
     let kept = place.folder.path().join("cache");
     for path in everything_below(&kept) {
         let metadata = std::fs::symlink_metadata(&path).unwrap();
@@ -362,7 +363,7 @@ fn with_more(place: Option<Place>) -> Option<Place> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_leaves_nothing_for_others() {
+async fn build_leaves_nothing_behind() {
     for isolation in [None, Some(Isolation::Landlock)] {
         let Some(place) = with_more(Place::within(isolation)) else {
             continue;
@@ -372,7 +373,7 @@ async fn a_build_leaves_nothing_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_a_build_leaves_nothing_for_others() {
+async fn docker_build_leaves_nothing_behind() {
     let Some(engine) = docker().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let Some(place) = with_more(Place::on(Box::new(engine), folder)) else {
@@ -381,9 +382,9 @@ async fn docker_a_build_leaves_nothing_for_others() {
     leaves_nothing_for_others(place).await;
 }
 
-/// What the user allows is reached: by TLS tunnels and without TLS.
+/// Allowed hosts are reached through TLS tunnels and without TLS.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_reaches_hosts_that_the_user_allowed() {
+async fn build_reaches_allowed_hosts() {
     for isolation in [None, Some(Isolation::Landlock)] {
         let Some(place) = Place::within(isolation) else {
             continue;
@@ -442,9 +443,9 @@ attempt("another port", lambda: tunnel("127.0.0.1", {port} + 1))
     }
 }
 
-/// The error says what to do.
+/// The error says how to allow it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_requirement_from_elsewhere_is_refused_with_a_hint() {
+async fn requirement_outside_index_gives_hint() {
     let Some(place) = Place::new() else { return };
     let mut elsewhere = recipe_here();
     elsewhere
@@ -460,9 +461,9 @@ async fn a_requirement_from_elsewhere_is_refused_with_a_hint() {
     assert!(error.hint.unwrap().contains("build.allowed-hosts"));
 }
 
-/// Debian's packages are installed while their servers are open, and only for that step.
+/// Debian packages are installed while Debian's servers are reachable, and only in that step.
 #[tokio::test(flavor = "multi_thread")]
-async fn docker_system_packages_are_installed_from_debian_alone() {
+async fn docker_system_packages_come_from_debian() {
     let settings = DockerSettings {
         pull: false,
         ..DockerSettings::default()
@@ -484,7 +485,7 @@ async fn docker_system_packages_are_installed_from_debian_alone() {
     let built = match place.build(&place.source(), &recipe).await {
         Ok(built) => built,
         Err(error) if error.message.contains("Temporary failure") => {
-            eprintln!("skipped: no Debian server answers: {error}");
+            eprintln!("skipped: no Debian server is reachable: {error}");
             return;
         }
         Err(error) => panic!("{error}"),

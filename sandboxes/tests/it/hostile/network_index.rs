@@ -1,5 +1,5 @@
-//! Package indexes that lie: what they name makes the host ask for nothing private, and what was tampered with arrives
-//! nowhere.
+//! Tests of lying package indexes: the host never requests private addresses for them, and files that were tampered
+//! with are never used.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use super::network::recipe_here;
 use crate::index_server::{Answer, Server, wheels};
 use crate::place::{Place, shell};
 
-/// With this index before the place's own.
+/// Builds with this index in front of the fixture's own.
 async fn build(place: &Place, index: &Server) -> Result<Environment, SandboxError> {
     build_with(place, index, recipe_here()).await
 }
@@ -30,9 +30,9 @@ async fn build_with(
     prepare(backend, &source, &recipe, "a test", &settings, &|_| ()).await
 }
 
-/// A file that the page of `extra` names is elsewhere, or a redirect leads there.
+/// The page of `extra` lists a file elsewhere, or a redirect leads there.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_cannot_make_the_host_ask_for_private_addresses() {
+async fn index_cannot_reach_private_addresses() {
     let Some(place) = Place::new() else { return };
     let secret = Server::start(|_| Answer::text("the host's secret"));
     let port = secret.port;
@@ -82,19 +82,19 @@ async fn an_index_cannot_make_the_host_ask_for_private_addresses() {
         let error = build(&place, &index).await.unwrap_err();
         assert_eq!(secret.requests(), [], "{file} {redirect:?}");
         let refused = error.message.contains("was refused")
-            || error.message.contains("is not the address of a file");
+            || error.message.contains("is not the URL of a file");
         assert!(refused, "{file} {redirect:?}: {error}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_with_another_digest_arrives_nowhere() {
+async fn file_with_wrong_digest_is_rejected() {
     let Some(place) = Place::new() else { return };
     let folder = place.wheels();
     let index = Server::start(move |asked| {
         let mut answer = wheels(&folder, asked);
         if asked.path.starts_with("/files/extra-1.0") {
-            // A wheel may have anything behind its end.
+            // A wheel may have trailing bytes.
             answer.body.extend_from_slice(b"tampered");
         }
         answer
@@ -108,9 +108,9 @@ async fn a_file_with_another_digest_arrives_nowhere() {
     }
 }
 
-/// What a build has fetched does not stay because it fails in the end.
+/// A failed build must not keep its downloads.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_that_fails_leaves_no_more_downloads_than_others() {
+async fn failed_build_respects_download_limit() {
     let Some(mut place) = Place::new() else {
         return;
     };
@@ -124,13 +124,13 @@ async fn a_build_that_fails_leaves_no_more_downloads_than_others() {
     let folders = ["files", "pages", "aside"].map(|name| downloads.join(name));
     let files = folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap());
     let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    // A tenth of the size, in blocks of 4 KiB.
+    // The limit is a tenth of the size, in blocks of 4 KiB.
     assert!(files.len() <= 2, "{files:?}");
 }
 
-/// Builds offline need neither the index nor its password; what was changed on the disk is not served.
+/// Offline builds need neither the index nor its password. Files that were changed on disk are not served.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_fetched_is_served_offline_and_checked() {
+async fn cached_files_are_verified_offline() {
     let Some(place) = Place::new() else { return };
     let first = place.build(&place.source(), &recipe_here()).await.unwrap();
     assert!(first.packages.contains(&"extra==1.0".to_owned()));
@@ -161,7 +161,7 @@ async fn what_was_fetched_is_served_offline_and_checked() {
         error.message.contains("install the requirements"),
         "{error}"
     );
-    // What is not right was removed, so that the next build gets it from the index.
+    // The wrong file was removed, so the next build fetches it from the index.
     let online = BuildSettings {
         rebuild: true,
         ..place.settings()
@@ -181,9 +181,9 @@ async fn what_was_fetched_is_served_offline_and_checked() {
     );
 }
 
-/// An index of plain HTML, with addresses that are relative to a base and a login of its own, for an old pip as for uv.
+/// This index is plain HTML, with URLs relative to a base and its own login. It serves an old pip as well as uv.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_of_html_works() {
+async fn html_index_works() {
     let Some(place) = Place::new() else { return };
     let (folder, logins) = (place.wheels(), Arc::new(Mutex::new(Vec::new())));
     let seen = logins.clone();
@@ -212,7 +212,7 @@ async fn an_index_of_html_works() {
             format!("<base href='/files/'>{links}"),
         )
     });
-    // Dates of upload are there as well.
+    // The pages have upload dates too.
     let dated = Recipe {
         exclude_newer: Some("2021-01-01".to_owned()),
         ..recipe_here()

@@ -223,7 +223,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
             ..all("CRLF", good.replace('\n', "\r\n"))
         },
         Case {
-            note: "had no end",
+            note: "had no line end",
             ..all("no end of the last line", good.trim_end().to_owned())
         },
         all(

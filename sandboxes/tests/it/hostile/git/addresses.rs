@@ -1,4 +1,4 @@
-//! The ways that lead to one repository: its path, a `file:` address, a server.
+//! Locations that lead to the same repository: a path, a `file:` URL, and a server.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use super::*;
 
-/// Locations of a work tree's repository, each with a name. The server runs as long as the test.
-pub fn addresses(work: &Path) -> Vec<(&'static str, String)> {
+/// Returns named locations of a work tree's repository. The server runs as long as the test.
+pub(super) fn addresses(work: &Path) -> Vec<(&'static str, String)> {
     let folder = work.join(".git");
     let folder = folder.to_str().unwrap();
     let port = serve(PathBuf::from(folder));
@@ -18,14 +18,14 @@ pub fn addresses(work: &Path) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Serves a git folder by `git http-backend`.
+/// Serves a git folder with `git http-backend`.
 fn serve(folder: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let folder = folder.clone();
-            // A client that leaves in the middle is none of this test's.
+            // Clients may disconnect halfway, so errors are ignored.
             std::thread::spawn(move || answer(stream.unwrap(), &folder));
         }
     });

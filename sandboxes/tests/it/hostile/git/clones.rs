@@ -1,4 +1,4 @@
-//! Hostile addresses and servers.
+//! Tests of hostile URLs and servers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -8,13 +8,13 @@ use testwright_sandboxes::error::ErrorKind;
 
 use super::*;
 
-/// A server on the loopback that keeps the head of every request.
+/// A server on the loopback that records the head of every request.
 struct Server {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-/// Answers a request's head.
+/// A function that responds to a request's head.
 type Respond = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 impl Server {
@@ -35,7 +35,7 @@ impl Server {
         self.heads.lock().unwrap().clone()
     }
 
-    /// How many requests came, and how many of them had credentials.
+    /// Returns the number of requests, and of those with credentials.
     fn count(&self) -> (usize, usize) {
         let heads = self.heads();
         let with = heads
@@ -67,7 +67,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Advertises one branch, so that git goes on to ask for it.
+/// Returns an advertisement of one branch, so that git requests it next.
 fn advertisement() -> String {
     let line = |text: &str| format!("{:04x}{text}", text.len() + 4);
     let hash = "1".repeat(40);
@@ -91,8 +91,9 @@ fn authorized(head: &str) -> bool {
 }
 
 #[test]
-fn a_login_is_not_sent_on_to_another_server() {
-    // The first server sends on before or after it asks for the login; the other one asks for it, or just listens.
+fn login_is_not_sent_to_other_server() {
+    // The first server redirects before or after it asks for the login. The other one asks for the login too, or just
+    // listens.
     for (asks, greedy) in [(false, false), (false, true), (true, false), (true, true)] {
         let other = Server::new(Box::new(move |head| {
             if greedy && !authorized(head) {
@@ -115,7 +116,7 @@ fn a_login_is_not_sent_on_to_another_server() {
         let scene = Scene::new();
         let url = format!("http://me:secret@127.0.0.1:{}/a/b.git", first.port);
         scene.open_url(&url, None).unwrap_err();
-        // Who asks is told, if it is the right one.
+        // The right server gets the login if it asks.
         assert_eq!(first.count().1 > 0, asks, "{:?}", first.heads());
         let reached = |head: &String| asks || greedy || head.starts_with("POST");
         assert!(other.heads().iter().any(reached), "{:?}", other.heads());
@@ -124,7 +125,7 @@ fn a_login_is_not_sent_on_to_another_server() {
 }
 
 #[test]
-fn a_redirect_in_the_middle_is_not_followed() {
+fn late_redirect_is_not_followed() {
     let other = Server::new(Box::new(|_| answer("500 Enough", "", "")));
     let port = other.port;
     let first = Server::new(Box::new(move |head| {
@@ -144,9 +145,9 @@ fn a_redirect_in_the_middle_is_not_followed() {
     assert_eq!(other.count(), (0, 0), "{:?}", other.heads());
 }
 
-/// A server may not send git to a file of this machine.
+/// A server must not redirect git to a local file.
 #[test]
-fn a_redirect_does_not_change_the_protocol() {
+fn redirect_cannot_change_protocol() {
     let scene = Scene::new();
     let work = scene.repository();
     for to in [
@@ -168,7 +169,7 @@ fn a_redirect_does_not_change_the_protocol() {
 }
 
 #[test]
-fn addresses_run_nothing() {
+fn urls_run_nothing() {
     let scene = Scene::new();
     let trap = scene.trap("address");
     let trap = trap.display();
@@ -201,9 +202,9 @@ fn addresses_run_nothing() {
     assert_eq!(scene.marks(), [""; 0]);
 }
 
-/// Only protocols of git's own; others would start a program of that name.
+/// Protocols other than git's own would start a program of that name.
 #[test]
-fn unknown_protocols_are_refused_with_a_hint() {
+fn unknown_protocols_are_rejected() {
     let scene = Scene::new();
     for url in [
         "evil://x/y",
@@ -217,9 +218,9 @@ fn unknown_protocols_are_refused_with_a_hint() {
     }
 }
 
-/// What is behind a `file:` address is a stranger's repository like any other.
+/// A repository at a `file:` URL is as untrusted as any other.
 #[test]
-fn a_file_address_runs_nothing_of_what_is_there() {
+fn file_url_runs_nothing() {
     let scene = Scene::new();
     let work = scene.repository();
     let trap = scene.trap("file");
@@ -243,7 +244,7 @@ fn a_file_address_runs_nothing_of_what_is_there() {
 }
 
 #[test]
-fn pipes_behind_a_file_address_do_not_hang() {
+fn pipes_behind_file_url_cannot_hang() {
     for file in ["HEAD", "config", "packed-refs", "objects/info/alternates"] {
         let scene = Scene::new();
         let work = scene.repository();

@@ -1,8 +1,8 @@
-//! Everything in a repository by which git can be told to run a program.
+//! Tests of all features by which a repository can make git run a program.
 
 use super::*;
 
-/// Keys whose value is run by some git command; `TRAP` stands for the program.
+/// Keys whose value some git command runs. `TRAP` stands for the program.
 const KEYS: [(&str, &str); 37] = [
     ("filter.x.clean", "TRAP"),
     ("filter.x.smudge", "TRAP"),
@@ -45,12 +45,12 @@ const KEYS: [(&str, &str); 37] = [
 
 const ATTRIBUTES: &str = "* filter=x diff=x merge=x\n";
 
-/// Opens it in the ways that there are.
+/// Opens the repository in all supported ways.
 fn open_all(scene: &Scene, work: &Path) {
     for revision in [None, Some("main"), Some("HEAD"), Some("nearly-main")] {
         for location in [work.to_owned(), work.join("pkg"), work.join(".git")] {
             if location.is_dir() {
-                // An error is fine; a command that runs is not.
+                // An error is acceptable, a command that runs is not.
                 let _ = scene.open(&location, revision);
             }
         }
@@ -58,7 +58,7 @@ fn open_all(scene: &Scene, work: &Path) {
     }
 }
 
-/// A commit that looks signed, so that whoever wants to see signatures calls gpg.
+/// Makes a commit look signed, so that showing signatures would call gpg.
 fn sign(work: &Path) {
     let commit = git(work, &["cat-file", "commit", "HEAD"]);
     let (head, message) = commit.split_once("\n\n").unwrap();
@@ -73,16 +73,16 @@ fn sign(work: &Path) {
     git(work, &["update-ref", "refs/heads/main", &hash]);
 }
 
-/// Files that differ, look as if they may differ, and are new.
+/// Creates files that are changed, that may look changed, and that are new.
 fn soil(work: &Path) {
     write(work, "a.py", "a = 2\n");
     write(work, "new.py", "");
-    // The same, but the index does not know it.
+    // The file is unchanged, but the index does not know that.
     write(work, "pkg/b.py", "b = 1\n");
 }
 
 #[test]
-fn no_key_of_a_repository_runs_a_program() {
+fn repository_keys_run_no_program() {
     let scene = Scene::new();
     let work = scene.repository();
     write(&work, ".gitattributes", ATTRIBUTES);
@@ -102,7 +102,7 @@ fn no_key_of_a_repository_runs_a_program() {
 }
 
 #[test]
-fn a_filter_does_not_see_changed_files() {
+fn filters_never_see_changed_files() {
     for key in ["filter.x.clean", "filter.x.process"] {
         let scene = Scene::new();
         let work = scene.repository();
@@ -115,7 +115,7 @@ fn a_filter_does_not_see_changed_files() {
         soil(&work);
         let source = scene.open(&work, None).unwrap();
         assert_eq!(scene.marks(), [""; 0], "{key}");
-        // And it is still said what was left out.
+        // The omitted change is still noted.
         assert!(
             source.notes[0].contains("uncommitted change"),
             "{:?}",
@@ -125,10 +125,9 @@ fn a_filter_does_not_see_changed_files() {
 }
 
 #[test]
-fn a_filter_of_the_user_is_not_run_by_attributes_of_a_repository() {
-    // A user's own configuration reaches git by HOME; the test is run again with one.
-    let name =
-        "hostile::git::commands::a_filter_of_the_user_is_not_run_by_attributes_of_a_repository";
+fn user_filters_ignore_repository_attributes() {
+    // git finds a user's configuration through HOME, so the test runs itself again with another one.
+    let name = "hostile::git::commands::user_filters_ignore_repository_attributes";
     if std::env::var_os("TESTWRIGHT_TEST_HOME").is_none() {
         let home = tempfile::tempdir().unwrap();
         let output = Command::new(std::env::current_exe().unwrap())
@@ -167,7 +166,7 @@ fn a_filter_of_the_user_is_not_run_by_attributes_of_a_repository() {
 }
 
 #[test]
-fn signatures_are_not_looked_at() {
+fn signatures_are_not_verified() {
     let scene = Scene::new();
     let work = scene.repository();
     sign(&work);
@@ -181,7 +180,7 @@ fn signatures_are_not_looked_at() {
 }
 
 #[test]
-fn a_missing_object_is_not_fetched_by_the_repository_s_own_command() {
+fn missing_objects_trigger_no_command() {
     for (key, value) in [
         ("remote.origin.uploadpack", "TRAP"),
         ("core.sshCommand", "TRAP"),
@@ -220,7 +219,7 @@ fn a_missing_object_is_not_fetched_by_the_repository_s_own_command() {
 }
 
 #[test]
-fn included_files_and_configuration_of_work_trees_count_for_nothing() {
+fn included_configuration_is_ignored() {
     let scene = Scene::new();
     let work = scene.repository();
     write(&work, ".gitattributes", ATTRIBUTES);
@@ -268,7 +267,7 @@ fn hooks_do_not_run() {
 }
 
 #[test]
-fn a_submodule_runs_nothing() {
+fn submodule_runs_nothing() {
     let scene = Scene::new();
     let work = scene.repository();
     let inner = scene.path("inner");
@@ -299,7 +298,7 @@ fn a_submodule_runs_nothing() {
     }
     git(&work, &["config", "diff.ignoreSubmodules", "none"]);
     git(&work, &["config", "submodule.sub.ignore", "none"]);
-    // Only what the trap leaves while the repository is read counts.
+    // Counts only marks that appear while the repository is read.
     let _ = std::fs::remove_file(scene.path("mark-submodule"));
     write(&work, "sub/i.py", "changed = 1\n");
     soil(&work);
@@ -310,7 +309,7 @@ fn a_submodule_runs_nothing() {
 }
 
 #[test]
-fn an_embedded_bare_repository_runs_nothing() {
+fn embedded_bare_repository_runs_nothing() {
     let scene = Scene::new();
     let work = scene.repository();
     let bare = work.join("sub");
@@ -363,11 +362,11 @@ fn an_embedded_bare_repository_runs_nothing() {
     assert_eq!(scene.marks(), [""; 0]);
 }
 
-/// What runs programs, leads elsewhere or sends logins, once more as an ordinary user.
+/// Repeats the tests of programs, links and logins as an ordinary user.
 #[test]
-fn an_ordinary_user_is_as_safe() {
+fn ordinary_user_is_equally_safe() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: these tests are run by an ordinary user as it is");
+        eprintln!("skipped: an ordinary user already runs these tests");
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -385,7 +384,7 @@ fn an_ordinary_user_is_as_safe() {
         .args([
             "hostile::git::clones",
             "--skip",
-            "an_ordinary_user",
+            "ordinary_user",
             "--skip",
             "pipes",
         ])
@@ -396,15 +395,15 @@ fn an_ordinary_user_is_as_safe() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && text.contains("a_filter_does_not_see_changed_files ... ok"),
+        output.status.success() && text.contains("filters_never_see_changed_files ... ok"),
         "{text}"
     );
 }
 
-/// A current folder inside a hostile repository must not matter either.
+/// A hostile repository around the current folder must not matter either.
 #[test]
-fn the_repository_around_the_current_folder_runs_nothing() {
-    let name = "hostile::git::commands::the_repository_around_the_current_folder_runs_nothing";
+fn surrounding_repository_runs_nothing() {
+    let name = "hostile::git::commands::surrounding_repository_runs_nothing";
     let scene = Scene::new();
     if std::env::var_os("TESTWRIGHT_TEST_INSIDE").is_some() {
         let mine = scene.repository();

@@ -1,4 +1,4 @@
-//! What a git folder may be made of: pipes, links and files that lead elsewhere.
+//! Tests of git folders that contain pipes, outward links and files.
 
 use std::os::unix::fs::symlink;
 
@@ -6,7 +6,7 @@ use testwright_sandboxes::error::ErrorKind;
 
 use super::*;
 
-/// Opens it in a thread, so that a pipe that nobody writes to is noticed.
+/// Opens the repository in a thread, so that blocking on a pipe is noticed.
 fn opened(scene: &Scene, location: &Path, revision: Option<&'static str>) -> Result<Source> {
     let (location, cache) = (location.to_str().unwrap().to_owned(), scene.cache());
     let what = location.clone();
@@ -16,7 +16,7 @@ fn opened(scene: &Scene, location: &Path, revision: Option<&'static str>) -> Res
 }
 
 #[test]
-fn pipes_in_a_git_folder_do_not_hang() {
+fn pipes_in_git_folder_cannot_hang() {
     let files = [
         "HEAD",
         "config",
@@ -49,7 +49,7 @@ fn pipes_in_a_git_folder_do_not_hang() {
 }
 
 #[test]
-fn pipes_instead_of_objects_are_refused() {
+fn pipes_instead_of_objects_are_rejected() {
     for packed in [false, true] {
         let scene = Scene::new();
         let work = scene.repository();
@@ -73,7 +73,7 @@ fn pipes_instead_of_objects_are_refused() {
 }
 
 #[test]
-fn pipes_in_a_plain_folder_do_not_hang() {
+fn pipes_in_plain_folder_cannot_hang() {
     for (file, nested) in [
         (".gitignore", false),
         (".gitattributes", false),
@@ -97,7 +97,7 @@ fn pipes_in_a_plain_folder_do_not_hang() {
 }
 
 #[test]
-fn pipes_in_a_work_tree_do_not_hang() {
+fn pipes_in_work_tree_cannot_hang() {
     for file in [".gitignore", ".gitattributes", "a.py"] {
         let scene = Scene::new();
         let work = scene.repository();
@@ -107,7 +107,7 @@ fn pipes_in_a_work_tree_do_not_hang() {
     }
 }
 
-/// A repository of the user's that a stranger's folder must not lead to.
+/// Creates a private repository of the user that an untrusted folder must not lead to.
 fn private(scene: &Scene) -> PathBuf {
     let private = scene.path("private");
     write(&private, "secret.py", "KEY = 1\n");
@@ -116,7 +116,7 @@ fn private(scene: &Scene) -> PathBuf {
     private
 }
 
-/// The private files are not in what was opened.
+/// Checks that the opened source contains no private files.
 fn shows_nothing_private(scene: &Scene, location: &Path) {
     for revision in [None, Some("main"), Some("HEAD")] {
         if let Ok(source) = opened(scene, location, revision) {
@@ -127,7 +127,7 @@ fn shows_nothing_private(scene: &Scene, location: &Path) {
 }
 
 #[test]
-fn a_git_folder_elsewhere_must_know_this_work_tree() {
+fn separate_git_folder_must_name_work_tree() {
     let scene = Scene::new();
     let private = private(&scene);
     let evil = scene.path("evil");
@@ -139,7 +139,7 @@ fn a_git_folder_elsewhere_must_know_this_work_tree() {
         write(&evil, ".git", &format!("gitdir: {at}\n"));
         shows_nothing_private(&scene, &evil);
     }
-    // A git folder of its own, whose common folder is the user's.
+    // This git folder has the user's repository as its common folder.
     let own = evil.join("own");
     write(&own, "HEAD", "ref: refs/heads/main\n");
     write(&own, "commondir", "../../private/.git\n");
@@ -150,7 +150,7 @@ fn a_git_folder_elsewhere_must_know_this_work_tree() {
     );
     write(&evil, ".git", "gitdir: own\n");
     shows_nothing_private(&scene, &evil);
-    // Bare, and without a `.git` file.
+    // This one is bare, without a `.git` file.
     let bare = scene.path("bare");
     std::fs::create_dir_all(bare.join("refs")).unwrap();
     std::fs::create_dir_all(bare.join("objects")).unwrap();
@@ -164,14 +164,14 @@ fn a_git_folder_elsewhere_must_know_this_work_tree() {
         "[core]\n bare = false\n worktree = ../private\n",
     );
     shows_nothing_private(&scene, &bare);
-    // Links.
+    // This one is a link.
     std::fs::remove_file(evil.join(".git")).unwrap();
     symlink(private.join(".git"), evil.join(".git")).unwrap();
     shows_nothing_private(&scene, &evil);
 }
 
 #[test]
-fn refs_do_not_lead_out_of_a_git_folder() {
+fn refs_cannot_leave_git_folder() {
     let scene = Scene::new();
     let private = private(&scene);
     let head = private.join(".git/refs/heads/main");
@@ -186,7 +186,7 @@ fn refs_do_not_lead_out_of_a_git_folder() {
         write(&work, "e.py", "");
         git(&work, &["init", "-q", "-b", "main"]);
         commit(&work, "evil");
-        // Objects are found by their hash alone, so refs are what must not leave.
+        // Objects are found only by hash, so only refs could lead outside.
         write(
             &work,
             ".git/objects/info/alternates",
@@ -206,7 +206,7 @@ fn refs_do_not_lead_out_of_a_git_folder() {
         }
         symlink(target, &path).unwrap();
         shows_nothing_private(&scene, &work);
-        // And by name.
+        // The same ref is also requested by name.
         let _ = std::fs::remove_file(&path);
         write(
             &work,
@@ -218,9 +218,9 @@ fn refs_do_not_lead_out_of_a_git_folder() {
 }
 
 #[test]
-fn a_repository_around_that_belongs_to_somebody_else_does_not_decide() {
+fn foreign_parent_repository_is_ignored() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can give files to another user");
+        eprintln!("skipped: only root can change the owner of files");
         return;
     }
     let scene = Scene::new();
@@ -237,7 +237,7 @@ fn a_repository_around_that_belongs_to_somebody_else_does_not_decide() {
     let source = scene.open(&work.join("mine"), None).unwrap();
     let text = source.tree().unwrap().text("m.py").unwrap();
     assert_eq!(text.as_deref(), Some("mine = 1\n"));
-    // Named by its own path, it is meant.
+    // Opened by its own path, the repository is used.
     assert_eq!(
         paths(&scene.open(&work, Some("main")).unwrap()),
         ["a.py", "mine/m.py", "pkg/b.py"]
@@ -245,7 +245,7 @@ fn a_repository_around_that_belongs_to_somebody_else_does_not_decide() {
 }
 
 #[test]
-fn what_users_really_have_is_still_read() {
+fn common_layouts_are_read() {
     let scene = Scene::new();
     let work = scene.repository();
     let head = git(&work, &["rev-parse", "HEAD"]);
@@ -264,7 +264,7 @@ fn what_users_really_have_is_still_read() {
     ] {
         expect(&work, Some(revision));
     }
-    // Linked work trees, also of a repository with its refs in tables.
+    // Linked work trees are read, even those of a repository with reftables.
     let linked = scene.path("linked");
     git(
         &work,
@@ -281,7 +281,7 @@ fn what_users_really_have_is_still_read() {
     expect(&linked, Some("loose"));
     write(&linked, "a.py", "changed\n");
     assert!(expect(&linked, None).notes[0].starts_with("1 uncommitted"));
-    // Shared objects, shallow clones, detached heads.
+    // Shared objects, shallow clones and detached heads are read.
     let shared = scene.path("shared");
     let clone = |options: &[&str], from: &str, to: &Path| {
         let mut arguments = vec!["clone", "-q"];
@@ -306,7 +306,7 @@ fn what_users_really_have_is_still_read() {
     );
     let source = scene.open(&shallow, None).unwrap();
     assert_eq!(source.commit.as_deref(), Some(head.as_str()));
-    // A git folder that is elsewhere, made by git itself; and a submodule.
+    // A separate git folder created by git itself and a submodule are read.
     let apart = scene.path("apart");
     clone(
         &[
@@ -342,7 +342,7 @@ fn what_users_really_have_is_still_read() {
 }
 
 #[test]
-fn what_killed_runs_left_goes_after_a_day() {
+fn old_leftovers_are_removed() {
     let scene = Scene::new();
     let work = scene.repository();
     for (name, hours) in [("snapshot-old", 30), ("snapshot-new", 1), ("kept", 30)] {
@@ -358,7 +358,7 @@ fn what_killed_runs_left_goes_after_a_day() {
     let entries = std::fs::read_dir(scene.cache()).unwrap();
     let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
     let left = names.filter(|n| n.starts_with("snapshot-")).count();
-    assert_eq!(left, 1, "our own git folder stayed");
+    assert_eq!(left, 1, "only the git folder in use stayed");
 }
 
 #[test]

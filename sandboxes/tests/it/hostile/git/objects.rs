@@ -1,4 +1,4 @@
-//! Objects that are not what their names say: a clone of a real project with other content under the same hashes.
+//! Tests of forged objects: a clone of a real project with other content under the same hashes.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use testwright_sandboxes::error::ErrorKind;
 
 use super::*;
 
-/// Puts other content under the name of a loose object.
+/// Stores other content under the name of a loose object.
 fn forge(repository: &Path, name: &str, kind: &str, content: &[u8]) {
     let path = repository.join(format!(".git/objects/{}/{}", &name[..2], &name[2..]));
     set_mode(&path, 0o644);
@@ -27,7 +27,7 @@ fn raw(repository: &Path, kind: &str, name: &str) -> Vec<u8> {
     output.stdout
 }
 
-/// The same objects, byte for byte.
+/// Copies a repository byte for byte.
 fn copy(scene: &Scene, from: &Path, name: &str) -> PathBuf {
     let to = scene.path(name);
     let done = Command::new("cp")
@@ -40,8 +40,8 @@ fn copy(scene: &Scene, from: &Path, name: &str) -> PathBuf {
 }
 
 #[test]
-fn an_object_with_other_content_than_its_name_says_is_refused() {
-    // A commit that is looked up is checked by git itself.
+fn forged_objects_are_rejected() {
+    // git itself verifies a commit when it looks it up.
     for kind in ["blob", "tree"] {
         let scene = Scene::new();
         let genuine = scene.repository();
@@ -59,11 +59,11 @@ fn an_object_with_other_content_than_its_name_says_is_refused() {
                 forge(&hostile, &name, kind, &content);
             }
         }
-        // Whoever comes first: neither the one nor the other may see what was forged.
+        // Whichever repository is opened first, neither source may contain the forged content.
         let error = scene.open(&hostile, None).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Input, "{kind}: {error}");
         assert!(
-            error.to_string().contains("is not what its name says"),
+            error.to_string().contains("does not match its hash"),
             "{kind}: {error}"
         );
         let source = scene.open(&genuine, None).unwrap();
@@ -78,7 +78,7 @@ fn an_object_with_other_content_than_its_name_says_is_refused() {
 }
 
 #[test]
-fn the_past_of_another_clone_does_not_describe_a_commit() {
+fn forged_history_does_not_describe_commit() {
     let scene = Scene::new();
     let genuine = scene.repository();
     git(&genuine, &["tag", "1.0"]);
@@ -87,7 +87,7 @@ fn the_past_of_another_clone_does_not_describe_a_commit() {
     write(&genuine, "a.py", "a = 3\n");
     commit(&genuine, "third");
     let hostile = copy(&scene, &genuine, "hostile");
-    // Its files and its refs are the same, but no way leads to the tag.
+    // Its files and refs are the same, but its history does not contain the tag.
     let text = String::from_utf8(raw(&hostile, "commit", &second)).unwrap();
     let orphan: Vec<_> = text.lines().filter(|l| !l.starts_with("parent")).collect();
     forge(&hostile, &second, "commit", orphan.join("\n").as_bytes());

@@ -1,4 +1,4 @@
-//! Packs of some hundred bytes that hold objects of hundreds of megabytes.
+//! Tests of packs of a few hundred bytes that contain objects of hundreds of megabytes.
 
 use std::io::Write as _;
 
@@ -17,13 +17,13 @@ fn zlib(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The name of a blob of zeros.
+/// Returns the name of a blob of zeros.
 fn name_of_zeros(bytes: u64) -> String {
     let zeros = std::io::Read::take(std::io::repeat(0), bytes);
     hash_object(Path::new("/"), &[], zeros)
 }
 
-/// The bytes of a name.
+/// Returns the bytes of a hexadecimal name.
 fn binary(name: &str) -> Vec<u8> {
     let digits = (0..name.len()).step_by(2).map(|at| &name[at..at + 2]);
     digits
@@ -31,7 +31,7 @@ fn binary(name: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Seven bits a byte, the lowest first.
+/// Encodes a number with seven bits a byte, the lowest first.
 fn number(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 0x7f {
@@ -42,7 +42,7 @@ fn number(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// The head of an object in a pack: its kind and its size.
+/// Returns the head of an object in a pack, with its kind and size.
 fn head(kind: u8, size: u64) -> Vec<u8> {
     let low = kind << 4 | (size & 15) as u8;
     match size >> 4 {
@@ -51,8 +51,8 @@ fn head(kind: u8, size: u64) -> Vec<u8> {
     }
 }
 
-/// Writes a pack of two blobs: zeros, and `LARGE` of them, as a difference that copies the first ones again and again.
-/// Returns the name of the large one.
+/// Writes a pack of two blobs: some zeros, and `LARGE` zeros as a delta that copies the first ones repeatedly. Returns
+/// the name of the large blob.
 fn plant(work: &Path) -> String {
     let (blob, difference) = (3, 7);
     let copies = vec![0x80; (LARGE / BASE) as usize];
@@ -75,8 +75,8 @@ fn plant(work: &Path) -> String {
 }
 
 #[test]
-fn small_pack_of_a_large_file_takes_little_memory() {
-    let test = "hostile::git::packs::small_pack_of_a_large_file_takes_little_memory";
+fn small_pack_takes_little_memory() {
+    let test = "hostile::git::packs::small_pack_takes_little_memory";
     if opened_apart(test, None).is_none() {
         return;
     }
@@ -92,7 +92,7 @@ fn small_pack_of_a_large_file_takes_little_memory() {
         .collect();
     let many = many.concat();
     let tree = |lines: &str| format!("100644 blob {small}\ta.py\n{lines}{many}");
-    // The second commit adds the file to many that a clone has by then.
+    // The second commit adds the file to many that a clone already has.
     for (round, lines) in [
         tree(&format!("100644 blob {large}\tbig.bin\n")),
         tree(""),
@@ -110,7 +110,7 @@ fn small_pack_of_a_large_file_takes_little_memory() {
             assert!(opened.peak < 200, "{what}");
             assert!(opened.said.contains("files: a.py"), "{what}");
             let left_out = ["big.bin", "", "late.bin"][round];
-            let note = format!("files of more than 256 MiB were left out: {left_out}");
+            let note = format!("files larger than 256 MiB were omitted: {left_out}");
             assert_eq!(opened.said.contains(&note), round != 1, "{what}");
         }
     }

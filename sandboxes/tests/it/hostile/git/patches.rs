@@ -1,13 +1,13 @@
-//! Hostile patches, applied on the host.
+//! Tests of hostile patches that are applied on the host.
 
 use testwright_sandboxes::repository::{Files, apply, apply_check};
 
 use super::*;
 
-/// A patch that git refuses and GNU `patch` might take: the first hunk is not quite where it says.
+/// A patch that git rejects but GNU `patch` may accept, because the first hunk does not match exactly.
 const FUZZY: &str = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n nothing like it\n-a = 1\n+a = 2\n";
 
-/// Applies it in a folder of its own for temporary files, and says what was left around.
+/// Applies a patch with a separate temporary folder, and checks that no files remain around it.
 fn applied(scene: &Scene, source: &Source, patch: &str) -> std::result::Result<Files, String> {
     let tree = source.tree().unwrap();
     let patch = patch.to_owned();
@@ -20,7 +20,7 @@ fn applied(scene: &Scene, source: &Source, patch: &str) -> std::result::Result<F
 }
 
 #[test]
-fn nothing_is_written_outside_by_a_patch() {
+fn patch_writes_nothing_outside() {
     let scene = Scene::new();
     let work = scene.repository();
     let target = scene.path("target");
@@ -69,9 +69,9 @@ fn nothing_is_written_outside_by_a_patch() {
     }
 }
 
-/// GNU `patch` takes a mode that git writes otherwise for one of a link, too.
+/// GNU `patch` also recognises the mode of a link in spellings that git never writes.
 #[test]
-fn a_fuzzy_patch_makes_no_links() {
+fn fuzzy_patch_creates_no_links() {
     let scene = Scene::new();
     let work = scene.repository();
     let source = scene.open(&work, None).unwrap();
@@ -85,7 +85,7 @@ fn a_fuzzy_patch_makes_no_links() {
 }
 
 #[test]
-fn a_patch_runs_no_editor() {
+fn patch_runs_no_editor() {
     let scene = Scene::new();
     let work = scene.repository();
     let source = scene.open(&work, None).unwrap();
@@ -103,13 +103,13 @@ fn a_patch_runs_no_editor() {
 }
 
 #[test]
-fn a_small_patch_does_not_write_a_lot() {
+fn small_patch_cannot_write_much() {
     let scene = Scene::new();
     let work = scene.repository();
     write(&work, "large.txt", &"large\n".repeat(4 << 20));
     commit(&work, "a large file");
     let source = scene.open(&work, None).unwrap();
-    // 24 MiB, four hundred times.
+    // Copies 24 MiB four hundred times.
     let copies: Vec<_> = (0..400)
         .map(|i| {
             format!(
@@ -120,7 +120,7 @@ fn a_small_patch_does_not_write_a_lot() {
     let result = applied(&scene, &source, &copies.concat()).map(|files| files.len());
     let reason = result.unwrap_err();
     assert!(reason.contains("MiB"), "{reason}");
-    // A literal of zeros: 64 MiB from some kilobytes, five times.
+    // Creates 64 MiB of zeros from a few kilobytes, five times.
     let zeros = scene.path("zeros");
     write(&zeros, "a", "");
     git(&zeros, &["init", "-q"]);
@@ -138,7 +138,7 @@ fn a_small_patch_does_not_write_a_lot() {
 }
 
 #[test]
-fn a_patch_of_many_folders_is_read_to_its_end() {
+fn deep_patch_is_handled() {
     let scene = Scene::new();
     let work = scene.repository();
     let source = scene.open(&work, None).unwrap();
@@ -153,7 +153,7 @@ fn a_patch_of_many_folders_is_read_to_its_end() {
 }
 
 #[test]
-fn a_patch_of_hundreds_of_megabytes_is_refused() {
+fn oversized_patch_is_rejected() {
     let scene = Scene::new();
     let work = scene.repository();
     let source = scene.open(&work, None).unwrap();
@@ -172,10 +172,10 @@ fn a_patch_of_hundreds_of_megabytes_is_refused() {
     assert!(reason.contains("MiB"));
 }
 
-/// A part of PATH that is not absolute leads into the current folder, and into the one in which a patch is applied.
+/// A relative entry in PATH leads into the current folder, and into the one in which a patch is applied.
 #[test]
-fn a_relative_part_of_the_path_names_no_program() {
-    let name = "hostile::git::patches::a_relative_part_of_the_path_names_no_program";
+fn relative_path_entries_are_ignored() {
+    let name = "hostile::git::patches::relative_path_entries_are_ignored";
     const PROGRAMS: [&str; 3] = ["git", "patch", "sh"];
     let patch = |context: &str, more: &str| -> String {
         let places = ["", "bin/"].iter();
@@ -188,7 +188,7 @@ fn a_relative_part_of_the_path_names_no_program() {
             })
             .collect()
     };
-    // In git's way, with an eye closed to whitespace, with fuzz.
+    // The patches apply with git, with whitespace ignored, and with fuzz.
     let patches = [patch(" 3", "5"), patch("  3", "6"), patch(" drei", "7")];
     if let Some(work) = std::env::var_os("TESTWRIGHT_TEST_INSIDE") {
         let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! Small repositories that unpack to large ones.
+//! Tests of small repositories that unpack to large ones.
 
 use std::process::Stdio;
 
@@ -7,14 +7,18 @@ use testwright_sandboxes::error::ErrorKind;
 use super::addresses::addresses;
 use super::*;
 
-/// Writes a blob of so many zeros, without holding it in memory.
+/// Writes a blob of `bytes` zeros without holding it in memory.
 fn zeros(work: &Path, bytes: u64) -> String {
     let zeros = std::io::Read::take(std::io::repeat(0), bytes);
     hash_object(work, &["-w"], zeros)
 }
 
-/// The name of a blob with this content.
-pub fn hash_object(folder: &Path, words: &[&str], mut content: impl std::io::Read) -> String {
+/// Returns the name of a blob with this content.
+pub(super) fn hash_object(
+    folder: &Path,
+    words: &[&str],
+    mut content: impl std::io::Read,
+) -> String {
     let mut child = Command::new("git")
         .current_dir(folder)
         .args(["-c", "core.bigFileThreshold=1m", "hash-object"])
@@ -32,14 +36,14 @@ pub fn hash_object(folder: &Path, words: &[&str], mut content: impl std::io::Rea
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A branch `main` with one commit of a tree in `git mktree`'s words.
-pub fn commit_tree(work: &Path, lines: &str) {
+/// Creates a branch `main` with one commit of a tree, in the format of `git mktree`.
+pub(super) fn commit_tree(work: &Path, lines: &str) {
     let tree = git_with(work, &["mktree", "--missing"], lines);
     let commit = git(work, &["commit-tree", "-m", "hostile", &tree]);
     git(work, &["update-ref", "refs/heads/main", &commit]);
 }
 
-/// A tree object as it is given, which `git mktree` would refuse.
+/// Writes a tree object as given, which `git mktree` would reject.
 fn raw_tree(work: &Path, entries: &[(&str, &str, &str)]) -> String {
     let mut content = Vec::new();
     for (mode, name, hash) in entries {
@@ -64,20 +68,20 @@ fn commit_raw(work: &Path, entries: &[(&str, &str, &str)]) {
     git(work, &["update-ref", "refs/heads/main", &commit]);
 }
 
-/// What a program of its own found when it opened a repository.
+/// The result of opening a repository in a separate program.
 #[derive(Debug)]
-pub struct Opened {
-    /// MiB that it, or a git that it started, had in memory.
+pub(super) struct Opened {
+    /// Peak memory of the program and its git processes, in MiB.
     pub peak: i64,
-    /// The length of the archive, the files in it and the notes, or the error.
+    /// Length of the archive, its files and the notes, or the error.
     pub said: String,
 }
 
 const LOCATION: &str = "TESTWRIGHT_TEST_LOCATION";
 const CACHE: &str = "TESTWRIGHT_TEST_CACHE";
 
-/// Has the test of this name open a repository with this cache in a program of its own; `None` in that program.
-pub fn opened_apart(test: &str, location: Option<(&str, &Path)>) -> Option<Opened> {
+/// Runs the named test in a separate program, which opens a repository with this cache. Returns `None` in that program.
+pub(super) fn opened_apart(test: &str, location: Option<(&str, &Path)>) -> Option<Opened> {
     if let (Ok(location), Some(cache)) = (std::env::var(LOCATION), std::env::var_os(CACHE)) {
         let opened = open(
             &location,
@@ -126,8 +130,8 @@ pub fn opened_apart(test: &str, location: Option<(&str, &Path)>) -> Option<Opene
 }
 
 #[test]
-fn a_large_file_passes_in_pieces() {
-    let test = "hostile::git::sizes::a_large_file_passes_in_pieces";
+fn large_file_is_streamed() {
+    let test = "hostile::git::sizes::large_file_is_streamed";
     if opened_apart(test, None).is_none() {
         return;
     }
@@ -137,7 +141,7 @@ fn a_large_file_passes_in_pieces() {
         let blob = zeros(&work, 200 << 20);
         commit_tree(&work, &format!("100644 blob {blob}\tzeros.bin\n"));
         let mut addresses = addresses(&work);
-        // A server of another kind is like that of a `file:` address.
+        // Any other server behaves like that of a `file:` URL.
         addresses.truncate(2);
         if packed {
             git(&work, &["-c", "core.bigFileThreshold=1m", "gc", "-q"]);
@@ -156,7 +160,7 @@ fn a_large_file_passes_in_pieces() {
 }
 
 #[test]
-fn a_file_that_is_too_large_is_left_out_and_said_so() {
+fn oversized_file_is_omitted_with_note() {
     let scene = Scene::new();
     let work = scene.repository();
     let blob = zeros(&work, 600 << 20);
@@ -169,7 +173,7 @@ fn a_file_that_is_too_large_is_left_out_and_said_so() {
         for _ in 0..2 {
             let source = scene.open_in(address, &location).unwrap();
             assert_eq!(paths(&source), ["a.py"], "{address}");
-            let note = "files of more than 256 MiB were left out: zeros.bin";
+            let note = "files larger than 256 MiB were omitted: zeros.bin";
             assert_eq!(source.notes, [note], "{address}");
             assert!(std::fs::metadata(&source.archive).unwrap().len() < 1 << 20);
         }
@@ -177,7 +181,7 @@ fn a_file_that_is_too_large_is_left_out_and_said_so() {
 }
 
 #[test]
-fn an_archive_that_is_too_large_is_refused() {
+fn oversized_archive_is_rejected() {
     let scene = Scene::new();
     let work = scene.repository();
     let blob = zeros(&work, 200 << 20);
@@ -195,9 +199,9 @@ fn an_archive_that_is_too_large_is_refused() {
     }
 }
 
-/// Ten names for one tree, again and again.
+/// The tree contains ten names for one tree, at every level.
 #[test]
-fn a_tree_without_end_is_refused() {
+fn endless_tree_is_rejected() {
     let scene = Scene::new();
     let work = scene.repository();
     let mut below = git(&work, &["rev-parse", "main:a.py"]);
@@ -222,7 +226,7 @@ fn a_tree_without_end_is_refused() {
 }
 
 #[test]
-fn names_that_are_no_paths_in_a_tree_are_refused() {
+fn invalid_tree_paths_are_rejected() {
     let scene = Scene::new();
     let work = scene.repository();
     let blob = git(&work, &["rev-parse", "main:a.py"]);
@@ -237,7 +241,7 @@ fn names_that_are_no_paths_in_a_tree_are_refused() {
         &[("40000", ".git", &inner)],
         &[("40000", ".GIT", &inner)],
         &[("100644", &long, &blob)],
-        // The same name twice; a link, and a file below it.
+        // These contain the same name twice, and a file below a link.
         &[("100644", "a.py", &blob), ("100755", "a.py", &blob)],
         &[("120000", "etc", &link), ("40000", "etc", &inner)],
     ];
@@ -254,12 +258,12 @@ fn names_that_are_no_paths_in_a_tree_are_refused() {
 }
 
 #[test]
-fn a_folder_that_is_too_large_is_refused() {
+fn oversized_folder_is_rejected() {
     let scene = Scene::new();
     let folder = scene.path("plain");
     write(&folder, "a.py", "");
     for i in 0..6 {
-        // Holes: nothing of it is on the disk.
+        // The files are sparse, so they take no disk space.
         let file = std::fs::File::create(folder.join(format!("{i}.bin"))).unwrap();
         file.set_len(200 << 20).unwrap();
     }
@@ -275,13 +279,13 @@ fn a_folder_that_is_too_large_is_refused() {
     assert_eq!(paths(&source), ["a.py"]);
     assert_eq!(
         source.notes,
-        ["files of more than 256 MiB were left out: 0.bin"]
+        ["files larger than 256 MiB were omitted: 0.bin"]
     );
 }
 
-/// A large file of a name that is read is not parsed.
+/// A huge file under the name of a configuration is not parsed.
 #[test]
-fn a_configuration_of_many_megabytes_is_none() {
+fn oversized_configuration_is_ignored() {
     let scene = Scene::new();
     let work = scene.repository();
     let blob = zeros(&work, 100 << 20);
