@@ -13,8 +13,7 @@ pub struct Access {
 
 impl Access {
     /// Requires tokens if other machines can reach the server: if it listens on a non-loopback address or has a host
-    /// name.
-    /// A proxy on this machine may forward requests for such a name.
+    /// name. A proxy on this machine may forward requests for such a name.
     pub fn new(listen: SocketAddr, hosts: &[String], tokens_required: bool) -> Self {
         let mut known: Vec<String> = hosts.iter().map(|host| host.to_lowercase()).collect();
         let is_local = listen.ip().is_loopback() && known.is_empty();

@@ -22,8 +22,7 @@ pub struct AllowList {
 
 impl AllowList {
     /// Compiles globs over URLs and absolute paths; `*` does not match a slash. A folder must match both as it is given
-    /// and
-    /// after its links are resolved.
+    /// and after its links are resolved.
     pub fn new(patterns: &[String], recordings: bool) -> Result<Self> {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {

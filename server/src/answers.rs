@@ -12,7 +12,7 @@ use super::api::Problem;
 /// Maximum bytes of a library's error text.
 const MAX_TEXT_LEN: usize = 64 << 10;
 
-pub async fn complete(request: Request, next: Next) -> Response {
+pub(crate) async fn complete(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();

@@ -8,10 +8,10 @@ use crate::store::{Attempt, AttemptResults, JobStatus, Store};
 use testwright_config::error::{Kind, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
-/// How often to check whether the job was cancelled.
+/// Interval for checking whether the job was cancelled.
 const CANCEL_POLL: Duration = Duration::from_secs(1);
 
-/// How an attempt ended.
+/// The end of an attempt.
 pub struct Ending {
     pub status: JobStatus,
     pub results: AttemptResults,
@@ -53,7 +53,7 @@ impl Ending {
 }
 
 /// Runs an attempt, unless the job is cancelled, another process claims it, or this process must stop.
-pub async fn attempt(
+pub(crate) async fn attempt(
     store: &Store,
     taken: &Attempt,
     stop: StopSignal,
@@ -73,7 +73,7 @@ pub async fn attempt(
 }
 
 /// Returns once the job is cancelled, or belongs to another attempt.
-pub async fn unwanted(store: &Store, taken: &Attempt) {
+pub(crate) async fn unwanted(store: &Store, taken: &Attempt) {
     loop {
         tokio::time::sleep(CANCEL_POLL).await;
         // If the database fails, the next check decides.

@@ -1,6 +1,5 @@
 //! Authenticates requests by a bearer token, or by the cookie in which a browser keeps one. A server that only this
-//! machine can
-//! reach accepts all requests.
+//! machine can reach accepts all requests.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};

@@ -1,6 +1,5 @@
 //! A batch: the jobs that one command gives to the workers of a database. The batch keeps its id when the command is
-//! repeated, so
-//! results from earlier calls are found again.
+//! repeated, so results from earlier calls are found again.
 
 use std::path::Path;
 

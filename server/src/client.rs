@@ -76,8 +76,7 @@ impl ApiClient {
     }
 
     /// Calls `each` with the number and text of each trajectory line as it arrives, and returns the run once it has
-    /// ended.
-    /// Reconnects if the connection is cut.
+    /// ended. Reconnects if the connection is cut.
     pub async fn follow(&self, run: &str, mut each: impl FnMut(i64, &str)) -> Result<Value> {
         let (mut last, mut tries) = (0, 0);
         loop {

@@ -1,6 +1,6 @@
 //! Accepts connections and serves their requests until shutdown. Unlike `axum::serve`, it limits the time for request
-//! headers, the
-//! number of connections, and the time for running requests at shutdown, so that clients cannot block the server.
+//! headers, the number of connections, and the time for running requests at shutdown, so that clients cannot block the
+//! server.
 
 mod slots;
 
@@ -29,7 +29,7 @@ const MAX_HEAD: usize = 64 << 10;
 const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 #[derive(Debug, Clone, Copy)]
-pub struct ConnectionLimits {
+pub(crate) struct ConnectionLimits {
     /// Time for request headers, from the start of the connection or the end of the last response.
     pub head: Duration,
     /// Time for running requests at shutdown.
@@ -39,7 +39,7 @@ pub struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    pub fn new(connections: usize) -> Self {
+    pub(crate) fn new(connections: usize) -> Self {
         ConnectionLimits {
             head: Duration::from_secs(30),
             drain: Duration::from_secs(10),
@@ -49,7 +49,7 @@ impl ConnectionLimits {
 }
 
 /// Serves until `end`, then finishes the running requests within the limits.
-pub async fn serve(
+pub(crate) async fn serve(
     mut listener: TcpListener,
     router: Router,
     limits: ConnectionLimits,

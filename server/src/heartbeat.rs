@@ -92,8 +92,7 @@ impl Heartbeat {
     }
 
     /// Queues jobs again that were orphans last time too, and returns the current orphans. One check is not enough: a
-    /// process may
-    /// have missed heartbeats during an outage, and a claim may be stored but not yet held.
+    /// process may have missed heartbeats during an outage, and a claim may be stored but not yet held.
     async fn recover_orphans(&self, suspects: &BTreeSet<Attempt>) -> Result<BTreeSet<Attempt>> {
         let orphans = self.store.orphans(self.name()).await?;
         let mut orphans = BTreeSet::from_iter(orphans);

@@ -14,7 +14,7 @@ use super::request_body::{self, BodyLimits};
 use super::telemetry::observe_request;
 use super::{answers, authentication, origin, pages};
 
-pub fn router(
+pub(crate) fn router(
     parts: Arc<McpParts>,
     github: Option<GitHub>,
     options: pages::ServeOptions,

@@ -1,8 +1,7 @@
 //! The job loop of a process: it claims jobs in the store and runs them, a limited number at a time.
 //!
 //! Only the [`Store`] records which job is next, which process holds it, and how it ended. A claimed job belongs to its
-//! process
-//! until its end is stored, or until [`crate::heartbeat`] finds it orphaned.
+//! process until its end is stored, or until [`crate::heartbeat`] finds it orphaned.
 
 use std::sync::Arc;
 use std::time::Duration;

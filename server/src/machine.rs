@@ -1,6 +1,5 @@
 //! The health of this machine. After a shortage, it claims no jobs for a while, with increasing pauses, so that it does
-//! not fail
-//! all queued jobs.
+//! not fail all queued jobs.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -109,9 +108,8 @@ impl Machine {
     }
 
     /// Checks the resources that all jobs need: descriptors, a thread, and space in each folder. If a check is already
-    /// running, waits
-    /// for its result. A check that times out continues in its thread; until it ends, the last known result is
-    /// returned.
+    /// running, waits for its result. A check that times out continues in its thread; until it ends, the last known
+    /// result is returned.
     pub async fn check(&self) -> Option<Shortage> {
         let folders = self.folders.clone();
         self.check_by(move || find_shortage(&folders)).await

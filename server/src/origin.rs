@@ -24,7 +24,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Values for a page of this server, and for an address typed by the user.
 const OWN_SITE: [&str; 2] = ["same-origin", "none"];
 
-pub async fn check(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+pub(crate) async fn check(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     // Probes use an address instead of a name. GitHub calls the public name of this machine, and its requests are
     // signed.

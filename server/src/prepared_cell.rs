@@ -17,14 +17,18 @@ use testwright_config::error::{Error, Kind, Result};
 use testwright_models::quota::Quota;
 
 /// A run whose code and environment are ready.
-pub struct PreparedCell {
+pub(crate) struct PreparedCell {
     pub job: Job,
     harness: Arc<Harness>,
     code: (Source, Environment),
 }
 
 impl PreparedCell {
-    pub async fn of(harnesses: &Harnesses, request: &CellRequest, out: PathBuf) -> Result<Self> {
+    pub(crate) async fn of(
+        harnesses: &Harnesses,
+        request: &CellRequest,
+        out: PathBuf,
+    ) -> Result<Self> {
         let shared = &request.shared;
         shared.check_model(&harnesses.settings, &request.task.approach)?;
         let harness = harnesses
@@ -42,7 +46,7 @@ impl PreparedCell {
         Ok(PreparedCell { job, harness, code })
     }
 
-    pub async fn work(self, quota: Arc<dyn Quota>) -> Result<Record> {
+    pub(crate) async fn work(self, quota: Arc<dyn Quota>) -> Result<Record> {
         let progress = Arc::new(NotesToLog);
         let args = ModelArgs {
             record: None,

@@ -18,7 +18,7 @@ use testwright_config::stop_signal::{StopSignal, stopped};
 const CONNECTIONS: usize = 16;
 
 /// Serves until `end`, if there is a listener. The responses contain no secrets, and these routes accept no work.
-pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) {
+pub(crate) async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) {
     let Some(listener) = listener else {
         return;
     };
@@ -34,7 +34,7 @@ pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSigna
 }
 
 /// Binds an address; `flag` is the command-line flag that sets it.
-pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener> {
+pub(crate) async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         let failed = Error::io(format!("listen on {address}"), &error);
         match error.kind() {

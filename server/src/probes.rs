@@ -50,8 +50,7 @@ impl Probes {
     }
 
     /// Checks that this process can take work: it is not shutting down, its machine lacks nothing, and the database is
-    /// up to date and
-    /// writable.
+    /// up to date and writable.
     pub async fn ready(&self) -> Result<()> {
         if *self.stop.borrow() {
             return Err(Error::infrastructure("take work").cause("the process is shutting down"));

@@ -139,12 +139,12 @@ impl From<BytesRejection> for Problem {
     }
 }
 
-pub async fn not_found() -> Problem {
+pub(crate) async fn not_found() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "this address does not exist")
         .hint("see /v1/openapi.json for all addresses")
 }
 
-pub async fn method_not_allowed() -> Problem {
+pub(crate) async fn method_not_allowed() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "this address does not support this method",

@@ -38,7 +38,7 @@ const MAX_DISCARDED: u64 = 16 << 20;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
-pub struct BodyLimits {
+pub(crate) struct BodyLimits {
     /// Time for any body, regardless of its length.
     grace: Duration,
     /// Minimum bytes per second after that time.
@@ -112,7 +112,11 @@ impl BodyLimits {
     }
 }
 
-pub async fn limit(State(limits): State<BodyLimits>, request: Request, next: Next) -> Response {
+pub(crate) async fn limit(
+    State(limits): State<BodyLimits>,
+    request: Request,
+    next: Next,
+) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("", MatchedPath::as_str);
     let max = match LONG_ROUTES.contains(&route) {
@@ -267,7 +271,7 @@ mod tests {
         router.call(request).await.unwrap().status()
     }
 
-    /// Pieces of a body, each after a time.
+    /// Creates a body in pieces, each after a delay.
     fn trickle(pieces: usize, bytes: usize, every: Duration) -> Body {
         let pieces = futures::stream::iter(0..pieces).then(move |_| async move {
             tokio::time::sleep(every).await;
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_route_has_its_limit_declared_or_not() {
+    async fn each_route_has_size_limit() {
         let limits = BodyLimits::default();
         for (path, bytes, status) in [
             ("/login", SHORT_REQUEST, StatusCode::OK),
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_stops_or_trickles_is_refused_and_a_slow_line_is_not() {
+    async fn stalled_or_trickling_body_is_refused() {
         let limits = BodyLimits {
             grace: Duration::from_millis(300),
             bytes_per_second: 1000,
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_bodies_share_memory_and_short_ones_are_always_taken() {
+    async fn only_large_bodies_share_memory() {
         let limits = BodyLimits {
             shared_bytes: 4 << 20,
             ..BodyLimits::default()
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn open_routes_take_no_memory_from_others() {
+    async fn open_routes_have_own_memory() {
         let limits = BodyLimits::default();
         limits.held_by_open.store(16 << 20, Ordering::Relaxed);
         let large = || Body::from(vec![b'x'; 1 << 20]);

@@ -1,7 +1,6 @@
 //! Limits what a server stores. It removes old jobs, folders of ended runs, and unused files, and limits the size of
-//! the artifact
-//! store. The cache for environments and sources is limited by its builders (`build.cache-size`); here it is only
-//! measured.
+//! the artifact store. The cache for environments and sources is limited by its builders (`build.cache-size`); here it
+//! is only measured.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ const UNKNOWN_STAYS: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Prefix of a folder that is being removed.
 const GONE: &str = ".gone-";
 
-pub struct Retention {
+pub(crate) struct Retention {
     pub store: Store,
     pub telemetry: Arc<Telemetry>,
     /// Folder for runs in progress.
@@ -40,7 +39,7 @@ pub struct Retention {
 
 /// Retention that a server enforces for all processes.
 #[derive(Default)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// Days to keep runs, comparisons, matrices and gradings after their end; `None` keeps them forever.
     pub days: Option<u32>,
     /// Store from which unused files are removed.
@@ -51,7 +50,7 @@ pub struct Kept {
 
 impl Retention {
     /// Enforces retention now and every hour until `end`.
-    pub async fn keep(&self, end: StopSignal) {
+    pub(crate) async fn keep(&self, end: StopSignal) {
         loop {
             tokio::select! {
                 () = stopped(end.clone()) => return,

@@ -79,8 +79,7 @@ pub struct WorkerSettings {
 }
 
 /// Runs jobs of a store until `stop`, then returns running jobs to the queue. Calls `ready` with the address for
-/// probes. The
-/// future is boxed, as in [`Server::serve`], so that other crates need not compile it again.
+/// probes. The future is boxed, as in [`Server::serve`], so that other crates need not compile it again.
 pub fn work<'a>(
     worker: WorkerSettings,
     ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + 'a>,

@@ -10,7 +10,7 @@ use crate::store::{RunId, Store, StoredEvent};
 use testwright_agent::trajectory::{Event, EventSink};
 use testwright_config::error::Result;
 
-pub struct StoreSink {
+pub(crate) struct StoreSink {
     pub store: Store,
     pub run: RunId,
     pub attempt: i64,
@@ -21,9 +21,8 @@ pub struct StoreSink {
 }
 
 /// The event that ends a run. It is stored together with the run's record. If a worker dies before that, the run has
-/// not ended,
-/// and the next worker ends it with its record.
-pub type LastEvent = Arc<Mutex<Option<StoredEvent>>>;
+/// not ended, and the next worker ends it with its record.
+pub(crate) type LastEvent = Arc<Mutex<Option<StoredEvent>>>;
 
 impl EventSink for StoreSink {
     fn add(&self, number: u64, line: &str) -> Result<()> {

@@ -7,7 +7,7 @@ use testwright_config::error::Result;
 const PAGE: u32 = 500;
 
 /// Returns the trajectory of a run in the format of `trajectory.jsonl`.
-pub async fn trajectory_lines(store: &Store, id: &RunId) -> Result<String> {
+pub(crate) async fn trajectory_lines(store: &Store, id: &RunId) -> Result<String> {
     let mut lines = String::new();
     let mut last = 0;
     loop {

@@ -192,8 +192,7 @@ impl Worker {
     }
 
     /// Uploads the files of a run that has ended. If that fails, the run returns to the queue (`None`) or ends as
-    /// `infrastructure`,
-    /// so that no run has a result without its files.
+    /// `infrastructure`, so that no run has a result without its files.
     async fn upload_files(
         &self,
         taken: &Attempt,
@@ -353,8 +352,7 @@ impl Worker {
     }
 
     /// Returns the quota for model calls of a run. If dollars are limited, by the request or elsewhere, this worker
-    /// must know the
-    /// model's price.
+    /// must know the model's price.
     fn quota(
         &self,
         run: &StoredRun,

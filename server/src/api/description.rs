@@ -27,7 +27,7 @@ const REFUSALS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-pub fn complete(description: &mut OpenApi) {
+pub(super) fn complete(description: &mut OpenApi) {
     for (path, item) in &mut description.paths.paths {
         for operation in operations(item) {
             name(path, operation);

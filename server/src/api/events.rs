@@ -30,11 +30,10 @@ const DESCRIPTION: &str = "Server-sent events (text/event-stream of the HTML sta
 const EXAMPLE: &str = "event: event\nid: 7\ndata: {\"event\":\"resumed\",\"at\":\"2026-03-01T12:00:00Z\"}\n\nevent: end\ndata: \
     {\"id\":\"0199a3b1c2dk7m2p9qz\",\"status\":\"accepted\"}\n\n";
 
-/// Stream the events of a run, from the first or after Last-Event-ID, and the run itself once it has ended
+/// Stream the events of a run, from the first or after Last-Event-ID, then the run itself once it has ended.
 ///
 /// Events of type `event` are lines of the trajectory, with their numbers as ids. The last event has type `end` and
-/// holds the
-/// run. Streams close after about five minutes; without an `end` event, reconnect with Last-Event-ID.
+/// holds the run. Streams close after about five minutes; without an `end` event, reconnect with Last-Event-ID.
 #[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(
     ("id" = String, Path, description = "id of the run"),
     ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event received", nullable = false, minimum = 0),

@@ -16,7 +16,7 @@ const MAX_KEY_LEN: usize = 255;
 const PATTERN: &str = "^[!-~]([ -~]*[!-~])?$";
 
 /// The header, for the API description.
-pub struct KeyHeader;
+pub(super) struct KeyHeader;
 
 impl utoipa::IntoParams for KeyHeader {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
@@ -38,7 +38,7 @@ impl utoipa::IntoParams for KeyHeader {
 }
 
 /// Returns the key of a request.
-pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
+pub(super) fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -53,12 +53,12 @@ pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
 }
 
 /// Returns the stored form of a key, which includes the owner: keys of different owners may be equal.
-pub fn of_owner(caller: &Caller, key: Option<String>) -> Option<String> {
+pub(super) fn of_owner(caller: &Caller, key: Option<String>) -> Option<String> {
     key.map(|key| serde_json::json!([caller.owner, key]).to_string())
 }
 
 /// Responds with the new resource (201), or with the one from an earlier request with the same key (200).
-pub fn answer(is_new: bool, address: String, made: impl Serialize) -> Response {
+pub(super) fn answer(is_new: bool, address: String, made: impl Serialize) -> Response {
     let status = match is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
@@ -66,7 +66,7 @@ pub fn answer(is_new: bool, address: String, made: impl Serialize) -> Response {
     (status, [(header::LOCATION, address)], Json(made)).into_response()
 }
 
-pub fn of_another_request() -> Problem {
+pub(super) fn of_another_request() -> Problem {
     let detail = "this Idempotency-Key was used for another request";
     Problem::new(StatusCode::CONFLICT, detail).hint("choose another key")
 }

@@ -1,6 +1,5 @@
 //! Claims on environment builds, so that no two machines build the same environment. A claim is an object that its
-//! holder
-//! rewrites regularly; if it no longer changes, its holder is gone.
+//! holder rewrites regularly; if it no longer changes, its holder is gone.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -145,7 +145,7 @@ impl Artifacts {
         Ok(Blob { digest, bytes })
     }
 
-    /// Returns the content of an object; `None` if there is none. The digest is not checked.
+    /// Returns the content of an object; `None` if it does not exist. The digest is not checked.
     pub async fn read(&self, digest: &Digest) -> Result<Option<Content>> {
         let found = match self.store.get(&self.blob(digest)).await {
             Ok(found) => found,

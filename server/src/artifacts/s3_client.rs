@@ -25,7 +25,7 @@ pub(super) struct S3Connector {
 }
 
 impl S3Connector {
-    pub fn new(ca_bundle: Option<PathBuf>, endpoint: &str) -> Self {
+    pub(super) fn new(ca_bundle: Option<PathBuf>, endpoint: &str) -> Self {
         let place = endpoint.split_once("://").map_or("", |(_, place)| place);
         let loopback = ["127.0.0.1", "localhost", "[::1]"];
         S3Connector {

@@ -1,8 +1,6 @@
 //! Uploads the files of a comparison to the artifact store, because its folder is removed: tables, the outcome of each
-//! run, and, as
-//! archives, predictions and grading results with their logs. Trajectories are stored with the runs. A failure here
-//! loses only files,
-//! because the report is in the database.
+//! run, and, as archives, predictions and grading results with their logs. Trajectories are stored with the runs. A
+//! failure here loses only files, because the report is in the database.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,14 +15,14 @@ use crate::store::{Attempt, Store};
 use testwright_comparisons::compare::{GRADING, PREDICTIONS};
 use testwright_config::error::{Error, Result};
 
-pub struct ComparisonFiles<'a> {
+pub(super) struct ComparisonFiles<'a> {
     pub store: &'a Store,
     pub artifacts: &'a Artifacts,
     pub taken: &'a Attempt,
 }
 
 impl ComparisonFiles<'_> {
-    pub async fn keep(&self, folder: &Path) {
+    pub(super) async fn keep(&self, folder: &Path) {
         if let Err(error) = self.try_keep(folder).await {
             let (id, error) = (self.taken.id.as_str(), error.with_cause());
             tracing::warn!(id, error, "could not upload the files of a comparison");

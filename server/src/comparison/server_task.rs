@@ -1,6 +1,5 @@
 //! Comparisons that clients request from a server. The server plans a comparison, delegates runs and gradings to
-//! workers, and writes
-//! the report. All lasting state is in the store, so that any server can resume the comparison.
+//! workers, and writes the report. All lasting state is in the store, so that any server can resume the comparison.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -23,7 +23,7 @@ impl Client {
     }
 }
 
-pub struct Slots {
+pub(super) struct Slots {
     max: usize,
     open: Mutex<BTreeMap<u64, Open>>,
 }
@@ -40,7 +40,7 @@ struct Open {
 }
 
 impl Slots {
-    pub fn new(max: usize) -> Arc<Self> {
+    pub(super) fn new(max: usize) -> Arc<Self> {
         Arc::new(Slots {
             max: max.max(1),
             open: Mutex::default(),
@@ -52,7 +52,7 @@ impl Slots {
     }
 
     /// Takes a slot for a new connection, and closes another connection if necessary. `None` if all are busy.
-    pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let client = Client::new(peer);
         let mut open = self.open();
         if open.values().filter(|open| !open.closing).count() >= self.max {
@@ -87,8 +87,7 @@ impl Slots {
 }
 
 /// Chooses a connection to close: the one idle for longest, of the client with the most connections. A busy one is
-/// chosen only if
-/// its client has more connections than the new one.
+/// chosen only if its client has more connections than the new one.
 fn victim(open: &BTreeMap<u64, Open>, new: Client) -> Option<u64> {
     let mut counts: BTreeMap<Client, usize> = BTreeMap::new();
     let open = open.iter().filter(|(_, open)| !open.closing);
@@ -106,7 +105,7 @@ fn victim(open: &BTreeMap<u64, Open>, new: Client) -> Option<u64> {
 }
 
 /// The slot of a connection, until the connection closes.
-pub struct Slot {
+pub(super) struct Slot {
     slots: Arc<Slots>,
     id: u64,
     close: Arc<Notify>,
@@ -114,13 +113,13 @@ pub struct Slot {
 
 impl Slot {
     /// Completes when the connection must close.
-    pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub(super) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let close = self.close.clone();
         async move { close.notified().await }
     }
 
     /// Marks the connection as busy until the value is dropped.
-    pub fn begin_request(self: &Arc<Self>) -> BusySlot {
+    pub(super) fn begin_request(self: &Arc<Self>) -> BusySlot {
         self.slots.change(self.id, |requests| *requests += 1);
         BusySlot(self.clone())
     }
@@ -132,7 +131,7 @@ impl Drop for Slot {
     }
 }
 
-pub struct BusySlot(Arc<Slot>);
+pub(super) struct BusySlot(Arc<Slot>);
 
 impl Drop for BusySlot {
     fn drop(&mut self) {

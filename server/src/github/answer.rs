@@ -13,7 +13,7 @@ use crate::request::{RunLimits, RunRequest};
 use crate::store::{GitHubTask, JobStatus, RunId, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
-pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
+pub(super) async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
     let details: AnswerDetails = decode(&task.details)?;
     let store = &github.api.store;
     let Some(run) = &task.run else {
@@ -47,7 +47,7 @@ pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskErr
 }
 
 /// Returns the outcome of a run, if it has a result.
-pub fn outcome(run: &StoredRun) -> Option<Outcome> {
+pub(super) fn outcome(run: &StoredRun) -> Option<Outcome> {
     serde_json::from_value(run.record_value()).ok()
 }
 
@@ -88,7 +88,7 @@ async fn start(
 }
 
 /// Returns the newest run for an issue that has a test.
-pub async fn accepted(
+pub(super) async fn accepted(
     github: &GitHub,
     repository: &str,
     issue: u64,

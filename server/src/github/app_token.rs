@@ -13,14 +13,14 @@ const LIFETIME: i64 = 540;
 const CLOCKS: i64 = 60;
 
 /// The App's id and its private key.
-pub struct AppKey {
+pub(super) struct AppKey {
     id: u64,
     key: RsaKeyPair,
 }
 
 impl AppKey {
     /// Reads a PEM file, in the format that GitHub issues (PKCS #1) or PKCS #8.
-    pub fn new(id: u64, pem: &str) -> Result<Self> {
+    pub(super) fn new(id: u64, pem: &str) -> Result<Self> {
         let refused = |cause: &dyn std::fmt::Display| {
             Error::usage("read the private key of the GitHub App")
                 .cause(cause)
@@ -38,7 +38,7 @@ impl AppKey {
     }
 
     /// Creates a token that is valid from now on; `now` is in seconds since 1970.
-    pub fn token(&self, now: i64) -> Result<String> {
+    pub(super) fn token(&self, now: i64) -> Result<String> {
         let encode = |value: serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
         let header = encode(json!({"alg": "RS256", "typ": "JWT"}));
         let issuer = self.id.to_string();

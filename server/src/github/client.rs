@@ -28,7 +28,7 @@ const MARGIN: i64 = 60_000;
 
 /// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RequestError {
+pub(super) enum RequestError {
     /// GitHub's rate limit is exhausted until this time (milliseconds since 1970).
     Later(i64),
     /// GitHub refused the request.
@@ -51,7 +51,7 @@ impl std::fmt::Display for RequestError {
 
 type RequestResult<T> = std::result::Result<T, RequestError>;
 
-pub struct GitHubClient {
+pub(super) struct GitHubClient {
     api: Url,
     http: reqwest::Client,
     /// Time before which no request is sent.
@@ -61,7 +61,7 @@ pub struct GitHubClient {
 }
 
 /// A request to the API.
-pub struct ApiRequest<'a> {
+pub(super) struct ApiRequest<'a> {
     pub method: Method,
     /// Segments of the path, which get escaped.
     pub path: &'a [&'a str],
@@ -70,7 +70,7 @@ pub struct ApiRequest<'a> {
 }
 
 impl<'a> ApiRequest<'a> {
-    pub fn get(path: &'a [&'a str], query: &'a [(&'a str, String)]) -> Self {
+    pub(super) fn get(path: &'a [&'a str], query: &'a [(&'a str, String)]) -> Self {
         ApiRequest {
             method: Method::GET,
             path,
@@ -79,7 +79,7 @@ impl<'a> ApiRequest<'a> {
         }
     }
 
-    pub fn post(path: &'a [&'a str], body: Value) -> Self {
+    pub(super) fn post(path: &'a [&'a str], body: Value) -> Self {
         ApiRequest {
             method: Method::POST,
             path,
@@ -90,7 +90,7 @@ impl<'a> ApiRequest<'a> {
 }
 
 impl GitHubClient {
-    pub fn new(settings: &Settings, github: &GitHubSettings) -> Result<Self> {
+    pub(super) fn new(settings: &Settings, github: &GitHubSettings) -> Result<Self> {
         let failed = |cause: &dyn std::fmt::Display| {
             Error::usage("use GitHub's API")
                 .cause(cause)
@@ -121,7 +121,7 @@ impl GitHubClient {
     }
 
     /// Sends a request as the user of a token, or as the App in an installation.
-    pub async fn send(
+    pub(super) async fn send(
         &self,
         login: &Login,
         installation: Option<u64>,

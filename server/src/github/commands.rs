@@ -1,15 +1,15 @@
 //! Commands in comments.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
+pub(super) enum Command {
     /// Asks for a test in a comment.
     Test,
-    /// Also asks for a draft pull request.
+    /// Asks for a draft pull request as well.
     PullRequest,
 }
 
 /// Parses the first line that is not empty. Later lines may be quoted text, and are ignored.
-pub fn parse(comment: &str, word: &str) -> Option<Command> {
+pub(super) fn parse(comment: &str, word: &str) -> Option<Command> {
     let line = comment.lines().find(|line| !line.trim().is_empty())?;
     let mut words = line.split_whitespace();
     if words.next() != Some(word) {

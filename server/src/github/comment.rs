@@ -1,6 +1,5 @@
 //! Texts of comments and pull requests. Text from users and models is put into code blocks, where it cannot create
-//! mentions, links or
-//! HTML.
+//! mentions, links or HTML.
 
 use testwright_tools::visible;
 
@@ -13,7 +12,7 @@ const MAX_BLOCK_LEN: usize = 24_000;
 
 /// The result of a request for a pull request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Opened {
+pub(super) enum Opened {
     PullRequest {
         number: u64,
     },
@@ -24,7 +23,7 @@ pub enum Opened {
 }
 
 /// Formats the answer to an issue.
-pub fn answer(
+pub(super) fn answer(
     run: &StoredRun,
     outcome: Option<&Outcome>,
     opened: Option<&Opened>,
@@ -77,7 +76,7 @@ fn accepted(
 }
 
 /// Formats the evidence for a test.
-pub fn evidence_block(evidence: &Evidence) -> String {
+pub(super) fn evidence_block(evidence: &Evidence) -> String {
     let mut lines = String::new();
     for (name, value) in evidence_rows(evidence) {
         for (i, line) in value.lines().enumerate() {
@@ -89,7 +88,7 @@ pub fn evidence_block(evidence: &Evidence) -> String {
 }
 
 /// Formats a code block that its text cannot close.
-pub fn block(language: &str, text: &str) -> String {
+pub(super) fn block(language: &str, text: &str) -> String {
     let shown = visible(text.trim_end());
     let (shown, cut) = match shown.char_indices().nth(MAX_BLOCK_LEN) {
         Some((end, _)) => (
@@ -112,7 +111,7 @@ fn longest_run(text: &str, wanted: char) -> usize {
 }
 
 /// Shortens the hash of a commit; any other text is omitted.
-pub fn short(commit: &str) -> String {
+pub(super) fn short(commit: &str) -> String {
     let digits = commit.chars().take(12);
     digits.filter(char::is_ascii_hexdigit).collect()
 }

@@ -1,6 +1,5 @@
 //! Checks what the test of an issue does on a pull request that mentions the issue: the test runs on the code before
-//! and after, with
-//! the other tests of its files.
+//! and after, with the other tests of its files.
 
 use testwright_sandboxes::repository::Files;
 use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
@@ -36,7 +35,7 @@ enum Verdict {
     DoesNotApply,
 }
 
-pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
+pub(super) async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
     let details: ConfirmDetails = decode(&task.details)?;
     let Some(run) = accepted(github, &task.repository, task.issue).await? else {
         let is_underway = is_underway(github, task).await?;
@@ -59,7 +58,7 @@ pub async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskErr
 }
 
 /// Reports that the check failed.
-pub async fn give_up(github: &GitHub, task: &GitHubTask) -> Result<String, TaskError> {
+pub(super) async fn give_up(github: &GitHub, task: &GitHubTask) -> Result<String, TaskError> {
     let details: ConfirmDetails = decode(&task.details)?;
     let text = format!(
         "The test for #{} could not be run on this pull request ({}): the environment could not be built, or the server \

@@ -11,7 +11,7 @@ use crate::store::{GitHubTaskKind, NewGitHubTask};
 use testwright_config::error::{Error, Result};
 
 /// Prefix of testwright's own branches.
-pub const BRANCHES: &str = "testwright/";
+pub(super) const BRANCHES: &str = "testwright/";
 
 #[derive(Debug, Deserialize)]
 struct Payload {
@@ -79,10 +79,10 @@ struct Branch {
     repo: Option<Repository>,
 }
 
-/// What a delivery requests.
+/// The request in a delivery.
 #[derive(Debug, PartialEq)]
-pub enum Request {
-    /// Nothing, for this reason.
+pub(super) enum Request {
+    /// The delivery is ignored, for this reason.
     Nothing(&'static str),
     Answer(NewGitHubTask),
     /// A task for each mentioned issue, whether or not it has a test.
@@ -90,7 +90,7 @@ pub enum Request {
 }
 
 /// Parses an event; `delivery` is its id.
-pub fn read(
+pub(super) fn read(
     event: &str,
     delivery: &str,
     body: &[u8],

@@ -9,7 +9,7 @@ use testwright_tools::python::{Binding, Definition, Module};
 
 /// The reason why tests cannot be marked.
 #[derive(Debug, thiserror::Error)]
-pub enum MarkError {
+pub(super) enum MarkError {
     #[error("the tests are run by neither pytest nor unittest")]
     OtherRunner,
     #[error("{1} has no function {0}")]
@@ -21,13 +21,13 @@ pub enum MarkError {
 const UNITTEST: &str = "@unittest.expectedFailure";
 
 /// Node ids of the failing tests, and of the passing tests in the same files.
-pub struct Tests<'a> {
+pub(super) struct Tests<'a> {
     pub failing: Vec<&'a str>,
     pub passing: Vec<&'a str>,
 }
 
 /// Returns the text of a test file with its failing tests marked.
-pub fn mark(
+pub(super) fn mark(
     path: &str,
     text: &str,
     tests: &Tests<'_>,
@@ -65,7 +65,12 @@ pub fn mark(
 }
 
 /// Removes the marks that [`mark`] adds to these tests.
-pub fn unmark(path: &str, text: &str, failing: &[&str], issue: u64) -> Result<String, MarkError> {
+pub(super) fn unmark(
+    path: &str,
+    text: &str,
+    failing: &[&str],
+    issue: u64,
+) -> Result<String, MarkError> {
     let (text, ends) = Lines::split(text);
     let module = Module::parse(text.as_str());
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -132,7 +137,7 @@ fn names(path: &str, definition: &Definition, ids: &[&str]) -> bool {
         .any(|id| file_of(id) == path && qualified(id) == definition.qualified)
 }
 
-/// Returns whether a function is a method of a class that derives from `TestCase`, as far as the file shows.
+/// Returns whether a function is a method of a class that derives from `TestCase`, judging by this file.
 fn is_unittest(module: &Module, definition: &Definition) -> bool {
     let mut class = definition
         .qualified

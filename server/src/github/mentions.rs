@@ -16,7 +16,7 @@ static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Returns the numbers of the issues, in the order in which they are mentioned.
-pub fn mentioned(text: &str, repository: &str) -> Vec<u64> {
+pub(super) fn mentioned(text: &str, repository: &str) -> Vec<u64> {
     let mut numbers = Vec::new();
     for found in MENTION
         .iter()

@@ -1,10 +1,8 @@
 //! GitHub integration. A label or a comment on an issue requests a test. The answer is a comment and, on request, a
-//! draft pull
-//! request. The test of an issue also runs on later pull requests that mention it.
+//! draft pull request. The test of an issue also runs on later pull requests that mention it.
 //!
 //! The webhook only checks and stores deliveries; [`tasks`] processes them. Nothing is lost or done twice if a server
-//! stops in
-//! between.
+//! stops in between.
 
 mod answer;
 mod app_token;
@@ -21,7 +19,7 @@ mod settings;
 mod signature;
 mod task_details;
 mod task_end;
-pub mod tasks;
+pub(crate) mod tasks;
 mod test_run;
 mod webhook;
 
@@ -39,9 +37,9 @@ use testwright_config::settings::Settings;
 
 /// State that webhooks and tasks share.
 #[derive(Clone)]
-pub struct GitHub(Arc<GitHubParts>);
+pub(crate) struct GitHub(Arc<GitHubParts>);
 
-pub struct GitHubParts {
+pub(crate) struct GitHubParts {
     settings: GitHubSettings,
     client: GitHubClient,
     api: ApiState,
@@ -56,11 +54,11 @@ impl std::ops::Deref for GitHub {
 }
 
 /// A checked configuration for GitHub, created before the server accepts requests.
-pub struct Connection(GitHubSettings, GitHubClient);
+pub(crate) struct Connection(GitHubSettings, GitHubClient);
 
 impl Connection {
     /// Checks the configuration; `None` if no webhook secret is set.
-    pub fn new(settings: &Settings) -> Result<Option<Self>> {
+    pub(crate) fn new(settings: &Settings) -> Result<Option<Self>> {
         let Some(github) = GitHubSettings::new(settings)? else {
             return Ok(None);
         };
@@ -68,7 +66,7 @@ impl Connection {
         Ok(Some(Connection(github, client)))
     }
 
-    pub fn serve(self, api: ApiState) -> GitHub {
+    pub(crate) fn serve(self, api: ApiState) -> GitHub {
         GitHub(Arc::new(GitHubParts {
             settings: self.0,
             client: self.1,
@@ -78,7 +76,7 @@ impl Connection {
 }
 
 /// Returns the route of the webhook; without a secret, its response explains the setup.
-pub fn router(github: Option<GitHub>) -> Router<ApiState> {
+pub(crate) fn router(github: Option<GitHub>) -> Router<ApiState> {
     match github {
         Some(github) => {
             Router::new().route(GITHUB_WEBHOOK, post(webhook::receive).with_state(github))

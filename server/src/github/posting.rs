@@ -12,7 +12,7 @@ const PER_PAGE: usize = 100;
 const MAX_PAGES: usize = 50;
 
 /// Posts a comment of a task on an issue or a pull request, unless it already exists. Returns its URL.
-pub async fn post(
+pub(super) async fn post(
     github: &GitHub,
     task: &GitHubTask,
     installation: Option<u64>,

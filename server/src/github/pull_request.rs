@@ -19,14 +19,14 @@ use crate::store::{GitHubTask, StoredRun};
 use testwright_agent::gate::Evidence;
 
 /// An accepted test.
-pub struct AcceptedTest<'a> {
+pub(super) struct AcceptedTest<'a> {
     pub run: &'a StoredRun,
     pub patch: &'a str,
     pub evidence: &'a Evidence,
 }
 
 /// Opens the pull request, unless it already exists.
-pub async fn open(
+pub(super) async fn open(
     github: &GitHub,
     task: &GitHubTask,
     installation: Option<u64>,

@@ -14,7 +14,7 @@ const READING: &str = "read the settings for GitHub";
 /// Minimum length of a secret, because shorter ones can be guessed.
 const MIN_SECRET_LEN: usize = 16;
 
-pub struct GitHubSettings {
+pub(super) struct GitHubSettings {
     /// Secrets of the webhook, each of which may sign deliveries.
     pub secrets: Vec<SecretString>,
     pub login: Login,
@@ -28,16 +28,16 @@ pub struct GitHubSettings {
 }
 
 /// The identity that the server uses on GitHub.
-pub enum Login {
+pub(super) enum Login {
     Token(SecretString),
     App(Box<AppKey>),
-    /// No identity: nothing is posted.
+    /// Missing credentials: nothing is posted.
     None,
 }
 
 impl GitHubSettings {
     /// Reads the settings; `None` if no webhook secret is set.
-    pub fn new(settings: &Settings) -> Result<Option<Self>> {
+    pub(super) fn new(settings: &Settings) -> Result<Option<Self>> {
         let github = &settings.github;
         let secret = settings.github_webhook_secret();
         let Some(text) = secret_text(secret, github.webhook_secret_file.as_deref())? else {
@@ -70,7 +70,7 @@ impl GitHubSettings {
     }
 
     /// Returns the address for cloning `OWNER/NAME`.
-    pub fn clone_url(&self, repository: &str) -> String {
+    pub(super) fn clone_url(&self, repository: &str) -> String {
         let (owner, name) = repository.split_once('/').unwrap_or((repository, ""));
         self.clone_url
             .replace("{owner}", owner)

@@ -9,21 +9,21 @@ const SCHEME: &str = "sha256=";
 const LENGTH: usize = 32;
 
 /// Parses the signature header; `None` if it is malformed.
-pub fn read(header: &str) -> Option<Vec<u8>> {
+pub(super) fn read(header: &str) -> Option<Vec<u8>> {
     let signature = header.strip_prefix(SCHEME)?;
     let is_length = signature.len() == 2 * LENGTH;
     decode(signature).filter(|_| is_length)
 }
 
 /// Returns whether the body was signed with one of the secrets. Compares in constant time.
-pub fn is_valid(secrets: &[SecretString], body: &[u8], signature: &[u8]) -> bool {
+pub(super) fn is_valid(secrets: &[SecretString], body: &[u8], signature: &[u8]) -> bool {
     secrets
         .iter()
         .any(|secret| hmac::verify(&key(secret), body, signature).is_ok())
 }
 
 /// Returns a keyed hash of a text in hexadecimal digits, which only someone with the secret can compute.
-pub fn mark(secret: &SecretString, text: &str) -> String {
+pub(super) fn mark(secret: &SecretString, text: &str) -> String {
     testwright_config::hex::hex(hmac::sign(&key(secret), text.as_bytes()).as_ref())
 }
 

@@ -7,7 +7,7 @@ use testwright_config::error::{Error, Result};
 
 /// Details of a [`crate::store::GitHubTaskKind::Answer`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AnswerDetails {
+pub(super) struct AnswerDetails {
     /// Installation of the App that sent the delivery, if an App did.
     pub installation: Option<u64>,
     /// Title and text of the issue at the time of the request: the requester has not seen later changes.
@@ -17,7 +17,7 @@ pub struct AnswerDetails {
 
 /// Details of a [`crate::store::GitHubTaskKind::Confirm`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ConfirmDetails {
+pub(super) struct ConfirmDetails {
     pub installation: Option<u64>,
     pub pull_request: u64,
     /// Commits before and after the pull request.
@@ -25,12 +25,12 @@ pub struct ConfirmDetails {
     pub head: String,
 }
 
-pub fn encode(details: &impl Serialize) -> Result<String> {
+pub(super) fn encode(details: &impl Serialize) -> Result<String> {
     serde_json::to_string(details)
         .map_err(|error| Error::infrastructure("store what GitHub delivered").cause(error))
 }
 
-pub fn decode<T: DeserializeOwned>(details: &str) -> Result<T> {
+pub(super) fn decode<T: DeserializeOwned>(details: &str) -> Result<T> {
     serde_json::from_str(details)
         .map_err(|error| Error::infrastructure("read what GitHub delivered").cause(error))
 }

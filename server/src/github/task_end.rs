@@ -5,7 +5,7 @@ use testwright_config::error::{Error, Kind};
 
 /// The end of an attempt without an error.
 #[derive(Debug, Clone, PartialEq)]
-pub enum TaskEnd {
+pub(super) enum TaskEnd {
     /// The task is done, with a note for the log.
     Done(String),
     /// The task waits for something else, at most until this time (milliseconds since 1970).
@@ -13,7 +13,7 @@ pub enum TaskEnd {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum TaskError {
+pub(super) enum TaskError {
     /// Retry from this time on (milliseconds since 1970).
     Later(i64),
     /// Retry, but only a limited number of times.

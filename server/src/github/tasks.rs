@@ -24,7 +24,7 @@ const MAX_WAIT: i64 = 3 * 24 * 3_600_000;
 const BACKOFF: (i64, i64) = (2_000, 600_000);
 
 /// A source of tasks of one kind, as jobs for this server.
-pub struct GitHubTasks {
+pub(crate) struct GitHubTasks {
     pub github: GitHub,
     pub kind: GitHubTaskKind,
     /// Signals that this process must stop, and return its tasks to the queue.

@@ -27,7 +27,7 @@ use testwright_config::error::{Error, Result};
 const GRACE: Duration = Duration::from_secs(60);
 
 /// The code of a commit in a sandbox.
-pub struct CodeUnderTest {
+pub(super) struct CodeUnderTest {
     source: Source,
     session: Session,
     deadline: Duration,
@@ -35,7 +35,7 @@ pub struct CodeUnderTest {
 
 impl CodeUnderTest {
     /// Checks out a commit of `OWNER/NAME` in a sandbox. The server must allow the repository.
-    pub async fn start(
+    pub(super) async fn start(
         github: &GitHub,
         repository: &str,
         commit: &str,
@@ -65,7 +65,7 @@ impl CodeUnderTest {
     }
 
     /// Applies a test patch and returns the changed files; the inner error says why it does not apply.
-    pub async fn apply(&self, patch: &str) -> Result<std::result::Result<Files, String>> {
+    pub(super) async fn apply(&self, patch: &str) -> Result<std::result::Result<Files, String>> {
         let patch = patch.to_owned();
         let applied = self.read(move |tree| {
             let applied = repository::apply(tree, &Files::new(), &patch)?;
@@ -84,7 +84,7 @@ impl CodeUnderTest {
     }
 
     /// Returns the current files at these paths.
-    pub async fn files(&self, paths: Vec<String>) -> Result<Files> {
+    pub(super) async fn files(&self, paths: Vec<String>) -> Result<Files> {
         self.read(move |tree| {
             let mut files = Files::new();
             for path in paths {
@@ -110,7 +110,7 @@ impl CodeUnderTest {
     }
 
     /// Runs tests (node ids or files) with these files in place.
-    pub async fn run(&self, files: &Files, tests: &[String]) -> Result<Report> {
+    pub(super) async fn run(&self, files: &Files, tests: &[String]) -> Result<Report> {
         let contents: Contents = files
             .iter()
             .map(|(path, file)| {
@@ -130,18 +130,18 @@ impl CodeUnderTest {
     }
 
     /// Returns the test runner of the repository.
-    pub fn runner(&self) -> RunnerKind {
+    pub(super) fn runner(&self) -> RunnerKind {
         let kind = &self.session.environment().recipe.runner.kind;
         RunnerKind::named(kind).unwrap_or_default()
     }
 
-    pub async fn close(self) -> Result<()> {
+    pub(super) async fn close(self) -> Result<()> {
         Ok(self.session.close().await?)
     }
 }
 
 /// Returns the Python version that the issue of a run names, with which its test was written.
-pub fn python_of(run: &StoredRun) -> Option<PreferredPython> {
+pub(super) fn python_of(run: &StoredRun) -> Option<PreferredPython> {
     let request: RunRequest = serde_json::from_str(&run.request).ok()?;
     issues::of_text(&request.issue, "request")
         .ok()?

@@ -20,7 +20,7 @@ const FORM: &[u8] = b"payload=";
 /// Maximum characters of a delivery's id and of an event's name.
 const MAX_ID_LEN: usize = 128;
 
-pub async fn not_set_up() -> Problem {
+pub(super) async fn not_set_up() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "webhooks are not configured on this server",
@@ -28,7 +28,7 @@ pub async fn not_set_up() -> Problem {
     .hint("set GITHUB_WEBHOOK_SECRET or github.webhook-secret-file on the server")
 }
 
-pub async fn receive(
+pub(super) async fn receive(
     State(github): State<GitHub>,
     headers: HeaderMap,
     body: Body,

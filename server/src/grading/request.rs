@@ -14,7 +14,7 @@ use testwright_comparisons::grading::GradingRun;
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct GradingRequest {
+pub(super) struct GradingRequest {
     /// The instance, with its golden patches.
     pub instance: Instance,
     pub predictions: Vec<Prediction>,
@@ -25,7 +25,7 @@ pub struct GradingRequest {
 
 /// Settings for grading. The worker chooses the kind of sandbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct GradingSettings {
+pub(super) struct GradingSettings {
     /// Template of the repositories' addresses, with `{owner}` and `{name}`.
     repositories: String,
     /// Timeout of a test run, in seconds.
@@ -38,7 +38,7 @@ pub struct GradingSettings {
 }
 
 impl GradingSettings {
-    pub fn of(grading: &GradingRun) -> Self {
+    pub(super) fn of(grading: &GradingRun) -> Self {
         let settings = &grading.settings;
         GradingSettings {
             repositories: grading.options.repositories.clone(),
@@ -53,7 +53,7 @@ impl GradingSettings {
 
 impl GradingRequest {
     /// Returns a harness that grades with the requester's settings; its logs go below `out`.
-    pub async fn harness(&self, harnesses: &Harnesses, out: PathBuf) -> Result<Harness> {
+    pub(super) async fn harness(&self, harnesses: &Harnesses, out: PathBuf) -> Result<Harness> {
         let settings = &self.settings;
         let made = harnesses
             .get(&settings.repositories, settings.test_seconds)

@@ -37,8 +37,7 @@ pub struct Matrix {
     /// Results of the patches, in the order of the request.
     pub patches: Vec<PatchResult>,
     /// Names of the kept patches, best first: CodeT's ranking. Patches that pass the same tests form a group. A group's
-    /// score is the
-    /// number of its patches times the number of tests that they pass.
+    /// score is the number of its patches times the number of tests that they pass.
     pub ranking: Vec<String>,
     /// Cells that have been tried.
     pub cells: Vec<Cell>,
@@ -60,7 +59,7 @@ pub enum PatchVerdict {
     Kept,
     /// Tests fail on the old code, and none of them passes with the patch.
     Dropped,
-    /// No test fails on the old code, or the patch could not be tried.
+    /// Either no test fails on the old code, or the patch could not be tried.
     Undecided,
     /// The patch has not been tried yet.
     Waiting,

@@ -1,4 +1,4 @@
-//! What `verify` and `cov` have in common: test files in, the repository in which they run, how each came out.
+//! Code that `verify` and `cov` share: test files, the repository in which they run, and their outcomes.
 
 use std::time::Duration;
 
@@ -12,46 +12,46 @@ use super::service_tool::{CallError, ServiceCall};
 use crate::fields::{check_name, check_path};
 use testwright_config::error::Error;
 
-/// Cases of one call.
+/// Maximum number of cases per call.
 const MAX_CASES: usize = 500;
-/// Seconds that a case may take unless it says otherwise, and at most.
+/// Default and maximum timeout of a case, in seconds.
 const SECONDS: u64 = 60;
 const MAX_SECONDS: u64 = 900;
 const MAX_REPEATS: u32 = 10;
 
-/// A test file as it shall be.
+/// A test file with its content.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct GivenCase {
-    /// Named in the answer. Default: the path.
+pub(super) struct GivenCase {
+    /// Name of the case in the result. Default: the path.
     id: Option<String>,
-    /// Where in the repository the test file is, or is to be.
+    /// Path of the test file in the repository, existing or new.
     path: String,
-    /// The whole content of the test file.
+    /// Full content of the test file.
     content: String,
-    /// `Class::test_x` or `test_x`. Default: all tests of the file.
+    /// Tests to run: `Class::test_x` or `test_x`. Default: all tests of the file.
     #[serde(default)]
     tests: Vec<String>,
-    /// The longest time that it may take. Default: 60.
+    /// Timeout in seconds. Default: 60.
     seconds: Option<u64>,
 }
 
-/// How a case came out.
+/// The outcome of a case.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CaseVerdict {
+pub(super) struct CaseVerdict {
     pub id: String,
-    /// All of its tests ran and passed.
+    /// Whether all of its tests ran and passed.
     pub passed: bool,
-    /// `passed`, `failed`, `error` (the file or a fixture), `not_run`, `timed_out`, `crashed` or `flaky`.
+    /// `passed`, `failed`, `error` (in the file or a fixture), `not_run`, `timed_out`, `crashed` or `flaky`.
     pub outcome: &'static str,
-    /// Why it did not pass.
+    /// Reason why it did not pass.
     pub reason: Option<String>,
-    /// Wall time.
+    /// Wall time, in seconds.
     pub seconds: f64,
 }
 
 impl CaseVerdict {
-    pub fn of(verification: &Verification) -> CaseVerdict {
+    pub(super) fn of(verification: &Verification) -> CaseVerdict {
         let (outcome, reason) = match &verification.outcome {
             CaseOutcome::Passed => ("passed", None),
             CaseOutcome::Failed { message } => ("failed", Some(message.clone())),
@@ -59,10 +59,7 @@ impl CaseVerdict {
             CaseOutcome::NotRun { reason } => ("not_run", Some(reason.clone())),
             CaseOutcome::TimedOut => ("timed_out", None),
             CaseOutcome::Crashed { reason } => ("crashed", Some(reason.clone())),
-            CaseOutcome::Flaky => (
-                "flaky",
-                Some("it did not come out the same each time".to_owned()),
-            ),
+            CaseOutcome::Flaky => ("flaky", Some("the outcome differs between runs".to_owned())),
         };
         CaseVerdict {
             id: verification.id.clone(),
@@ -73,8 +70,8 @@ impl CaseVerdict {
         }
     }
 
-    /// For a model to read.
-    pub fn line(&self) -> String {
+    /// Formats the outcome as a line for a model.
+    pub(super) fn line(&self) -> String {
         let mut line = format!("{}: {}", self.id, self.outcome.replace('_', " "));
         if let Some(reason) = &self.reason {
             let first = reason.lines().next().unwrap_or_default();
@@ -84,11 +81,11 @@ impl CaseVerdict {
     }
 }
 
-/// As the library takes them.
-pub fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
+/// Checks the cases and converts them for the library.
+pub(super) fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
     if given.is_empty() || given.len() > MAX_CASES {
         return Err(CallError(format!(
-            "failed to read the cases: there are {}, and a call takes 1 to {MAX_CASES}",
+            "failed to read the cases: there are {}; the allowed number is 1 to {MAX_CASES}",
             given.len()
         )));
     }
@@ -109,8 +106,8 @@ pub fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
     Ok(given.iter().map(case).collect())
 }
 
-/// One sandbox for a call: the number of those that clients may have is limited.
-pub fn options(repeats: Option<u32>, contexts: bool) -> CaseOptions {
+/// Returns the options for cases. A call uses one sandbox, because the number of clients' sandboxes is limited.
+pub(super) fn options(repeats: Option<u32>, contexts: bool) -> CaseOptions {
     CaseOptions {
         workers: 1,
         repeats: repeats.unwrap_or(1).clamp(1, MAX_REPEATS),
@@ -119,8 +116,8 @@ pub fn options(repeats: Option<u32>, contexts: bool) -> CaseOptions {
     }
 }
 
-/// The environment of a repository, and room for a sandbox for as long as the permit is kept.
-pub async fn open_place(
+/// Prepares the environment of a repository, and reserves a sandbox until the permit is dropped.
+pub(super) async fn open_place(
     call: &ServiceCall<'_>,
     repository: Option<&str>,
     commit: Option<&str>,
@@ -138,7 +135,7 @@ pub async fn open_place(
     Ok(opened)
 }
 
-pub async fn unless_cancelled<T, E>(
+pub(super) async fn unless_cancelled<T, E>(
     call: &ServiceCall<'_>,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, CallError>

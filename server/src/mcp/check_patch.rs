@@ -1,4 +1,4 @@
-//! `check_patch`: a matrix of the daemon, from a request to its end.
+//! `check_patch`: a matrix on the server, from the request to its end.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::matrix::view::{Matrix, PatchVerdict};
 use crate::store::{JobStatus, StoredMatrix};
 use testwright_config::stop_signal::stopped;
 
-/// The store is asked so often.
+/// Interval for polling the store.
 const POLL: Duration = Duration::from_millis(500);
 
-pub struct CheckPatch;
+pub(super) struct CheckPatch;
 
 #[async_trait::async_trait]
 impl ServiceTool for CheckPatch {
@@ -25,9 +25,9 @@ impl ServiceTool for CheckPatch {
     fn tool(&self) -> Tool {
         Tool::new(
             self.name(),
-            "Tries candidate code patches with tests: each test on the old code and with each patch. A patch is kept where a test \
-             that fails on the old code passes with it; the kept ones are ranked. Tests are patches, or those of runs that \
-             `write_failing_test` made. Taking the request back ends it.",
+            "Runs tests on candidate code patches: each test on the old code and with each patch. A patch is kept if a test that fails \
+                        on the old code passes with it; kept patches are ranked. Tests are patches, or the tests of runs that \
+                        `write_failing_test` started. Cancelling the request cancels the matrix.",
             serde_json::Map::new(),
         )
         .with_input_schema::<MatrixRequest>()
@@ -43,12 +43,12 @@ impl ServiceTool for CheckPatch {
         let matrix = tokio::select! {
             matrix = follow(api, call, &stored) => matrix?,
             () = call.cancelled() => {
-                // It may have ended meanwhile.
+                // This fails if the matrix has ended meanwhile.
                 let _ = matrices::end(api, stored.id.as_str()).await;
                 return Err(CallError::cancelled());
             }
             () = stopped(api.stop.clone()) => {
-                let text = format!("the server ends; matrix {} goes on when it is there again", stored.id);
+                let text = format!("the server is shutting down; matrix {} will resume after a restart", stored.id);
                 return Err(CallError(text));
             }
         };
@@ -56,7 +56,7 @@ impl ServiceTool for CheckPatch {
     }
 }
 
-/// The matrix once it has ended; how many cells are known until then is told.
+/// Follows a matrix to its end, and reports progress when more cells are available.
 async fn follow(
     api: &ApiState,
     call: &ServiceCall<'_>,
@@ -71,7 +71,7 @@ async fn follow(
             told = Some((known, matrix.status));
             let text = format!("matrix {}: {}", matrix.id, matrix.status.as_str());
             let known = u32::try_from(known).unwrap_or(u32::MAX);
-            // That it is taken by a worker, and that it has ended, are steps as well: progress always grows.
+            // Claiming and ending the matrix are steps too, so that progress always grows.
             let all = matrix.all_cells.saturating_add(2);
             let part = match matrix.status {
                 JobStatus::Queued => known,

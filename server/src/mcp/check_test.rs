@@ -1,4 +1,4 @@
-//! `check_test`: what the gate says of a test that somebody else wrote.
+//! `check_test`: the gate's verdict on a test that the client provides.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -19,44 +19,43 @@ use testwright_agent::gate::{self, SubmissionCheck, Verdict};
 use testwright_agent::session::Session;
 use testwright_config::error::Error;
 
-/// Longest time of the check, once there is a sandbox.
+/// Timeout of the check, not counting the start of the sandbox.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-pub struct CheckTest;
+pub(super) struct CheckTest;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckArgs {
-    /// The repository: a URL, or a folder of the server; needed where the issue is no URL. The server's list says which are
-    /// allowed.
+    /// Repository: a URL, or a folder on the server. Required unless the issue is a URL. The server must allow it.
     repository: Option<String>,
-    /// The old code: a commit, tag or branch. Default: HEAD.
+    /// Commit, tag or branch of the old code. Default: HEAD.
     commit: Option<String>,
-    /// The issue, which is read when the test asks for a name that does not exist yet: the URL of a GitHub issue, or a line with
-    /// its title, and its text.
+    /// Issue, which is read if the test uses a name that does not exist yet: URL of a GitHub issue, or a line with its
+    /// title, then its text.
     issue: Option<String>,
-    /// The test, as a patch for `git apply` on the old code.
+    /// Test, as a patch for `git apply` on the old code.
     patch: Option<String>,
-    /// In place of a patch: where in the repository the test file is, or is to be.
+    /// Path of the test file in the repository, existing or new; instead of a patch.
     path: Option<String>,
-    /// With `path`: the whole content of the test file.
+    /// Full content of the test file, together with `path`.
     content: Option<String>,
 }
 
-/// What the gate says.
+/// The gate's verdict.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Checked {
-    /// The test fails on the old code in a sound way, and again in every rerun.
+    /// Whether the test fails on the old code for a sound reason, and again in every rerun.
     accepted: bool,
-    /// What is wrong; empty where it is accepted.
+    /// Problems with the test; empty if it is accepted.
     findings: Vec<Finding>,
     /// The failing tests.
     failing: Vec<FailingTest>,
-    /// Tests of the patch that pass on the old code already.
+    /// Tests of the patch that already pass on the old code.
     passing: Vec<String>,
-    /// What was left out of the patch, and why.
+    /// Parts of the patch that were dropped, with reasons.
     dropped: Vec<String>,
-    /// The test as the gate ran it, as a patch for `git apply`.
+    /// Test as the gate ran it, as a patch for `git apply`.
     patch: String,
 }
 
@@ -71,7 +70,7 @@ struct Finding {
 struct FailingTest {
     /// `path::Class::function`.
     id: String,
-    /// How it fails.
+    /// Description of the failure.
     fails: String,
 }
 
@@ -84,9 +83,9 @@ impl ServiceTool for CheckTest {
     fn tool(&self) -> Tool {
         Tool::new(
             self.name(),
-            "Runs a given test on the old code of a Python repository and says whether it is accepted as a test that reproduces \
-             an issue: only test files change, it fails in a sound way, it fails again under other conditions, it runs code of \
-             the repository. What is wrong is named.",
+            "Runs a given test on the old code of a Python repository and checks whether it reproduces an issue: it changes only \
+                        test files, fails for a sound reason, fails again under other conditions, and runs code of the repository. \
+                        Reports all problems.",
             serde_json::Map::new(),
         )
         .with_input_schema::<CheckArgs>()
@@ -143,14 +142,14 @@ impl<'a> GivenTest<'a> {
                 Ok(GivenTest::File { path, content })
             }
             _ => Err(CallError(
-                "failed to read the test: there is neither a patch nor a file, or more than one of them\nhint: give `patch`, or \
+                "failed to read the test: there is neither a patch nor a file, or both\nhint: set either `patch`, or \
                  `path` and `content`"
                     .to_owned(),
             )),
         }
     }
 
-    /// The files of the test, beside the old code.
+    /// Returns the files of the test, relative to the old code.
     fn files(&self, source: &Source) -> Result<Files, CallError> {
         let patch = match self {
             GivenTest::Patch(patch) => patch,
@@ -197,7 +196,7 @@ async fn check(
     }
 }
 
-/// As the tool `restore` takes it.
+/// Encodes a file for the tool `restore`.
 fn encoded((path, file): (&String, &Option<File>)) -> Value {
     let mode = file.as_ref().and_then(|file| match file.kind {
         FileKind::Plain => None,

@@ -1,4 +1,4 @@
-//! A client: what it may call, and the session that it has open.
+//! A client of the MCP server: the tools it can call, and its open session.
 
 use std::borrow::Cow;
 use std::io;
@@ -20,17 +20,17 @@ use super::service_tool::ServiceCall;
 use super::services;
 use super::session_end;
 
-/// Of one connection. What it has open ends with it.
+/// The client of one connection. Its session ends with the connection.
 pub struct McpClient {
     parts: Arc<McpParts>,
-    /// The tools of the place that was named at the start; they end with the process.
+    /// Tools for the repository that was named on the command line; they end with the process.
     named: Option<Arc<RawTools>>,
     session: ClientSession,
     is_counted: bool,
 }
 
 impl McpClient {
-    /// One on stdio, with the tools of a session that is there from the start.
+    /// Creates the client on stdio, with the tools of a session that may exist from the start.
     pub fn of_stdio(parts: Arc<McpParts>, named: Option<Arc<RawTools>>) -> Self {
         McpClient {
             parts,
@@ -40,7 +40,7 @@ impl McpClient {
         }
     }
 
-    /// Refused where there are too many.
+    /// Creates a client over HTTP. Fails if there are too many clients.
     pub fn of_http(parts: Arc<McpParts>) -> io::Result<Self> {
         if !parts.sessions.admit_client() {
             return Err(io::Error::other("there are too many clients"));
@@ -80,11 +80,11 @@ impl McpClient {
         };
         names.extend(raw.iter().flat_map(|raw| raw.list()).map(|tool| tool.name));
         let why = match self.session.has_ended() {
-            true => "; the session has ended, since it was not used: open another",
+            true => "; the session ended because it was idle: open another one",
             false => "",
         };
         let text = format!(
-            "there is no tool `{name}`; the tools are: {}{why}",
+            "unknown tool `{name}`; the tools are: {}{why}",
             names.join(", ")
         );
         ErrorData::invalid_params(visible(&text).into_owned(), None)
@@ -92,7 +92,7 @@ impl McpClient {
 }
 
 impl ServerHandler for McpClient {
-    /// Sessions are bound to a connection, which newer versions of the protocol do not have.
+    /// Sessions belong to a connection, which newer versions of the protocol do not have.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(ProtocolVersion::known_up_to(
             &ProtocolVersion::LATEST_WITH_INITIALIZE,
@@ -106,17 +106,17 @@ impl ServerHandler for McpClient {
             .build();
         let of_place = self.named.as_ref().map(|tools| {
             format!(
-                " The other tools are for {} at its base commit, in a sandbox without network: write a test with them; `submit` \
-                 says whether it reproduces the issue.",
+                " The other tools are for {} at its base commit, in a sandbox without network access: use them to write a test; `submit` \
+                                checks whether it reproduces the issue.",
                 tools.repository()
             )
         });
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("testwright", env!("CARGO_PKG_VERSION")))
             .with_instructions(format!(
-                "`write_failing_test` writes a test that fails for the reason that an issue states; `check_test` says whether a \
-                 given test does; `check_patch` tries candidate code patches with tests; `verify` runs \
-                 test files and `cov` says which lines they run; `open_session` gives tools to write one.{}",
+                "`write_failing_test` writes a test that fails for the reason stated in an issue; `check_test` checks whether a given \
+                                test does; `check_patch` runs tests on candidate code patches; `verify` runs test files and `cov` measures \
+                                the lines they run; `open_session` provides tools for writing a test yourself.{}",
                 of_place.unwrap_or_default()
             ))
     }
@@ -142,7 +142,7 @@ impl ServerHandler for McpClient {
     ) -> Result<CallToolResponse, ErrorData> {
         let mut tools = services::ALL.iter();
         let Some(tool) = tools.find(|tool| tool.name() == request.name) else {
-            // What the call started ends when it is dropped.
+            // Dropping the call stops whatever it started.
             let called = tokio::select! {
                 called = self.call_raw(&request) => called,
                 () = session_end::cancelled(&context) => {

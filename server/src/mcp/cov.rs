@@ -1,4 +1,4 @@
-//! `cov`: which lines of a repository test files run.
+//! `cov`: the lines of a repository that test files run.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,31 @@ use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_ca
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::fields::check_path;
 
-/// Files of a case that are shown in the text.
+/// Maximum number of files per case in the text.
 const SHOWN: usize = 12;
 
-pub struct Cov;
+pub(super) struct Cov;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CovArgs {
-    /// The repository: a URL, or a folder of the server. The server's list says which are allowed.
+    /// Repository: a URL, or a folder on the server. The server must allow it.
     repository: Option<String>,
-    /// A commit, tag or branch. Default: HEAD.
+    /// Commit, tag or branch. Default: HEAD.
     commit: Option<String>,
-    /// Test files. None of them sees another one, or what another one did.
+    /// Test files. They run independently of each other.
     cases: Vec<GivenCase>,
-    /// Say for each test which lines it runs. Default: false.
+    /// Whether to return the lines of each test. Default: false.
     #[serde(default)]
     contexts: bool,
-    /// Only these files of the repository. Default: all.
+    /// Files of the repository to report. Default: all.
     #[serde(default)]
     files: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Covered {
-    /// In the order of the request.
+    /// Cases, in the order of the request.
     cases: Vec<CoveredCase>,
 }
 
@@ -44,21 +44,21 @@ struct Covered {
 struct CoveredCase {
     #[serde(flatten)]
     verdict: CaseVerdict,
-    /// By path: files of which something ran, the case's own left out. A file that is not there ran nothing.
+    /// Files with executed lines, by path, without the case's own file. In a missing file, nothing ran.
     files: BTreeMap<String, CoveredFile>,
-    /// By node id and path: lines that this test ran, as `3-5,9`.
+    /// Lines that each test ran, such as `3-5,9`, by node id and path.
     contexts: BTreeMap<String, BTreeMap<String, String>>,
-    /// Why more lines may have run.
+    /// Reason why more lines may have run.
     problem: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct CoveredFile {
-    /// Statements that ran, by their first lines: `3-5,9`.
+    /// Executed statements, by their first lines: `3-5,9`.
     hit: String,
-    /// Those that did not.
+    /// Missed statements, in the same format.
     missed: String,
-    /// The share of statements that ran.
+    /// Share of executed statements, from 0 to 1.
     rate: f64,
 }
 
@@ -71,8 +71,8 @@ impl ServiceTool for Cov {
     fn tool(&self) -> Tool {
         Tool::new(
             self.name(),
-            "Runs test files on the code of a Python repository as it is, many in one call, and says which lines of which files \
-             each runs and misses, however it came out. The repository stays as it is.",
+            "Runs test files on the current code of a Python repository, many in one call, and reports which lines of which files \
+                        each of them runs and misses, whatever its outcome. The repository stays unchanged.",
             serde_json::Map::new(),
         )
         .with_input_schema::<CovArgs>()
@@ -119,7 +119,7 @@ impl CoveredCase {
         }
     }
 
-    /// For a model to read.
+    /// Formats the coverage as text for a model.
     fn text(&self) -> String {
         let mut text = self.verdict.line();
         if let Some(problem) = &self.problem {
@@ -134,9 +134,7 @@ impl CoveredCase {
         }
         if self.files.len() > SHOWN {
             let more = self.files.len() - SHOWN;
-            text.push_str(&format!(
-                "\n  {more} more files; `files` chooses among them"
-            ));
+            text.push_str(&format!("\n  {more} more files; choose files with `files`"));
         }
         text
     }

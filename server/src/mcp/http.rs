@@ -1,4 +1,4 @@
-//! Streamable HTTP at `/mcp`: which session a request belongs to, and whether its message can be read.
+//! Streamable HTTP at `/mcp`: assigns requests to sessions and validates their messages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ use crate::fields::MAX_REQUEST_BYTES;
 use crate::state::ApiState;
 use testwright_config::stop_signal::stopped;
 
-/// A session in which nothing is sent or received for so long ends.
+/// Time without messages after which a session ends.
 const KEEP_ALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 const SESSION_ID: &str = "mcp-session-id";
 
@@ -56,7 +56,7 @@ pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
         .layer(middleware::from_fn_with_state(sessions, check))
 }
 
-/// The sessions of all clients, each with the owner of the token that began it.
+/// The sessions of all clients, each with the owner of the token that started it.
 struct HttpSessions {
     connections: Arc<LocalSessionManager>,
     sandboxes: Arc<OpenSessions>,
@@ -66,10 +66,10 @@ struct HttpSessions {
 
 struct HttpSession {
     owner: String,
-    /// Dropped with the session.
+    /// Guard that counts the client until the session is removed.
     _client: OwnerClient,
     running: Arc<RunningIds>,
-    /// Dropped when the session ends.
+    /// Guard that ends the session when dropped.
     end: SessionEnder,
 }
 
@@ -78,22 +78,22 @@ impl HttpSessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a client that begins a session.
+    /// Admits a client that starts a session.
     ///
     /// # Errors
-    /// Why there is no room for it.
+    /// Fails with a message if there are too many sessions.
     async fn admit(&self, owner: &str) -> Result<OwnerClient, String> {
-        // Sessions also end by themselves.
+        // Sessions can also end without a request, for example by timeout.
         let connections = self.connections.sessions.read().await;
         self.lock()
             .retain(|id, _| connections.contains_key(id.as_str()));
         drop(connections);
         if self.sandboxes.has_all_clients() {
-            return Err("there are too many sessions: try again later".to_owned());
+            return Err("too many sessions are open: try again later".to_owned());
         }
         self.clients.admit(owner).ok_or_else(|| {
             format!(
-                "your tokens have {MAX_CLIENTS_OF_OWNER} sessions already, the maximum for one owner: end a session, or try \
+                "your tokens already have {MAX_CLIENTS_OF_OWNER} sessions, the maximum for one owner: end a session, or try \
                  again later"
             )
         })
@@ -109,7 +109,7 @@ impl HttpSessions {
         self.lock().insert(id.to_owned(), session);
     }
 
-    /// Its end and its running requests; `None` if there is no such session, or it is another owner's.
+    /// Returns the session's end and its running requests; `None` if there is no such session, or another owner has it.
     fn find(&self, id: &str, owner: &str) -> Option<(SessionEnd, Arc<RunningIds>)> {
         let open = self.lock();
         let session = open.get(id).filter(|session| session.owner == owner)?;
@@ -117,7 +117,7 @@ impl HttpSessions {
     }
 }
 
-/// IDs of the requests of a session that run.
+/// Ids of the running requests of a session.
 #[derive(Debug, Default)]
 struct RunningIds(Mutex<HashSet<RequestId>>);
 
@@ -126,9 +126,9 @@ impl RunningIds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` if another request with this ID runs.
+    /// Registers a request; `None` if another request with this id is running.
     fn begin(self: Arc<Self>, id: &RequestId) -> Option<RunningId> {
-        // A guard for an ID that is already there would remove it.
+        // Dropping a second guard for the id would remove the first one's entry.
         if !self.lock().insert(id.clone()) {
             return None;
         }
@@ -139,7 +139,7 @@ impl RunningIds {
     }
 }
 
-/// Goes with a request until it was handled.
+/// Guard that accompanies a request until it was handled.
 #[derive(Debug, Clone)]
 struct RunningId(#[expect(dead_code, reason = "it is there to be dropped")] Arc<RunningIdGuard>);
 
@@ -190,7 +190,7 @@ async fn check(
     match id {
         Some(id) if is_end && response.status() == StatusCode::ACCEPTED => {
             sessions.lock().remove(&id);
-            // Clients take "202 Accepted" for a failure.
+            // Clients treat "202 Accepted" as a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         Some(_) => {}
@@ -208,7 +208,7 @@ fn session_id(headers: &HeaderMap) -> Option<String> {
     id.to_str().ok().map(str::to_owned)
 }
 
-/// Other kinds are refused by the library.
+/// Returns whether the content type is JSON. The library refuses other types.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -216,7 +216,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Returns the request, with its message as it was read here, and the ID of the message.
+/// Validates the message. Returns the request with the message as it was parsed here, and the id of the message.
 async fn checked_message(
     request: Request,
     running: Option<Arc<RunningIds>>,
@@ -241,7 +241,7 @@ async fn checked_message(
     Ok((Request::from_parts(parts, body), id))
 }
 
-/// The answer to a client for which there is no room, as clients of MCP show it.
+/// Responds that there is no room for a client, in the format that MCP clients show.
 fn busy(id: Option<RequestId>, why: &str) -> Response {
     let error = ErrorData::internal_error(why.to_owned(), None);
     let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_running_id_is_refused_each_time() {
+    fn running_id_is_always_refused() {
         let ids = Arc::<RunningIds>::default();
         let id = RequestId::Number(1);
         let running = ids.clone().begin(&id);

@@ -1,5 +1,5 @@
-//! Reads the messages of clients, and says what is wrong with those that cannot be read, by the codes of JSON-RPC 2.0
-//! (section 5.1). The library drops such messages, or takes a known method with unreadable parameters for an unknown one.
+//! Parses messages from clients, and reports invalid ones with the codes of JSON-RPC 2.0 (section 5.1). The library
+//! would drop such messages, or report a known method with invalid parameters as unknown.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -11,24 +11,24 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use testwright_tools::visible;
 
-/// Characters of an error's message: it may quote what the client sent.
+/// Maximum characters of an error message, which may quote the client's text.
 const MAX_ERROR_LEN: usize = 300;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A message, and the JSON that it was read from.
+/// A message, with the JSON it was parsed from.
 #[derive(Debug)]
-pub struct ReadMessage {
+pub(super) struct ReadMessage {
     pub message: ClientJsonRpcMessage,
     pub json: Value,
 }
 
-/// A message that cannot be read.
+/// An error for an invalid message.
 #[derive(Debug)]
-pub struct Unreadable {
-    /// `None` if the message has no ID that can be read.
+pub(super) struct Unreadable {
+    /// Id of the message; `None` if it has no valid id.
     id: Option<RequestId>,
     error: Box<ErrorData>,
-    /// Notifications are never answered, except by the status of HTTP.
+    /// Whether it is a notification. Notifications get no response except the HTTP status.
     pub is_notification: bool,
 }
 
@@ -46,25 +46,25 @@ impl Unreadable {
         Self::new(ErrorCode::INVALID_REQUEST, id, text)
     }
 
-    /// A line that is longer than messages may be.
-    pub fn too_long(max: usize) -> Self {
-        let text = format!("the message has more than {} MiB", max >> 20);
+    /// Reports a line that is longer than the maximum.
+    pub(super) fn too_long(max: usize) -> Self {
+        let text = format!("the message is longer than {} MiB", max >> 20);
         Self::request(None, &text)
     }
 
-    /// A request with the ID of one that is not answered yet, or that was cancelled.
-    pub fn reused_id(id: &RequestId) -> Self {
+    /// Reports a request whose id belongs to an unanswered or cancelled request.
+    pub(super) fn reused_id(id: &RequestId) -> Self {
         Self::request(Some(id), "another request has this ID: use each ID once")
     }
 
-    /// Returns the answer to it. An unknown ID is `null`, as JSON-RPC 2.0 demands; the official Python SDK accepts that, and rejects
-    /// an answer without an ID.
-    pub fn answer(&self) -> Value {
+    /// Returns the response. An unknown id is `null`, as JSON-RPC 2.0 requires. The official Python SDK accepts that,
+    /// and rejects a response without an id.
+    pub(super) fn answer(&self) -> Value {
         json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error })
     }
 }
 
-pub fn read(bytes: &[u8]) -> Result<ReadMessage, Unreadable> {
+pub(super) fn read(bytes: &[u8]) -> Result<ReadMessage, Unreadable> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let json: Value = serde_json::from_slice(text).map_err(|error| {
         let text = format!("the message is not JSON: {error}");
@@ -80,7 +80,7 @@ pub fn read(bytes: &[u8]) -> Result<ReadMessage, Unreadable> {
     };
     let has = |key: &str| object.contains_key(key);
     let message = match !has("method") && (has("result") || has("error")) {
-        // The ID of an answer is one of this server's own requests.
+        // The id of a response refers to a request by this server.
         true => parse(&json, None),
         false => check_call(object).and_then(|id| parse(&json, id.as_ref())),
     }?;
@@ -89,12 +89,12 @@ pub fn read(bytes: &[u8]) -> Result<ReadMessage, Unreadable> {
 
 fn parse(json: &Value, id: Option<&RequestId>) -> Result<ClientJsonRpcMessage, Unreadable> {
     ClientJsonRpcMessage::deserialize(json).map_err(|_| {
-        let text = "the message is neither a request, a notification nor an answer of JSON-RPC 2.0";
+        let text = "the message is not a request, notification or response of JSON-RPC 2.0";
         Unreadable::request(id, text)
     })
 }
 
-/// Checks a request or notification; returns the ID of a request.
+/// Validates a request or notification, and returns the id of a request.
 fn check_call(object: &Map<String, Value>) -> Result<Option<RequestId>, Unreadable> {
     let id = match object.get("id") {
         None => None,
@@ -144,6 +144,6 @@ fn read_params<P: DeserializeOwned>(params: &Value) -> Result<(), String> {
     match P::deserialize(params) {
         Ok(_) => Ok(()),
         Err(_) if params.is_null() => Err("`params` is missing".to_owned()),
-        Err(error) => Err(format!("`params` cannot be read: {error}")),
+        Err(error) => Err(format!("invalid `params`: {error}")),
     }
 }

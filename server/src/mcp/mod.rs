@@ -1,5 +1,5 @@
 //! MCP for other agents, on stdio and over streamable HTTP: testwright's own services as tools, and the raw tools of a
-//! session, for whoever opens one.
+//! session.
 
 mod cases;
 mod check_patch;
@@ -31,7 +31,7 @@ pub use open_sessions::{OpenSessions, SessionLimits};
 pub use raw_tools::RawTools;
 pub use stdio::serve_stdio;
 
-/// What every client works with.
+/// State that all clients share.
 pub struct McpParts {
     pub api: ApiState,
     pub sessions: Arc<OpenSessions>,

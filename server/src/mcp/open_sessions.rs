@@ -1,4 +1,4 @@
-//! The sessions that clients have open. Their number is limited, and each ends when it is not used.
+//! Open sessions of clients. Their number is limited, and idle ones end.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +11,14 @@ use super::raw_tools::RawTools;
 use crate::store::{RunId, now};
 use testwright_config::error::{Error, Result};
 
-/// Connections over HTTP.
+/// Maximum number of clients over HTTP.
 const MAX_CLIENTS: u32 = 256;
 
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
-    /// Sandboxes that clients have at one time.
+    /// Maximum concurrent sandboxes of clients.
     pub sandboxes: usize,
-    /// A session that is not used for so long ends.
+    /// Idle time after which a session ends.
     pub idle: Duration,
 }
 
@@ -29,44 +29,44 @@ pub struct OpenSessions {
     clients: AtomicU32,
 }
 
-/// A sandbox, and the tools in it, of one client.
+/// A client's sandbox and its tools.
 pub struct OpenSession {
     pub id: String,
     pub tools: Arc<RawTools>,
     last_used: Mutex<Instant>,
     calls: AtomicU32,
     ended: AtomicBool,
-    /// Told when it has ended.
+    /// Notified when the session has ended.
     gone: Notify,
-    /// Given back when the sandbox is gone.
+    /// Permit for the sandbox, returned when the sandbox has ended.
     room: Mutex<Option<SandboxRoom>>,
 }
 
-/// The session that a client has open, if it has one.
+/// The open session of a client, if there is one.
 #[derive(Default)]
-pub struct ClientSession(Mutex<Option<Arc<OpenSession>>>);
+pub(super) struct ClientSession(Mutex<Option<Arc<OpenSession>>>);
 
 impl ClientSession {
-    /// One that was idle for too long is none.
-    pub fn current(&self) -> Option<Arc<OpenSession>> {
+    /// Returns the open session, unless it has ended because it was idle.
+    pub(super) fn current(&self) -> Option<Arc<OpenSession>> {
         let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         session.clone().filter(|session| !session.has_ended())
     }
 
-    /// The earlier one.
-    pub fn replace(&self, new: Option<Arc<OpenSession>>) -> Option<Arc<OpenSession>> {
+    /// Replaces the session and returns the previous one.
+    pub(super) fn replace(&self, new: Option<Arc<OpenSession>>) -> Option<Arc<OpenSession>> {
         let mut session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *session, new)
     }
 
-    /// There was one, which ended by itself.
-    pub fn has_ended(&self) -> bool {
+    /// Returns whether there was a session that ended because it was idle.
+    pub(super) fn has_ended(&self) -> bool {
         let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         session.as_ref().is_some_and(|session| session.has_ended())
     }
 }
 
-/// While it is there, a session is in use.
+/// A guard that marks a session as in use.
 pub struct CallInUse<'s>(&'s OpenSession);
 
 impl OpenSessions {
@@ -79,7 +79,7 @@ impl OpenSessions {
         }
     }
 
-    /// `false` where there are too many.
+    /// Counts a new client; `false` if there are too many.
     pub fn admit_client(&self) -> bool {
         let admitted = self
             .clients
@@ -93,26 +93,26 @@ impl OpenSessions {
         self.clients.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns `true` if there are as many clients as there may be.
+    /// Returns whether the maximum number of clients is reached.
     pub fn has_all_clients(&self) -> bool {
         self.clients.load(Ordering::Relaxed) >= MAX_CLIENTS
     }
 
-    /// Waits for room for one more sandbox.
+    /// Waits until another sandbox is allowed.
     pub async fn room(&self, owner: &str) -> Result<SandboxRoom> {
         let room = self.sandboxes.acquire(owner).await;
         room.map_err(|error| Error::infrastructure("start a sandbox").cause(error))
     }
 
-    /// Takes room for one more sandbox if there is some now.
+    /// Reserves another sandbox if one is allowed now.
     pub fn room_now(&self, owner: &str) -> Result<SandboxRoom> {
         self.sandboxes.try_acquire(owner).map_err(|no_room| {
             let cause = match no_room {
                 NoRoom::Owner(max) => {
-                    format!("your tokens have {max} sandboxes already, the maximum for one owner")
+                    format!("your tokens have reached the limit of {max} sandboxes for one owner")
                 }
                 NoRoom::All(max) => {
-                    format!("there are {max} sandboxes already, and no more at one time")
+                    format!("the limit of {max} sandboxes is reached")
                 }
             };
             Error::usage("open a session")
@@ -121,7 +121,7 @@ impl OpenSessions {
         })
     }
 
-    /// `ended` is told when the session ends because nobody used it.
+    /// Adds a session. `ended` runs if the session ends because it was idle.
     pub fn add(
         self: &Arc<Self>,
         tools: RawTools,
@@ -147,7 +147,7 @@ impl OpenSessions {
         session
     }
 
-    /// `true` once it was ended here, `false` where it ended otherwise.
+    /// Waits for the end of the session; `true` if this call ended it because it was idle.
     async fn end_when_idle(&self, session: &Arc<OpenSession>) -> bool {
         loop {
             let rest = session.rest(self.limits.idle);
@@ -162,19 +162,19 @@ impl OpenSessions {
         }
     }
 
-    /// Ends its sandbox.
+    /// Ends a session and its sandbox.
     pub async fn close(&self, session: &Arc<OpenSession>) {
         session.ended.store(true, Ordering::Relaxed);
         self.list().retain(|other| !Arc::ptr_eq(other, session));
         if let Err(error) = session.tools.stop().await {
-            tracing::warn!(%error, "the sandbox of a session did not end");
+            tracing::warn!(%error, "could not end the sandbox of a session");
         }
         let mut room = session.room.lock().unwrap_or_else(PoisonError::into_inner);
         drop(room.take());
         session.gone.notify_one();
     }
 
-    /// Ends all sandboxes.
+    /// Ends all sessions.
     pub async fn close_all(&self) {
         self.sandboxes.close();
         let all: Vec<_> = self.list().drain(..).collect();
@@ -198,7 +198,7 @@ impl OpenSession {
         CallInUse(self)
     }
 
-    /// Until it has been idle for so long.
+    /// Returns the time until the session counts as idle.
     fn rest(&self, idle: Duration) -> Duration {
         if self.calls.load(Ordering::Relaxed) > 0 {
             return idle;

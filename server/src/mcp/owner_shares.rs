@@ -1,5 +1,5 @@
-//! Limits what one owner of tokens takes at a time, so that other owners find room. A server that asks for no tokens has one
-//! owner, who may take all.
+//! Limits sessions and sandboxes per owner of tokens, so that other owners are not blocked. A server without tokens has
+//! one owner, without such a limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,29 +8,29 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError
 
 use crate::owners::LOCAL;
 
-/// Connections over HTTP of one owner: a quarter of all.
-pub const MAX_CLIENTS_OF_OWNER: usize = 64;
-/// With two, a client that has a session open can still check a test.
+/// Maximum HTTP clients of one owner: a quarter of all.
+pub(super) const MAX_CLIENTS_OF_OWNER: usize = 64;
+/// Minimum number of sandboxes per owner, so that a client with an open session can still check a test.
 const MIN_SANDBOXES_OF_OWNER: usize = 2;
 
-/// Why there is no sandbox now.
+/// The limit that prevents another sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoRoom {
-    /// The owner has this many.
+pub(super) enum NoRoom {
+    /// Maximum number of sandboxes for one owner.
     Owner(usize),
-    /// All owners together have this many.
+    /// Maximum number of sandboxes for all owners.
     All(usize),
 }
 
-/// Hands out sandboxes: up to a number in all, and up to half of them to one owner.
-pub struct SandboxRooms {
+/// Allows sandboxes up to a total maximum, and up to half of it per owner.
+pub(super) struct SandboxRooms {
     max: usize,
     max_of_owner: usize,
     all: Arc<Semaphore>,
     owners: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-/// Room for a sandbox, until it is dropped.
+/// A permit for a sandbox, until it is dropped.
 #[derive(Debug)]
 pub struct SandboxRoom {
     _of_owner: Option<OwnedSemaphorePermit>,
@@ -38,7 +38,7 @@ pub struct SandboxRoom {
 }
 
 impl SandboxRooms {
-    pub fn new(max: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         SandboxRooms {
             max,
             max_of_owner: max.div_ceil(2).max(MIN_SANDBOXES_OF_OWNER),
@@ -47,11 +47,11 @@ impl SandboxRooms {
         }
     }
 
-    /// Waits for room.
+    /// Waits for a permit.
     ///
     /// # Errors
-    /// The server is about to end.
-    pub async fn acquire(&self, owner: &str) -> Result<SandboxRoom, AcquireError> {
+    /// Fails if the server is shutting down.
+    pub(super) async fn acquire(&self, owner: &str) -> Result<SandboxRoom, AcquireError> {
         let of_owner = match self.semaphore_of(owner) {
             Some(semaphore) => Some(semaphore.acquire_owned().await?),
             None => None,
@@ -62,7 +62,7 @@ impl SandboxRooms {
         })
     }
 
-    pub fn try_acquire(&self, owner: &str) -> Result<SandboxRoom, NoRoom> {
+    pub(super) fn try_acquire(&self, owner: &str) -> Result<SandboxRoom, NoRoom> {
         let of_owner = self
             .semaphore_of(owner)
             .map(Semaphore::try_acquire_owned)
@@ -75,15 +75,15 @@ impl SandboxRooms {
         })
     }
 
-    /// Ends all waiting.
-    pub fn close(&self) {
+    /// Makes all waiting calls fail.
+    pub(super) fn close(&self) {
         self.all.close();
         for semaphore in lock(&self.owners).values().filter_map(Weak::upgrade) {
             semaphore.close();
         }
     }
 
-    /// Returns `None` for an owner without a limit.
+    /// Returns the semaphore of an owner; `None` for an owner without a limit.
     fn semaphore_of(&self, owner: &str) -> Option<Arc<Semaphore>> {
         if owner == LOCAL {
             return None;
@@ -92,7 +92,7 @@ impl SandboxRooms {
         if let Some(semaphore) = owners.get(owner).and_then(Weak::upgrade) {
             return Some(semaphore);
         }
-        // Permits keep their semaphore: one that is gone has none out.
+        // Permits keep their semaphore alive, so a dropped one has no permits in use.
         owners.retain(|_, semaphore| semaphore.strong_count() > 0);
         let semaphore = Arc::new(Semaphore::new(self.max_of_owner));
         owners.insert(owner.to_owned(), Arc::downgrade(&semaphore));
@@ -100,20 +100,20 @@ impl SandboxRooms {
     }
 }
 
-/// Counts the clients of each owner.
+/// Counts the clients per owner.
 #[derive(Debug, Clone, Default)]
-pub struct OwnerClients(Arc<Mutex<HashMap<String, usize>>>);
+pub(super) struct OwnerClients(Arc<Mutex<HashMap<String, usize>>>);
 
-/// One client of an owner, until it is dropped.
+/// Counts as a client of an owner, until it is dropped.
 #[derive(Debug)]
-pub struct OwnerClient {
+pub(super) struct OwnerClient {
     owner: String,
     all: OwnerClients,
 }
 
 impl OwnerClients {
-    /// Returns `None` if the owner has too many.
-    pub fn admit(&self, owner: &str) -> Option<OwnerClient> {
+    /// Counts a new client; `None` if the owner has too many.
+    pub(super) fn admit(&self, owner: &str) -> Option<OwnerClient> {
         let mut clients = lock(&self.0);
         let count = clients.get(owner).copied().unwrap_or_default();
         if owner != LOCAL && count >= MAX_CLIENTS_OF_OWNER {
@@ -149,13 +149,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn owner_takes_at_most_half_of_all_sandboxes() {
+    async fn owner_gets_half_of_sandboxes() {
         let rooms = SandboxRooms::new(4);
         let taken: Vec<_> = (0..2)
             .map(|_| rooms.try_acquire("alice").unwrap())
             .collect();
         assert_eq!(rooms.try_acquire("alice").unwrap_err(), NoRoom::Owner(2));
-        // One who waits for a room of the share takes none from others.
+        // Waiting for the owner's share does not reduce other owners' shares.
         let short = Duration::from_millis(50);
         let waiting = tokio::time::timeout(short, rooms.acquire("alice"));
         assert!(waiting.await.is_err());
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn only_owner_of_a_server_takes_all_sandboxes() {
+    fn sole_owner_may_use_all_sandboxes() {
         let rooms = SandboxRooms::new(4);
         let _taken: Vec<_> = (0..4).map(|_| rooms.try_acquire(LOCAL).unwrap()).collect();
         assert_eq!(rooms.try_acquire(LOCAL).unwrap_err(), NoRoom::All(4));
     }
 
     #[test]
-    fn owner_has_at_most_a_quarter_of_all_clients() {
+    fn owner_has_quarter_of_clients() {
         let clients = OwnerClients::default();
         let admit = |owner: &str| clients.admit(owner);
         let mut of_alice: Vec<_> = (0..MAX_CLIENTS_OF_OWNER).map(|_| admit("alice")).collect();

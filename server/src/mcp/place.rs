@@ -1,4 +1,4 @@
-//! Where a test is checked or written: a repository that clients may name, and a sandbox of it.
+//! The repository and sandbox in which a test is checked or written.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use testwright_agent::session::Session;
 use testwright_agent::setup::{RepositoryLocation, Setup};
 use testwright_config::error::Result;
 
-pub struct SandboxPlace {
+pub(super) struct SandboxPlace {
     location: RepositoryLocation,
     issue: Option<Issue>,
 }
 
 impl SandboxPlace {
-    pub async fn of(
+    pub(super) async fn of(
         api: &ApiState,
         repository: Option<&str>,
         commit: Option<&str>,
@@ -44,22 +44,22 @@ impl SandboxPlace {
         })
     }
 
-    /// The gate asks it for names that do not exist yet.
-    pub fn issue_text(&self) -> String {
+    /// Returns the text of the issue. The gate reads it to find names that do not exist yet.
+    pub(super) fn issue_text(&self) -> String {
         self.issue
             .as_ref()
             .map(|issue| issue.text())
             .unwrap_or_default()
     }
 
-    /// Its environment, to run cases in.
-    pub async fn of_cases(&self, api: &ApiState, progress: &CallProgress) -> Result<Place> {
+    /// Prepares the environment for running cases.
+    pub(super) async fn of_cases(&self, api: &ApiState, progress: &CallProgress) -> Result<Place> {
         let setup = setup(api, progress).await?;
         setup.case_place(&self.location).await
     }
 
-    /// What was started ends where the future is dropped.
-    pub async fn start(
+    /// Starts a sandbox. Dropping the future stops whatever was started.
+    pub(super) async fn start(
         &self,
         api: &ApiState,
         progress: &CallProgress,

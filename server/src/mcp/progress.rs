@@ -1,4 +1,4 @@
-//! What goes on in a call, told to its client while it waits.
+//! Progress notifications for a running call.
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
@@ -8,24 +8,24 @@ use tokio::sync::{mpsc, oneshot};
 
 use testwright_agent::agent::{Progress, StepView};
 
-/// Characters of a message.
+/// Maximum characters of a message.
 const MAX_MESSAGE_LEN: usize = 300;
 
-/// Tells nothing where the client did not ask for it.
+/// Sends progress to the client, if the client asked for it.
 #[derive(Debug, Clone)]
-pub struct CallProgress(Option<mpsc::UnboundedSender<Message>>);
+pub(super) struct CallProgress(Option<mpsc::UnboundedSender<Message>>);
 
 #[derive(Debug)]
 enum Message {
     Text(String),
-    /// So many of all.
+    /// A message, the number of completed parts, and the total.
     Part(String, u32, u32),
-    /// Answered once all that came before was sent.
+    /// Answered once all earlier messages were sent.
     Flush(oneshot::Sender<()>),
 }
 
 impl CallProgress {
-    pub fn of(context: &RequestContext<RoleServer>) -> Self {
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
         let sender = context.meta.get_progress_token().map(|token| {
             let (sender, receiver) = mpsc::unbounded_channel();
             tokio::spawn(forward(context.peer.clone(), token, receiver));
@@ -34,23 +34,23 @@ impl CallProgress {
         CallProgress(sender)
     }
 
-    pub fn tell(&self, text: &str) {
+    pub(super) fn tell(&self, text: &str) {
         self.send(Message::Text(text.to_owned()));
     }
 
-    pub fn tell_part(&self, text: &str, part: u32, all: u32) {
+    pub(super) fn tell_part(&self, text: &str, part: u32, all: u32) {
         self.send(Message::Part(text.to_owned(), part, all));
     }
 
     fn send(&self, message: Message) {
         if let Some(sender) = &self.0 {
-            // The client may have gone.
+            // send() fails only if the forwarding task has ended.
             let _ = sender.send(message);
         }
     }
 
-    /// Ends when all was sent: nothing may come after the answer of the call.
-    pub async fn flush(&self) {
+    /// Waits until all messages are sent: none may follow the result of the call.
+    pub(super) async fn flush(&self) {
         let (sent, wait) = oneshot::channel();
         self.send(Message::Flush(sent));
         let _ = wait.await;
@@ -72,7 +72,7 @@ async fn forward(
                 continue;
             }
         };
-        // The protocol wants it to grow.
+        // The protocol requires progress to increase.
         if progress <= last {
             continue;
         }
@@ -97,7 +97,7 @@ fn line(text: &str) -> String {
     visible(&first).into_owned()
 }
 
-/// While a sandbox is prepared.
+/// Reports progress while a sandbox is prepared.
 impl Progress for CallProgress {
     fn phase(&self, name: &str, detail: &str) {
         self.tell(&format!("{name}: {detail}"));

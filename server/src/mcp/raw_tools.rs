@@ -1,5 +1,5 @@
-//! The tools of a session: each call goes the way that its tool declares, to the toolbox in the sandbox or in a fork of it,
-//! or to the gate.
+//! The tools of a session. Each call takes the route that its tool declares: to the toolbox in the sandbox or a fork of
+//! it, or to the gate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use testwright_tools::visible;
 use testwright_agent::gate::{self, SubmissionCheck, Verdict};
 use testwright_agent::session::{CallAnswer, Session};
 
-/// Longest time of one call.
+/// Timeout of a call.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// What the gate decided, for programs.
+/// The gate's verdict, as structured data.
 #[derive(Serialize, JsonSchema)]
 struct Submitted {
     accepted: bool,
     verdict: Verdict,
-    /// The test as the gate ran it, for `git apply`.
+    /// Test as the gate ran it, as a patch for `git apply`.
     patch: String,
 }
 
@@ -36,13 +36,13 @@ struct Submitted {
 pub struct RawTools {
     session: Arc<Session>,
     source: Source,
-    /// Text of the issue, where one was given; the gate asks it for names that do not exist yet.
+    /// Text of the issue, if given. The gate reads it to find names that do not exist yet.
     issue: String,
     tools: Vec<&'static dyn AnyTool>,
 }
 
 impl RawTools {
-    /// Name of the repository.
+    /// Returns the name of the repository.
     pub fn repository(&self) -> &str {
         &self.source.name
     }
@@ -91,7 +91,7 @@ impl RawTools {
         }
     }
 
-    /// As clients list them.
+    /// Lists the tools for clients.
     pub fn list(&self) -> Vec<Tool> {
         let listed = |tool: &&dyn AnyTool| match tool.route() {
             Route::Gate => listed(*tool).with_output_schema::<Submitted>(),
@@ -100,7 +100,7 @@ impl RawTools {
         self.tools.iter().map(listed).collect()
     }
 
-    /// `None` where there is no tool of this name.
+    /// Calls a tool; `None` if there is no tool of this name.
     pub async fn call_by_name(
         &self,
         name: &str,
@@ -120,14 +120,14 @@ impl RawTools {
         } else {
             CallToolResult::success(content)
         };
-        // The protocol allows nothing else, and a toolbox may have been taken over by the code beside it.
+        // The protocol allows only objects, and untrusted code in the sandbox may control the toolbox.
         if answer.data.is_object() {
             result.structured_content = Some(answer.data);
         }
         Some(Ok(result))
     }
 
-    /// Ends the sandbox; what is called meanwhile fails.
+    /// Ends the sandbox; running calls fail.
     pub async fn stop(&self) -> Result<(), SandboxError> {
         self.session.stop().await
     }

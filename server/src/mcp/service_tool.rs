@@ -1,4 +1,4 @@
-//! What a tool of testwright's own services is: how it is called, and how it answers.
+//! The interface of testwright's own services, as tools.
 
 use axum::http::request::Parts;
 use rmcp::RoleServer;
@@ -16,18 +16,18 @@ use crate::authentication::Caller;
 use testwright_config::error::Error;
 
 #[async_trait::async_trait]
-pub trait ServiceTool: Send + Sync {
+pub(super) trait ServiceTool: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// As clients list it.
+    /// Returns the description for clients.
     fn tool(&self) -> Tool;
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError>;
 }
 
-pub struct ServiceCall<'c> {
+pub(super) struct ServiceCall<'c> {
     pub parts: &'c McpParts,
-    /// Of the client.
+    /// The client's session.
     pub session: &'c ClientSession,
     pub arguments: JsonObject,
     pub context: &'c RequestContext<RoleServer>,
@@ -35,56 +35,56 @@ pub struct ServiceCall<'c> {
 }
 
 impl ServiceCall<'_> {
-    pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+    pub(super) fn arguments<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_value(self.arguments.clone().into())
             .map_err(|error| CallError(format!("failed to read the arguments: {error}")))
     }
 
-    /// Who asks: as the request over HTTP showed, or whoever started this process.
-    pub fn caller(&self) -> Caller {
+    /// Returns the caller: the authenticated one of an HTTP request, otherwise the local user.
+    pub(super) fn caller(&self) -> Caller {
         let request = self.context.extensions.get::<Parts>();
         let known = request.and_then(|request| request.extensions.get::<Caller>());
         known.cloned().unwrap_or_default()
     }
 
-    /// Ends when the client takes its request back, or is gone.
-    pub async fn cancelled(&self) {
+    /// Completes when the client cancels its request or disconnects.
+    pub(super) async fn cancelled(&self) {
         session_end::cancelled(self.context).await;
     }
 }
 
-/// What a service does to the server's state and to others, as clients are told.
-pub struct Effects {
+/// The effects of a service, as MCP annotations describe them.
+pub(super) struct Effects {
     is_read_only: bool,
     is_destructive: bool,
     is_idempotent: bool,
-    /// It reaches repositories, issues and model services that the client names.
+    /// Whether it contacts repositories, issues and model services that the client names.
     is_open_world: bool,
 }
 
 impl Effects {
-    /// It leaves nothing behind.
-    pub const READS: Effects = Effects {
+    /// A service that leaves nothing behind.
+    pub(super) const READS: Effects = Effects {
         is_read_only: true,
         is_destructive: false,
         is_idempotent: true,
         is_open_world: true,
     };
-    /// Each call makes something new.
-    pub const CREATES: Effects = Effects {
+    /// A service that creates something new with each call.
+    pub(super) const CREATES: Effects = Effects {
         is_read_only: false,
         is_idempotent: false,
         ..Effects::READS
     };
-    /// It removes what an earlier call made.
-    pub const REMOVES: Effects = Effects {
+    /// A service that removes something that an earlier call created.
+    pub(super) const REMOVES: Effects = Effects {
         is_read_only: false,
         is_destructive: true,
         is_open_world: false,
         ..Effects::READS
     };
 
-    pub fn annotations(&self) -> ToolAnnotations {
+    pub(super) fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(self.is_read_only)
             .destructive(self.is_destructive)
@@ -93,12 +93,12 @@ impl Effects {
     }
 }
 
-/// For whoever called.
+/// An error message for the caller.
 #[derive(Debug)]
-pub struct CallError(pub String);
+pub(super) struct CallError(pub String);
 
 impl CallError {
-    pub fn cancelled() -> Self {
+    pub(super) fn cancelled() -> Self {
         CallError("cancelled".to_owned())
     }
 }
@@ -119,10 +119,10 @@ impl From<Problem> for CallError {
     }
 }
 
-/// As text, and as data of the tool's output schema.
-pub fn answer(text: &str, data: &impl Serialize) -> Result<CallToolResult, CallError> {
+/// Creates a result with text, and with data that matches the tool's output schema.
+pub(super) fn answer(text: &str, data: &impl Serialize) -> Result<CallToolResult, CallError> {
     let data = serde_json::to_value(data)
-        .map_err(|error| CallError(format!("failed to encode the answer: {error}")))?;
+        .map_err(|error| CallError(format!("failed to encode the result: {error}")))?;
     let mut result = CallToolResult::success(vec![ContentBlock::text(visible(text))]);
     result.structured_content = Some(data);
     Ok(result)

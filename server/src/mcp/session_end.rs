@@ -1,13 +1,13 @@
-//! The end of a session over HTTP, which each of its calls watches.
+//! The end of an HTTP session, which cancels its calls.
 
 use axum::http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 use tokio::sync::watch;
 
-/// Ends the session when it is dropped.
+/// A handle that ends the session when it is dropped.
 #[derive(Debug)]
-pub struct SessionEnder(watch::Sender<()>);
+pub(super) struct SessionEnder(watch::Sender<()>);
 
 impl Default for SessionEnder {
     fn default() -> Self {
@@ -16,22 +16,22 @@ impl Default for SessionEnder {
 }
 
 impl SessionEnder {
-    pub fn watched(&self) -> SessionEnd {
+    pub(super) fn watched(&self) -> SessionEnd {
         SessionEnd(self.0.subscribe())
     }
 }
 
-/// Goes with each request of a session.
+/// A receiver for the end of the session, attached to each of its requests.
 #[derive(Debug, Clone)]
-pub struct SessionEnd(watch::Receiver<()>);
+pub(super) struct SessionEnd(watch::Receiver<()>);
 
-/// Ends when the client cancels a call, or ends the session.
-pub async fn cancelled(context: &RequestContext<RoleServer>) {
+/// Completes when the client cancels the call or ends the session.
+pub(super) async fn cancelled(context: &RequestContext<RoleServer>) {
     let request = context.extensions.get::<Parts>();
     let end = request.and_then(|request| request.extensions.get::<SessionEnd>());
     let session_ended = async {
         match end.cloned() {
-            // Nothing is ever sent: this ends with the sender.
+            // No value is ever sent: changed() returns once the sender is dropped.
             Some(SessionEnd(mut end)) => drop(end.changed().await),
             None => std::future::pending().await,
         }

@@ -1,4 +1,4 @@
-//! `open_session` and `close_session`: the raw tools, for a client that writes the test itself.
+//! `open_session` and `close_session`: the raw tools, for clients that write the test themselves.
 
 use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
@@ -9,30 +9,29 @@ use super::place::SandboxPlace;
 use super::raw_tools::RawTools;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 
-pub struct OpenSession;
-pub struct CloseSession;
+pub(super) struct OpenSession;
+pub(super) struct CloseSession;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OpenArgs {
-    /// The repository: a URL, or a folder of the server; needed where the issue is no URL. The server's list says which are
-    /// allowed.
+    /// Repository: a URL, or a folder on the server. Required unless the issue is a URL. The server must allow it.
     repository: Option<String>,
-    /// The old code: a commit, tag or branch. Default: HEAD.
+    /// Commit, tag or branch of the old code. Default: HEAD.
     commit: Option<String>,
-    /// The issue, which `submit` reads when a test asks for a name that does not exist yet: the URL of a GitHub issue, or a line
-    /// with its title, and its text.
+    /// Issue, which `submit` reads if a test uses a name that does not exist yet: URL of a GitHub issue, or a line with
+    /// its title, then its text.
     issue: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Opened {
-    /// Of the session.
+    /// Id of the session.
     session: String,
     repository: String,
-    /// The full hash of the old code, where it has one.
+    /// Full hash of the old code's commit, if there is one.
     commit: Option<String>,
-    /// The tools that can be called now.
+    /// Tools that can be called now.
     tools: Vec<String>,
 }
 
@@ -42,7 +41,7 @@ struct CloseArgs {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Closed {
-    /// Of the session that ended.
+    /// Id of the session that ended.
     session: String,
 }
 
@@ -55,9 +54,9 @@ impl ServiceTool for OpenSession {
     fn tool(&self) -> Tool {
         Tool::new(
             self.name(),
-            "Starts a sandbox with the old code of a repository, without network, and gives you tools to read it and to write \
-             and run a test: the list of tools is longer from then on. `submit` says whether the test reproduces the issue. One \
-             session at a time; it ends with `close_session`, with your connection, or when it is not used.",
+            "Starts a sandbox without network access, with the old code of a repository, and adds tools for reading it and for \
+                        writing and running a test to the list of tools. `submit` checks whether the test reproduces the issue. Only one \
+                        session can be open; it ends with `close_session`, with your connection, or when it is idle for too long.",
             serde_json::Map::new(),
         )
         .with_input_schema::<OpenArgs>()
@@ -70,7 +69,7 @@ impl ServiceTool for OpenSession {
         let args: OpenArgs = call.arguments()?;
         if let Some(open) = call.session.current() {
             return Err(CallError(format!(
-                "session {} is open, and there is one at a time\nhint: close it with `close_session`",
+                "session {} is already open, and only one is allowed\nhint: close it with `close_session`",
                 open.id
             )));
         }
@@ -91,12 +90,12 @@ impl ServiceTool for OpenSession {
         let tools = RawTools::new(session.into(), source, place.issue_text());
         let peer = call.context.peer.clone();
         let session = parts.sessions.add(tools, room, async move {
-            // Nobody may be listening.
+            // The notification fails only if the client has disconnected.
             let _ = peer.notify_tool_list_changed().await;
         });
         let earlier = call.session.replace(Some(session.clone()));
         if let Some(earlier) = earlier.filter(|earlier| !earlier.has_ended()) {
-            // Two were opened at once.
+            // Two calls opened a session concurrently.
             parts.sessions.close(&earlier).await;
         }
         let _ = call.context.peer.notify_tool_list_changed().await;
@@ -109,7 +108,7 @@ impl ServiceTool for OpenSession {
             tools: names.map(|tool| tool.name.into_owned()).collect(),
         };
         let text = format!(
-            "Session {} is open on {} at {}. Its tools: {}",
+            "Session {} is open for {} at {}. Its tools: {}",
             opened.session,
             visible(&opened.repository),
             opened.commit.as_deref().unwrap_or("no commit"),
@@ -142,7 +141,7 @@ impl ServiceTool for CloseSession {
         let session = call.session.replace(None);
         let Some(session) = session.filter(|session| !session.has_ended()) else {
             return Err(CallError(
-                "there is no open session\nhint: `open_session` opens one".to_owned(),
+                "no session is open\nhint: open one with `open_session`".to_owned(),
             ));
         };
         call.parts.sessions.close(&session).await;

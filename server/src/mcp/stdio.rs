@@ -1,5 +1,5 @@
-//! The protocol on standard input and output, one message a line. Each line that cannot be read is answered, and does not
-//! end the connection.
+//! MCP on standard input and output, one message per line. An invalid line gets an error response and does not end the
+//! connection.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,15 +17,16 @@ use super::McpClient;
 use super::message::{self, Unreadable};
 use testwright_config::error::{self, Error};
 
-/// Bytes of a line. A call's arguments may have 12 MiB.
+/// Maximum bytes of a line. The arguments of a call may have 12 MiB.
 const MAX_LINE: usize = 16 << 20;
-/// Messages that are read before the first of them is handled.
+/// Maximum number of messages that wait to be handled.
 const QUEUE: usize = 16;
 
-/// Serves a client on standard input and output until it leaves. Boxed: crates that await it would compile it again.
+/// Serves a client on standard input and output until it disconnects. Boxed, so that other crates need not compile it
+/// again.
 ///
 /// # Errors
-/// Infrastructure, if no client says hello or the connection breaks.
+/// Fails with an infrastructure error if no client initializes the connection, or the connection breaks.
 pub fn serve_stdio(client: McpClient) -> BoxFuture<'static, error::Result<()>> {
     let failed = |what: &str, error: String| {
         Error::infrastructure(format!("serve MCP: {what}")).cause(error)
@@ -34,12 +35,12 @@ pub fn serve_stdio(client: McpClient) -> BoxFuture<'static, error::Result<()>> {
         let running = client
             .serve(LineTransport::new(tokio::io::stdin(), tokio::io::stdout()))
             .await
-            .map_err(|error| failed("no client said hello", error.to_string()))?;
+            .map_err(|error| failed("no client initialized the connection", error.to_string()))?;
         running
             .waiting()
             .await
             .map(drop)
-            .map_err(|error| failed("the connection broke", error.to_string()))
+            .map_err(|error| failed("the connection failed", error.to_string()))
     })
 }
 
@@ -49,7 +50,7 @@ struct LineTransport<W> {
     unanswered: UnansweredIds,
 }
 
-/// Requests that were not answered yet, and those that were cancelled, which are never answered.
+/// Ids of unanswered requests, including cancelled ones, which never get a response.
 #[derive(Debug, Clone, Default)]
 struct UnansweredIds(Arc<Mutex<HashSet<RequestId>>>);
 
@@ -78,7 +79,7 @@ impl<W: AsyncWrite + Unpin> Output<W> {
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
-    /// Starts reading.
+    /// Starts reading messages.
     fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> Self {
         let (sender, messages) = mpsc::channel(QUEUE);
         let output = Output(Arc::new(tokio::sync::Mutex::new(output)));
@@ -133,18 +134,19 @@ struct Reader<R, W> {
     output: Output<W>,
     unanswered: UnansweredIds,
     messages: mpsc::Sender<ClientJsonRpcMessage>,
-    /// The first `initialize` was read. The library ends at any other message but a request before it.
+    /// Whether the first `initialize` was read. The library ends the connection if anything but a request comes before
+    /// it.
     is_initialized: bool,
 }
 
 impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> Reader<R, W> {
-    /// Reads until the input or the connection ends, or until the output fails.
+    /// Reads messages until the input or the connection ends, or the output fails.
     async fn run(mut self) {
         loop {
             let line = match read_line(&mut self.lines, MAX_LINE).await {
                 Ok(line) => line,
                 Err(error) => {
-                    tracing::warn!(%error, "standard input cannot be read");
+                    tracing::warn!(%error, "could not read standard input");
                     return;
                 }
             };
@@ -176,7 +178,7 @@ impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> Reader<R, W> {
         }
     }
 
-    /// Returns `false` if the connection has ended.
+    /// Passes a message on; `false` if the connection has ended.
     async fn forward(&mut self, message: ClientJsonRpcMessage) -> bool {
         match &message {
             ClientJsonRpcMessage::Request(request) => {
@@ -191,9 +193,9 @@ impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> Reader<R, W> {
 }
 
 enum Line {
-    /// Without its end; the last one may have none.
+    /// A line without its terminator; the last line may have none.
     Whole(Vec<u8>),
-    /// It was read to its end and dropped.
+    /// A line that exceeded the maximum and was dropped.
     TooLong,
     End,
 }

@@ -1,4 +1,4 @@
-//! `verify`: how test files come out, each for itself.
+//! `verify`: runs test files independently and returns their outcomes.
 
 use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
@@ -8,24 +8,24 @@ use testwright_evals::cases::verify;
 use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 
-pub struct Verify;
+pub(super) struct Verify;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct VerifyArgs {
-    /// The repository: a URL, or a folder of the server. The server's list says which are allowed.
+    /// Repository: a URL, or a folder on the server. The server must allow it.
     repository: Option<String>,
-    /// A commit, tag or branch. Default: HEAD.
+    /// Commit, tag or branch. Default: HEAD.
     commit: Option<String>,
-    /// Test files. None of them sees another one, or what another one did.
+    /// Test files. They run independently of each other.
     cases: Vec<GivenCase>,
-    /// How often each runs: a case that comes out in different ways is flaky. Default: 1.
+    /// Number of runs per case: a case with different outcomes is flaky. Default: 1.
     repeats: Option<u32>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Verified {
-    /// In the order of the request.
+    /// Outcomes, in the order of the request.
     cases: Vec<CaseVerdict>,
 }
 
@@ -38,9 +38,9 @@ impl ServiceTool for Verify {
     fn tool(&self) -> Tool {
         Tool::new(
             self.name(),
-            "Runs test files on the code of a Python repository as it is, many in one call, and says how each came out: passed, \
-             failed, error, not run, timed out, crashed or flaky. Each file is put into its place for its own run alone; the \
-             repository stays as it is.",
+            "Runs test files on the current code of a Python repository, many in one call, and returns the outcome of each: passed, \
+                        failed, error, not run, timed out, crashed or flaky. Each file exists only during its own run; the repository stays \
+                        unchanged.",
             serde_json::Map::new(),
         )
         .with_input_schema::<VerifyArgs>()

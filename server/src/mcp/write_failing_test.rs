@@ -1,4 +1,4 @@
-//! `write_failing_test`: a run of the daemon, from a request to its end.
+//! `write_failing_test`: a run on the server, from the request to its end.
 
 use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
@@ -15,39 +15,39 @@ use testwright_agent::gate;
 use testwright_agent::trajectory::{Event, entries};
 use testwright_config::stop_signal::stopped;
 
-/// Workers of other processes tell nothing: the store is asked so often.
+/// Interval for polling the store, because workers in other processes send no notifications.
 const POLL: Duration = Duration::from_secs(1);
-/// Events that are read at one time.
+/// Number of events read from the store at a time.
 const PAGE: u32 = 100;
 
-pub struct WriteFailingTest;
+pub(super) struct WriteFailingTest;
 
-/// What came of it.
+/// The result of the run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Written {
-    /// Id of the run, under which the daemon keeps it.
+    /// Id of the run on the server.
     run: String,
     status: WrittenStatus,
     /// Title of the issue.
     title: String,
-    /// The test, as a patch for `git apply`; of a refused one, what was handed in.
+    /// Test, as a patch for `git apply`; for a refused test, the submitted patch.
     patch: Option<String>,
-    /// What speaks for the test.
+    /// Evidence for the test.
     evidence: Option<Value>,
-    /// Why there is no test, or what the gate found.
+    /// Reason why there is no test, or the problems that the gate found.
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum WrittenStatus {
-    /// There is a test.
+    /// The gate accepted the test.
     Accepted,
-    /// A test was handed in, and the gate found fault.
+    /// The gate refused the submitted test.
     Refused,
-    /// No test within the limits, or the approach had none.
+    /// The run ended without a test: it reached a limit, or the approach produced none.
     Nothing,
-    /// The machine, the model service or the issue's address failed.
+    /// The machine, the model service or the address of the issue failed.
     Infrastructure,
     Cancelled,
 }
@@ -61,9 +61,9 @@ impl ServiceTool for WriteFailingTest {
     fn tool(&self) -> Tool {
         Tool::new(
             self.name(),
-            "Writes a test that fails on the old code of a Python repository for the reason that an issue states, and answers \
-             with the test as a patch and what speaks for it. It takes minutes; progress says what is done. Taking the request \
-             back ends the run.",
+            "Writes a test that fails on the old code of a Python repository for the reason stated in an issue, and returns the test \
+                        as a patch, with its evidence. A call takes minutes and reports progress. Cancelling the request cancels the \
+                        run.",
             serde_json::Map::new(),
         )
         .with_input_schema::<RunRequest>()
@@ -80,12 +80,12 @@ impl ServiceTool for WriteFailingTest {
         let run = tokio::select! {
             ended = follow(api, call, &run.id) => ended?,
             () = call.cancelled() => {
-                // It may have ended meanwhile.
+                // This fails if the run has ended meanwhile.
                 let _ = runs::end(api, run.id.as_str()).await;
                 return Err(CallError::cancelled());
             }
             () = stopped(api.stop.clone()) => {
-                return Err(CallError(format!("the server ends; run {} goes on when it is there again", run.id)));
+                return Err(CallError(format!("the server is shutting down; run {} will resume after a restart", run.id)));
             }
         };
         let outcome: Option<Outcome> = serde_json::from_value(run.record_value()).ok();
@@ -94,7 +94,7 @@ impl ServiceTool for WriteFailingTest {
     }
 }
 
-/// The run once it has ended; what it does until then is told.
+/// Follows a run to its end, and reports its events as progress.
 async fn follow(
     api: &ApiState,
     call: &ServiceCall<'_>,
@@ -103,9 +103,9 @@ async fn follow(
     let mut changes = api.changes.subscribe();
     let (mut last, mut status) = (0, JobStatus::Queued);
     loop {
-        // Asked first: what an ended run has, it had before it ended.
+        // Read before the events: all events of an ended run were stored before it ended.
         let run = api.store.run(id).await?;
-        let run = run.ok_or_else(|| CallError("the run is gone".to_owned()))?;
+        let run = run.ok_or_else(|| CallError("the run was deleted".to_owned()))?;
         if run.status != status {
             status = run.status;
             call.progress
@@ -130,7 +130,7 @@ async fn follow(
 }
 
 fn tell(call: &ServiceCall<'_>, line: &str) {
-    // Of a newer worker, perhaps.
+    // A newer worker may store events that this version does not know.
     let Ok(event) = serde_json::from_str::<Event>(line) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Comparisons: the list, each with where its runs are, and the report of the bench.
+//! Pages of comparisons: the list, each comparison with its runs, and its report.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -13,10 +13,10 @@ use crate::api::{ApiResult, ApiState, Problem, paging};
 use crate::store::{ComparisonFilter, Filter, JobStatus, RunId, StoredComparison};
 use testwright_comparisons::compare::Plan;
 
-/// The report is a page of its own kind: it keeps its own policy, and gets no rights of this server's pages.
+/// Policy for the report, a page of its own kind: it must not get the rights of this server's pages.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-popups allow-top-navigation-by-user-activation; frame-ancestors 'none'";
 
-pub async fn list(
+pub(super) async fn list(
     State(state): State<ApiState>,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
@@ -42,22 +42,22 @@ pub async fn list(
 #[derive(Serialize)]
 struct ComparisonPage {
     comparison: Comparison,
-    /// Of all its runs together.
+    /// Budget for all runs together, in US dollars.
     max_dollars: Option<f64>,
-    /// Runs that there are to be, and those that there are; `None`: the plan is of another version.
+    /// Number of planned runs; `None` if another version wrote the plan. `made` is the number of existing runs.
     planned: Option<usize>,
     made: i64,
     may_cancel: bool,
     may_retry: bool,
-    /// Whose runs are shown; empty: all.
+    /// Status of the listed runs; empty for all runs.
     chosen: &'static str,
     runs: Vec<RunRow>,
-    /// Names of those that came of it.
+    /// Names of the files of the comparison.
     files: Vec<String>,
     next: Option<String>,
 }
 
-pub async fn show(
+pub(super) async fn show(
     State(state): State<ApiState>,
     Path(id): Path<String>,
     query: Result<Query<ListQuery>, QueryRejection>,
@@ -81,7 +81,7 @@ pub async fn show(
         planned: planned(&stored),
         made: comparison.runs.values().sum(),
         may_cancel: !stored.status.has_ended(),
-        // Whoever compares with a command goes on with it.
+        // A comparison of a command is resumed by that command.
         may_retry: stored.request.is_some() && stored.status.may_be_retried(),
         chosen: filter.status.map_or("", JobStatus::as_str),
         next: paging::cut(&mut runs, PAGE).map(|run| run.id.to_string()),
@@ -101,30 +101,36 @@ pub async fn show(
     ))
 }
 
-/// How many runs it has when all are made.
+/// Returns the number of runs of the complete comparison.
 fn planned(stored: &StoredComparison) -> Option<usize> {
     let plan: Plan = serde_json::from_str(&stored.plan).ok()?;
     let samples = plan.systems.iter().map(|s| s.samples(plan.samples));
     Some(plan.instances.len() * samples.sum::<u32>() as usize)
 }
 
-pub async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+pub(super) async fn cancel(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<Redirect> {
     let asked = comparisons::cancel(State(state), Path(id.clone()));
     asked.await.map(|_| to_page(&id))
 }
 
-pub async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+pub(super) async fn retry(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<Redirect> {
     let asked = comparisons::retry(State(state), Path(id.clone()));
     asked.await.map(|_| to_page(&id))
 }
 
-/// `id`: of a comparison that there is.
-pub fn to_page(id: &str) -> Redirect {
+/// Redirects to the page of an existing comparison.
+pub(super) fn to_page(id: &str) -> Redirect {
     Redirect::to(&format!("/comparisons/{id}"))
 }
 
-/// What leads from the report back to this server, which the report itself knows nothing of: behind the link that skips what
-/// comes before the contents.
+/// Inserts links back to this server into a report, which does not know them. They follow the link that skips to the
+/// contents.
 fn with_way_back(page: &str, id: &RunId) -> String {
     let way = format!(
         "<nav aria-label=\"testwright\"><a href=\"/comparisons/{id}\">This comparison</a> · \
@@ -138,7 +144,10 @@ fn with_way_back(page: &str, id: &RunId) -> String {
     }
 }
 
-pub async fn report(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
+pub(super) async fn report(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<Response> {
     let stored = comparisons::find(&state, &id).await?;
     let report = state.store.comparison_report(&stored.id).await?;
     let report = report.ok_or_else(comparisons::not_graded)?;
@@ -151,8 +160,8 @@ pub async fn report(State(state): State<ApiState>, Path(id): Path<String>) -> Ap
     Ok(response)
 }
 
-/// Where the report's links to runs lead.
-pub async fn run(
+/// Redirects links of the report to the pages of its runs.
+pub(super) async fn run(
     State(state): State<ApiState>,
     Path((id, path)): Path<(String, String)>,
 ) -> ApiResult<Redirect> {

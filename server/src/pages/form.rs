@@ -1,4 +1,4 @@
-//! Forms: what was filled in, and the numbers in it. Whoever filled in something wrong is told so by the name of the field.
+//! Form fields and their validation. Errors name the field.
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -12,27 +12,27 @@ const TOKENS: Number = Number::whole("tokens", "Tokens");
 const DOLLARS: Number = Number::decimal("dollars", "US dollars");
 const MINUTES: Number = Number::decimal("minutes", "Minutes");
 
-/// A number that a form asks for. None is above zero and not filled in.
-pub struct Number {
+/// A number field. The number must be greater than zero; an empty field is allowed.
+pub(super) struct Number {
     name: &'static str,
     label: &'static str,
     is_whole: bool,
 }
 
-/// Its field, as the page shows it.
+/// A number field, as the page shows it.
 #[derive(Debug, Serialize)]
-pub struct NumberField {
+pub(super) struct NumberField {
     name: &'static str,
     label: &'static str,
-    /// Beside the label.
+    /// Note beside the label.
     note: String,
-    /// The keys that a phone offers.
+    /// Keyboard that a phone offers.
     keys: &'static str,
     value: String,
 }
 
 impl Number {
-    pub const fn whole(name: &'static str, label: &'static str) -> Self {
+    pub(super) const fn whole(name: &'static str, label: &'static str) -> Self {
         Number {
             name,
             label,
@@ -40,7 +40,7 @@ impl Number {
         }
     }
 
-    pub const fn decimal(name: &'static str, label: &'static str) -> Self {
+    pub(super) const fn decimal(name: &'static str, label: &'static str) -> Self {
         Number {
             name,
             label,
@@ -48,8 +48,8 @@ impl Number {
         }
     }
 
-    /// `given`: as it was filled in.
-    pub fn field(&self, note: impl Into<String>, given: &str) -> NumberField {
+    /// Creates the field with the value that the user entered.
+    pub(super) fn field(&self, note: impl Into<String>, given: &str) -> NumberField {
         NumberField {
             name: self.name,
             label: self.label,
@@ -59,8 +59,12 @@ impl Number {
         }
     }
 
-    /// A whole number from 1 to `most`.
-    pub fn read_whole<T: TryFrom<u64>>(&self, given: &str, most: u64) -> ApiResult<Option<T>> {
+    /// Parses a whole number from 1 to `most`; `None` if the field is empty.
+    pub(super) fn read_whole<T: TryFrom<u64>>(
+        &self,
+        given: &str,
+        most: u64,
+    ) -> ApiResult<Option<T>> {
         let Some(given) = filled(given) else {
             return Ok(None);
         };
@@ -76,7 +80,7 @@ impl Number {
         }
     }
 
-    pub fn read_decimal(&self, given: &str) -> ApiResult<Option<f64>> {
+    pub(super) fn read_decimal(&self, given: &str) -> ApiResult<Option<f64>> {
         let Some(given) = filled(given) else {
             return Ok(None);
         };
@@ -89,27 +93,27 @@ impl Number {
 
     fn wrong(&self, given: &str, wanted: &str) -> Problem {
         let hint = match self.is_whole {
-            true => "write one such as 10, or leave the field empty",
-            false => "write one such as 2.5, or leave the field empty",
+            true => "enter a number such as 10, or leave the field empty",
+            false => "enter a number such as 2.5, or leave the field empty",
         };
         refused(self.label, &format!("“{given}” is not {wanted}"), hint)
     }
 }
 
-/// `label`: the name of the field.
-pub fn refused(label: &str, what: &str, hint: &str) -> Problem {
+/// Creates a problem for the field with this label.
+pub(super) fn refused(label: &str, what: &str, hint: &str) -> Problem {
     let detail = format!("{label}: {what}");
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint(hint)
 }
 
-pub fn filled(field: &str) -> Option<&str> {
+pub(super) fn filled(field: &str) -> Option<&str> {
     Some(field.trim()).filter(|text| !text.is_empty())
 }
 
-/// That of a new run. An empty field is one that was not filled in.
+/// The form for a new run. Empty fields count as missing.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct NewRunForm {
+pub(super) struct NewRunForm {
     issue: String,
     repository: String,
     commit: String,
@@ -122,8 +126,8 @@ pub struct NewRunForm {
 }
 
 impl NewRunForm {
-    pub fn request(&self) -> ApiResult<RunRequest> {
-        // As it was typed: what a blank around it would change is refused, as it is in JSON.
+    pub(super) fn request(&self) -> ApiResult<RunRequest> {
+        // Surrounding whitespace is kept, so that it is refused as in JSON.
         let filled = |field: &str| filled(field).map(|_| field.to_owned());
         Ok(RunRequest {
             issue: self.issue.replace("\r\n", "\n"),
@@ -140,11 +144,11 @@ impl NewRunForm {
         })
     }
 
-    /// The fields of the limits, beside those of the server.
-    pub fn limits(&self, server: &Settings) -> [NumberField; 4] {
+    /// Returns the fields for limits, with the server's own limits as notes.
+    pub(super) fn limits(&self, server: &Settings) -> [NumberField; 4] {
         let run = &server.run;
         let most = |most: Option<f64>| match most {
-            Some(most) => format!("the server allows {most}"),
+            Some(most) => format!("the server's limit is {most}"),
             None => String::new(),
         };
         let dollars = match run.max_dollars {
@@ -167,14 +171,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_number_is_told_in_plain_words_by_its_field() {
+    fn invalid_number_names_its_field() {
         assert_eq!(STEPS.read_whole::<u32>(" 7 ", 10).unwrap(), Some(7));
         assert_eq!(STEPS.read_whole::<u32>("  ", 10).unwrap(), None);
         assert_eq!(MINUTES.read_decimal("2.5").unwrap(), Some(2.5));
         for wrong in ["0", "-1", "1.5", "ten", "1e3", "99999999999999999999"] {
             let told = STEPS.read_whole::<u32>(wrong, u64::MAX).unwrap_err().text();
             let wanted = format!(
-                "Model calls: “{wrong}” is not a whole number above zero: write one such as 10, or leave the field empty"
+                "Model calls: “{wrong}” is not a whole number above zero: enter a number such as 10, or leave the field empty"
             );
             assert_eq!(told, wanted);
         }

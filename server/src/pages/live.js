@@ -1,4 +1,4 @@
-// Shows what is new without losing what is open, chosen, focused or scrolled. Without scripts a page shows what was when it was loaded.
+// Updates the page but keeps what is open, selected, focused or scrolled. Without scripts, a page shows its state at load time.
 const main = document.querySelector("main");
 const url = main.dataset.live;
 if (url) {
@@ -7,7 +7,7 @@ if (url) {
   const all = (what) => [...main.querySelectorAll(what)];
   let shown = main.innerHTML;
   let waiting = false;
-  // A link may have moved; anything else is where it was.
+  // Links can move; other elements keep their position.
   const focusAgain = (old, index) => {
     const twin = old.href ? all("a").find((a) => a.href === old.href) : all(FOCUSABLE)[index];
     (twin ?? main).focus({ preventScroll: true });
@@ -15,7 +15,7 @@ if (url) {
   const refresh = async () => {
     waiting = false;
     if (document.hidden) return;
-    // A server that is away for a moment is asked again with the next event.
+    // After a failure, the next event tries again.
     const answer = await fetch(location.href).catch(() => null);
     if (!answer?.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
@@ -36,7 +36,7 @@ if (url) {
     waiting = true;
     setTimeout(refresh, 500);
   };
-  // What came while nobody looked.
+  // Catches up when a hidden page becomes visible.
   document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
   if (url === "poll") {
     setInterval(soon, 3000);

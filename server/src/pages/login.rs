@@ -1,4 +1,4 @@
-//! Where a browser gives a token, which it then shows with each request. It is led back to the page that was asked for.
+//! The login page: a browser stores a token as a cookie, then returns to the requested page.
 
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Form, Query, State};
@@ -11,25 +11,25 @@ use super::render;
 use crate::api::{ApiResult, ApiState, Problem};
 use crate::authentication::{LOGIN, cookie};
 
-/// Bytes of an address to which it leads back.
+/// Maximum bytes of the address to return to.
 const MAX_ADDRESS_LEN: usize = 2_000;
-/// The page to which it leads where none was asked for.
+/// Page that opens after the login by default.
 const FIRST: &str = "/";
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct LoginForm {
+pub(super) struct LoginForm {
     token: String,
-    /// What was asked for.
+    /// Address of the requested page.
     next: String,
-    /// What the button to log out sends.
+    /// Value of the logout button.
     log_out: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct LoginQuery {
-    /// What was asked for.
+pub(super) struct LoginQuery {
+    /// Address of the requested page.
     next: String,
 }
 
@@ -39,8 +39,8 @@ struct LoginPage<'n> {
     next: Option<&'n str>,
 }
 
-/// The address of this page that leads back to another of this server; `None`: the way leads to the first.
-pub fn address(asked: &str) -> Option<String> {
+/// Returns the address of the login page that returns to a page of this server; `None` for the default page.
+pub(super) fn address(asked: &str) -> Option<String> {
     let asked = own_path(asked).filter(|asked| *asked != FIRST)?;
     let mut address = format!("{LOGIN}?next=");
     for byte in asked.bytes() {
@@ -54,8 +54,9 @@ pub fn address(asked: &str) -> Option<String> {
     Some(address)
 }
 
-/// A path of this server, as browsers read it: what they take for an address of another is none.
-pub fn own_path(asked: &str) -> Option<&str> {
+/// Returns the path if browsers read it as a path of this server. They could read some texts as addresses of other
+/// servers.
+pub(super) fn own_path(asked: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
     let path = asked.split(['?', '#']).next().unwrap_or_default();
     let is_own = asked.len() <= MAX_ADDRESS_LEN
@@ -66,7 +67,7 @@ pub fn own_path(asked: &str) -> Option<&str> {
     is_own.then_some(asked)
 }
 
-pub async fn show(
+pub(super) async fn show(
     State(state): State<ApiState>,
     query: Result<Query<LoginQuery>, QueryRejection>,
 ) -> Response {
@@ -74,26 +75,31 @@ pub async fn show(
     page(&state, StatusCode::OK, None, &query.next)
 }
 
-pub async fn log_in(
+pub(super) async fn log_in(
     State(state): State<ApiState>,
     headers: HeaderMap,
     form: Result<Form<LoginForm>, FormRejection>,
 ) -> ApiResult<Response> {
-    // The text of the rejection may hold what was typed.
-    let bad = |_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the form has no token");
+    // The text of the rejection may contain the token.
+    let bad = |_| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "the form contains no token",
+        )
+    };
     let Form(form) = form.map_err(bad)?;
     if form.log_out.is_some() {
-        // No token: the browser forgets the one that it had.
+        // Without a token, the cookie expires in the browser.
         let cookie = format!("{}; Max-Age=0", cookie("", false));
         return Ok(([(header::SET_COOKIE, cookie)], Redirect::to(LOGIN)).into_response());
     }
     let token = SecretString::from(form.token.trim());
     if state.store.token(&token).await?.is_none() {
-        let problem = "The token is unknown, revoked or out of date.";
+        let problem = "The token is unknown, revoked or expired.";
         let status = StatusCode::UNAUTHORIZED;
         return Ok(page(&state, status, Some(problem), &form.next));
     }
-    // Forms come with the origin of their page: it says how the browser reaches this server.
+    // The origin of the form shows whether the browser uses HTTPS.
     let is_encrypted = headers
         .get(header::ORIGIN)
         .is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
@@ -127,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_leads_back_to_pages_of_this_server_alone() {
+    fn login_returns_to_own_pages_only() {
         for own in ["/", "/runs/x", "/?status=accepted", "/comparisons/new"] {
             assert_eq!(own_path(own), Some(own));
         }

@@ -1,4 +1,4 @@
-//! The pages of matrices: the list, and each.
+//! Pages of matrices: the list, and each matrix.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::matrix::view::{self, Matrix};
 use crate::store::{MatrixFilter, MatrixId, Store, StoredMatrix, timestamp};
 use testwright_config::error::Result;
 
-pub fn router() -> Router<ApiState> {
+pub(super) fn router() -> Router<ApiState> {
     Router::new()
         .route("/matrices", get(list))
         .route("/matrices/{id}", get(show))
@@ -34,12 +34,12 @@ struct MatricesPage {
     next: Option<String>,
 }
 
-/// A matrix in a line.
+/// A matrix in the list.
 #[derive(Serialize)]
 struct MatrixRow {
     id: String,
     title: String,
-    /// Id of the run whose tests it tries.
+    /// Id of the run whose tests it uses.
     run: Option<String>,
     status: &'static str,
     repository: String,

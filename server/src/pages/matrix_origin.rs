@@ -1,4 +1,4 @@
-//! What a matrix is about: the issue, and the run whose tests it tries.
+//! The title of a matrix, and the run whose tests it uses.
 
 use crate::fields::shortened;
 use crate::matrix::request::{MatrixInput, NamedPatch};
@@ -6,20 +6,20 @@ use crate::store::{RunId, Store};
 use testwright_agent::issues;
 use testwright_config::error::Result;
 
-/// Characters of a title.
+/// Maximum characters of a title.
 const MAX_SHOWN_LEN: usize = 200;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct MatrixOrigin {
-    /// Of the issue; where nobody names one, the names of the tests.
+pub(super) struct MatrixOrigin {
+    /// Title of the issue or of the run; otherwise the names of the tests.
     pub title: String,
-    /// Id of the first run whose tests are tried.
+    /// Id of the first run whose tests it uses.
     pub run: Option<String>,
 }
 
 impl MatrixOrigin {
-    pub async fn of(store: &Store, input: &MatrixInput) -> Result<Self> {
-        // Tests of a run have its id as their name, unless they were given another.
+    pub(super) async fn of(store: &Store, input: &MatrixInput) -> Result<Self> {
+        // Tests from a run have its id as their name, unless the request names them.
         let id = input.tests.iter().find_map(|of| RunId::parse(&of.name));
         let run = match id {
             Some(id) => store.run(&id).await?,
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_matrix_is_called_by_its_issue_else_by_its_run_else_by_its_tests() {
+    fn title_is_issue_run_or_tests() {
         let tests: Vec<NamedPatch> = ["good", "weak"]
             .map(|name| NamedPatch {
                 name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! A matrix as its page shows it.
+//! A matrix for its page.
 
 use serde::Serialize;
 
@@ -6,12 +6,12 @@ use super::matrix_origin::MatrixOrigin;
 use crate::matrix::view::{Cell, Matrix, PatchResult, PatchVerdict};
 
 #[derive(Debug, Serialize)]
-pub struct MatrixView {
+pub(super) struct MatrixView {
     pub id: String,
     pub status: &'static str,
-    /// Of the issue or of the tests.
+    /// Title of the issue, or names of the tests.
     title: String,
-    /// Id of the run whose tests it tries.
+    /// Id of the run whose tests it uses.
     run: Option<String>,
     repository: String,
     commit: Option<String>,
@@ -32,7 +32,7 @@ pub struct MatrixView {
 struct PatchRow {
     name: String,
     verdict: &'static str,
-    /// From 1; empty for one that is not kept.
+    /// Rank, from 1; empty for a patch that is not kept.
     rank: String,
     cells: Vec<SmallCell>,
 }
@@ -43,7 +43,7 @@ struct SmallCell {
     text: String,
 }
 
-/// Every test of a cell.
+/// The tests of a cell with their outcomes.
 #[derive(Debug, Serialize)]
 struct CellView {
     title: String,
@@ -52,7 +52,7 @@ struct CellView {
 }
 
 impl MatrixView {
-    pub fn of(matrix: Matrix, origin: MatrixOrigin) -> Self {
+    pub(super) fn of(matrix: Matrix, origin: MatrixOrigin) -> Self {
         let row = |patch: &PatchResult| row(&matrix, patch);
         MatrixView {
             may_cancel: !matrix.status.has_ended() && !matrix.cancelling,
@@ -106,7 +106,7 @@ fn small(cell: Option<&Cell>) -> SmallCell {
     let (class, text) = match () {
         () if cell.infrastructure.is_some() => ("", "the machine failed".to_owned()),
         () if cell.not_tried.is_some() => ("", "not tried".to_owned()),
-        () if all == 0 => ("", "nothing fails on the old code".to_owned()),
+        () if all == 0 => ("", "no test fails on the old code".to_owned()),
         () if cell.passed.is_empty() => ("no", format!("0 of {all} pass")),
         () => ("yes", format!("{} of {all} pass", cell.passed.len())),
     };

@@ -1,5 +1,5 @@
-//! The pages: what the API says, for people. Whatever comes from issues, repositories and models is escaped, and no script
-//! runs but the one of these pages.
+//! Web pages for the data of the API. Text from issues, repositories and models is escaped, and only the script of
+//! these pages can run.
 
 mod comparisons;
 mod form;
@@ -31,20 +31,20 @@ use super::api::{ApiResult, ApiState, Problem, paging, runs};
 use super::authentication::Caller;
 use crate::store::{Filter, JobStatus, RunId};
 use form::{NewRunForm, NumberField};
-pub use problem_page::answer_browsers;
+pub(crate) use problem_page::answer_browsers;
 use run_view::{RunRow, RunView};
 use serve_options::OptionRow;
-pub use serve_options::ServeOptions;
+pub(crate) use serve_options::ServeOptions;
 use testwright_agent::approaches;
 use testwright_agent::trajectory::entry_view;
 
 const OWN_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("live.js");
 const LAYOUT: &str = include_str!("layout.html");
-/// Runs of a page.
+/// Number of runs on a page.
 const PAGE: u32 = 50;
 
-pub fn router(options: ServeOptions) -> Router<ApiState> {
+pub(crate) fn router(options: ServeOptions) -> Router<ApiState> {
     Router::new()
         .route("/", get(list))
         .route("/new", get(new).post(create))
@@ -75,9 +75,9 @@ pub fn router(options: ServeOptions) -> Router<ApiState> {
 struct Page<T> {
     title: String,
     here: &'static str,
-    /// Whoever sees it has logged in.
+    /// Source of updates: `poll`, or the address of an event stream.
     tokens_required: bool,
-    /// What says that there is something new: `poll`, or the address of a stream.
+    /// Source of updates: `poll`, or the address of an event stream.
     live: Option<String>,
     style: String,
     script: &'static str,
@@ -108,9 +108,12 @@ fn render<T: Serialize>(
     let body = match html::render_with("page.html", &template, &page, shown) {
         Ok(body) => body,
         Err(error) => {
-            tracing::error!(%error, "a page cannot be made");
-            return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be made")
-                .into_response();
+            tracing::error!(%error, "could not render a page");
+            return Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "could not render the page",
+            )
+            .into_response();
         }
     };
     let policy = format!(
@@ -139,10 +142,10 @@ struct ListQuery {
     before: Option<String>,
 }
 
-/// Of a list without filters.
+/// Query of a list without filters.
 #[derive(Debug, Default, Deserialize)]
 struct PageQuery {
-    /// The last of the page before.
+    /// Id of the last item on the previous page.
     before: Option<String>,
 }
 

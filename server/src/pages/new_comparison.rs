@@ -1,4 +1,4 @@
-//! The page that asks for a comparison. Its form has files and choices of several, which is why it is sent as multipart.
+//! The form for a new comparison. It is sent as multipart, because it has files and multiple choices.
 
 use axum::Extension;
 use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
@@ -25,13 +25,13 @@ use testwright_config::settings::{Effort, Settings};
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
 const SAMPLES: Number = Number::whole("samples", "Samples");
-const DOLLARS: Number = Number::decimal("dollars", "US dollars of all runs together");
-const STEPS: Number = Number::whole("steps", "Model calls of a run");
-const TOKENS: Number = Number::whole("tokens", "Tokens of a run");
-const MINUTES: Number = Number::decimal("minutes", "Minutes of a run");
+const DOLLARS: Number = Number::decimal("dollars", "US dollars for all runs together");
+const STEPS: Number = Number::whole("steps", "Model calls per run");
+const TOKENS: Number = Number::whole("tokens", "Tokens per run");
+const MINUTES: Number = Number::decimal("minutes", "Minutes per run");
 const TEST_SECONDS: Number = Number::whole(
     "test_seconds",
-    "Seconds of one run of tests that takes part in grading",
+    "Timeout of a test run during grading, in seconds",
 );
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ struct NewComparisonPage {
     limits: [NumberField; 5],
 }
 
-/// A model that the server's settings know.
+/// A model in the server's settings.
 #[derive(Serialize)]
 struct ModelRow {
     name: String,
@@ -67,7 +67,7 @@ impl ModelRow {
     }
 }
 
-/// As it was filled in.
+/// The form as the user filled it in.
 #[derive(Debug, Default, Serialize)]
 struct ComparisonForm {
     name: String,
@@ -84,7 +84,7 @@ struct ComparisonForm {
     minutes: String,
     test_seconds: String,
     repositories: String,
-    /// In place of `instances`.
+    /// File to use instead of `instances`.
     #[serde(skip)]
     file: Option<UploadedFile>,
 }
@@ -96,10 +96,10 @@ struct UploadedFile {
 }
 
 impl UploadedFile {
-    /// `None` where no file was chosen.
+    /// Reads the file; `None` if the user chose none.
     async fn read(field: Field<'_>) -> std::result::Result<Option<Self>, MultipartError> {
         let name = field.file_name().unwrap_or_default();
-        // Some browsers of old send the whole path.
+        // Some old browsers send the full path.
         let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
         let name = name.to_owned();
         let bytes = field.bytes().await?.to_vec();
@@ -154,7 +154,8 @@ impl ComparisonForm {
         Ok(())
     }
 
-    /// What is asked for. A file that was chosen is in the field of instances from then on: a browser does not send it again.
+    /// Converts the form to a request. The content of a file is moved to the field `instances`, because browsers do not
+    /// send files again.
     fn request(&mut self) -> ApiResult<ComparisonRequest> {
         self.check_what_is_missing()?;
         let instances = self.take_instances()?;
@@ -165,8 +166,8 @@ impl ComparisonForm {
                 Some(effort.map_err(|_| {
                     refused(
                         "Effort",
-                        &format!("“{text}” is no level"),
-                        "choose one of the list",
+                        &format!("“{text}” is not a level"),
+                        "choose a level from the list",
                     )
                 })?)
             }
@@ -189,25 +190,25 @@ impl ComparisonForm {
         })
     }
 
-    /// In the order of the page.
+    /// Checks required fields, in the order of the page.
     fn check_what_is_missing(&self) -> ApiResult<()> {
         let has_file = self.file.is_some();
         if !has_file && filled(&self.instances).is_none() {
-            let hint = "choose a file with them, or write them into the field";
-            return Err(refused("Instances", "there are none", hint));
+            let hint = "choose a file, or enter instances in the field";
+            return Err(refused("Instances", "no instances were given", hint));
         }
         if !has_file && filled(&self.name).is_none() {
-            let hint = "write one, since there is no file that has one";
-            return Err(refused("Name in lists", "there is none", hint));
+            let hint = "enter a name, or choose a file";
+            return Err(refused("Name in lists", "the name is missing", hint));
         }
         if chosen(&self.approaches, &self.variants).is_empty() {
-            let hint = "tick one at least, or write one with its options";
-            return Err(refused("Approaches", "there is none", hint));
+            let hint = "choose at least one, or enter one with its options";
+            return Err(refused("Approaches", "no approach was chosen", hint));
         }
         Ok(())
     }
 
-    /// The fields of the limits.
+    /// Returns the fields for limits.
     fn limits(&self) -> [NumberField; 5] {
         let priced = "every model needs a price in the server's settings";
         [
@@ -241,13 +242,13 @@ impl ComparisonForm {
     }
 }
 
-/// What was ticked, and what was written besides.
+/// Joins the chosen items and those entered as text.
 fn chosen(ticked: &[String], written: &str) -> Vec<String> {
     let written = written.split_whitespace().map(str::to_owned);
     ticked.iter().cloned().chain(written).collect()
 }
 
-pub async fn show(State(state): State<ApiState>) -> Response {
+pub(super) async fn show(State(state): State<ApiState>) -> Response {
     let given = ComparisonForm {
         approaches: vec![state.settings.run.approach.clone()],
         ..ComparisonForm::default()
@@ -255,7 +256,7 @@ pub async fn show(State(state): State<ApiState>) -> Response {
     page(&state, StatusCode::OK, given, None)
 }
 
-pub async fn create(
+pub(super) async fn create(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     fields: std::result::Result<Multipart, MultipartRejection>,

@@ -1,5 +1,5 @@
-//! Problems as pages: whoever opens an address in a browser gets words and a way back, with the status that a program gets. Who
-//! has to log in first comes back to what was asked for.
+//! Error pages: browsers get problems as pages, with a link back and the same status. After a login, the browser
+//! returns to the requested page.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -13,13 +13,13 @@ use crate::api::ApiState;
 use crate::authentication::LOGIN;
 use crate::store::RunId;
 
-/// Bytes of a problem.
+/// Maximum bytes of a problem.
 const MAX_PROBLEM_LEN: usize = 64 << 10;
-/// Where programs ask, whatever they accept.
+/// Prefixes of routes for programs, which get no pages.
 const OF_PROGRAMS: [&str; 3] = ["/v1/", "/mcp", "/metrics"];
 
-/// Answers browsers with pages, whatever refused them.
-pub async fn answer_browsers(
+/// Converts problems to pages for browsers.
+pub(crate) async fn answer_browsers(
     State(state): State<ApiState>,
     request: Request,
     next: Next,
@@ -69,7 +69,8 @@ fn leads_to_login(response: &Response, path: &str) -> bool {
     is_login && path != LOGIN && response.status() == StatusCode::SEE_OTHER
 }
 
-/// A link of another site, or of a report, which has no rights of this one: the browser shows no token with it.
+/// Returns whether a link comes from another site, or from a report, which has no rights here. The browser then sends
+/// no cookie.
 fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| site == "cross-site" || site == "same-site")
@@ -80,7 +81,7 @@ struct AgainPage<'a> {
     asked: &'a str,
 }
 
-/// Has the browser ask from a page of this server: it shows its token then, if it has one.
+/// Makes the browser repeat the request from a page of this server, so that it sends its cookie.
 fn ask_again(state: &ApiState, asked: &str) -> Response {
     let template = include_str!("again.html");
     let (status, title) = (StatusCode::OK, "One moment");
@@ -92,7 +93,7 @@ fn ask_again(state: &ApiState, asked: &str) -> Response {
     response
 }
 
-/// What is told of a problem.
+/// The parts of a problem that a page shows.
 #[derive(Debug, Default, Deserialize)]
 struct Told {
     detail: String,
@@ -121,14 +122,14 @@ async fn page(state: &ApiState, path: &str, response: Response) -> Response {
     };
     let template = include_str!("problem.html");
     let page = render(state, status, template, "problem", heading, None, content);
-    // What the status needs stays, as `Allow` or `Retry-After`.
+    // Headers of the status, such as `Allow` and `Retry-After`, are kept.
     let (of_page, body) = page.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.extend(of_page.headers);
     (parts.status, parts.headers, body).into_response()
 }
 
-/// That of the API's problems; of what refuses a request before it is looked at, the text.
+/// Reads a problem of the API; other responses contribute their text.
 async fn told(body: Body) -> Told {
     let body = to_bytes(body, MAX_PROBLEM_LEN).await.unwrap_or_default();
     serde_json::from_slice(&body).unwrap_or_else(|_| Told {
@@ -137,7 +138,7 @@ async fn told(body: Body) -> Told {
     })
 }
 
-/// Without what the API's clients are told.
+/// Removes the parts of a hint that concern the API.
 fn for_people(hint: &str) -> Option<String> {
     let parts = hint.split("; ").filter(|part| !part.contains("/v1/"));
     let parts: Vec<&str> = parts.collect();
@@ -156,7 +157,7 @@ fn sentence(text: &str) -> String {
     format!("{}{}{end}", first.to_uppercase(), chars.as_str())
 }
 
-/// Where to go on.
+/// The link back.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct WayBack {
     address: String,
@@ -177,7 +178,7 @@ impl WayBack {
             parts.next().unwrap_or_default(),
             parts.next().unwrap_or_default(),
         );
-        // What is below a run leads to it.
+        // Pages below a job lead back to it.
         let is_below = parts.next().is_some() && RunId::parse(id).is_some();
         let whole = |name| to(&format!("/{kind}/{id}"), name);
         match kind {
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_back_leads_to_what_is_above() {
+    fn back_link_leads_one_level_up() {
         let id = "0190a1b2c3dabcdefgh";
         let missing = StatusCode::NOT_FOUND;
         for (path, wanted) in [
@@ -225,15 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn people_are_told_sentences_and_no_addresses_of_the_api() {
+    fn page_texts_omit_api_addresses() {
         assert_eq!(sentence("the run has ended"), "The run has ended.");
         assert_eq!(sentence("Is it there?"), "Is it there?");
         assert_eq!(sentence(""), "");
         assert_eq!(for_people("GET /v1/runs lists all runs"), None);
-        let hint = "only a cancelled one goes on; POST /v1/runs makes a new one";
+        let hint = "retry only a cancelled run; POST /v1/runs starts a new one";
         assert_eq!(
             for_people(hint).as_deref(),
-            Some("Only a cancelled one goes on.")
+            Some("Retry only a cancelled run.")
         );
     }
 }

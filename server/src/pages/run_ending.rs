@@ -1,21 +1,21 @@
-//! Why a run ended as it did, in words.
+//! The explanation of a run's outcome.
 
 use serde_json::Value;
 
 use testwright_agent::agent::{Limit, Outcome};
 
-/// A paragraph each; `record`: `run.json`, or what stands for it.
-pub fn explanation(record: &Value, outcome: Option<&Outcome>) -> Vec<String> {
+/// Returns the paragraphs of the explanation; `record` is `run.json` or its replacement.
+pub(super) fn explanation(record: &Value, outcome: Option<&Outcome>) -> Vec<String> {
     match outcome {
         Some(Outcome::OutOfBudget { limit }) => vec![
             format!(
-                "The run used up its limit of {} before a test was accepted.",
+                "The run reached its limit of {} before a test was accepted.",
                 limit_in_words(*limit, &record["settings"]["run"])
             ),
-            "A new run can be given more, up to the limits in the server's settings.".to_owned(),
+            "You can start a new run with a higher limit, up to the limits in the server's settings.".to_owned(),
         ],
         Some(Outcome::Refused { findings, .. }) => {
-            let first = "The gate found fault with the test that was handed in:".to_owned();
+            let first = "The gate refused the submitted test:".to_owned();
             std::iter::once(first)
                 .chain(findings.iter().cloned())
                 .collect()
@@ -27,7 +27,7 @@ pub fn explanation(record: &Value, outcome: Option<&Outcome>) -> Vec<String> {
             tried,
         }) => {
             let first =
-                format!("The model says that the issue cannot fail here, on Python {python}.");
+                format!("The model says that the issue cannot be reproduced here, with Python {python}.");
             let tried = (!tried.is_empty()).then(|| format!("It ran:\n{}", tried.join("\n")));
             [first, reason.clone()].into_iter().chain(tried).collect()
         }
@@ -38,7 +38,8 @@ pub fn explanation(record: &Value, outcome: Option<&Outcome>) -> Vec<String> {
     }
 }
 
-/// `settings`: those of the run, which say how much it was. The dollars of a comparison are not the run's own.
+/// Formats a limit with its value from the settings of the run. The budget of a comparison is not part of these
+/// settings.
 fn limit_in_words(limit: Limit, settings: &Value) -> String {
     let (key, unit) = match limit {
         Limit::Steps => ("max-steps", "model calls"),
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_out_of_budget_names_the_limit() {
+    fn out_of_budget_names_the_limit() {
         let settings = json!({"run": {"max-steps": 12, "max-minutes": 2.5, "max-tokens": 5000, "max-dollars": 0.25}});
         for (limit, words) in [
             ("steps", "12 model calls"),
@@ -75,7 +76,7 @@ mod tests {
         ] {
             let record = json!({"outcome": "out_of_budget", "limit": limit, "settings": settings});
             let wanted =
-                format!("The run used up its limit of {words} before a test was accepted.");
+                format!("The run reached its limit of {words} before a test was accepted.");
             assert_eq!(explained(&record)[0], wanted);
         }
         let record = json!({"outcome": "out_of_budget", "limit": "dollars"});
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_gate_found_and_what_failed_is_said() {
+    fn findings_and_failures_are_listed() {
         let record =
             json!({"outcome": "refused", "patch": "p", "findings": ["it passes", "it is skipped"]});
         assert_eq!(explained(&record)[1..], ["it passes", "it is skipped"]);

@@ -1,4 +1,4 @@
-//! A run as its page shows it.
+//! A run for its page.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -18,24 +18,24 @@ use testwright_config::error::Result;
 use super::run_ending::explanation;
 use super::usage_chart::UsageChart;
 
-/// Events of a page; the trajectory has them all.
+/// Maximum number of events on the page; the trajectory has all events.
 const EVENTS: u32 = 2_000;
 
-/// A run in a line.
+/// A run in a list.
 #[derive(Debug, Serialize)]
-pub struct RunRow {
+pub(super) struct RunRow {
     pub id: String,
     pub title: String,
     status: &'static str,
     repository: String,
-    /// Of the old code.
+    /// Commit of the old code.
     commit: Option<String>,
     approach: String,
     model: String,
     created_at: String,
     created: String,
     attempts: i64,
-    /// How often it went back to the queue because the machine lacked something, and why.
+    /// Number of returns to the queue because of a shortage, and the last reason.
     returned: Option<String>,
     calls: String,
     tokens: String,
@@ -44,7 +44,7 @@ pub struct RunRow {
 }
 
 impl RunRow {
-    pub fn of(run: &StoredRun) -> Self {
+    pub(super) fn of(run: &StoredRun) -> Self {
         let record = run.record_value();
         let usage = &record["usage"];
         let count = |name: &str| usage[name].as_u64();
@@ -75,7 +75,7 @@ impl RunRow {
     }
 }
 
-/// The issue's, where it has one.
+/// Returns the title of the issue; without one, the id of the run.
 fn title(run: &StoredRun) -> String {
     if run.title.is_empty() {
         return run.id.to_string();
@@ -84,20 +84,20 @@ fn title(run: &StoredRun) -> String {
 }
 
 #[derive(Debug, Serialize)]
-pub struct RunView {
+pub(super) struct RunView {
     pub run: RunRow,
-    /// Id of the comparison to which it belongs.
+    /// Id of the comparison that the run belongs to.
     comparison: Option<String>,
-    /// Why it ended as it did.
+    /// Explanation of the outcome.
     said: Vec<String>,
     may_cancel: bool,
     may_retry: bool,
     patch: Vec<DiffLine>,
-    /// Names of those that came of it.
+    /// Names of the files of the run.
     files: Vec<String>,
     evidence: Vec<(&'static str, String)>,
     tests: Vec<String>,
-    /// What became of each test with each candidate fix.
+    /// Outcomes of each test with each candidate fix.
     fixes: Vec<Vec<String>>,
     usage: Option<UsageChart>,
     issue: String,
@@ -111,7 +111,7 @@ struct DiffLine {
 }
 
 impl RunView {
-    pub async fn of(state: &ApiState, run: &StoredRun) -> Result<Self> {
+    pub(super) async fn of(state: &ApiState, run: &StoredRun) -> Result<Self> {
         let stored = state.store.events(&run.id, 0, EVENTS).await?;
         let events: Vec<Event> = stored
             .iter()

@@ -1,4 +1,4 @@
-//! How the server was started, for whoever looks at its settings. Nothing of it is secret: of the database its kind alone is told.
+//! Options of the server for the settings page. They contain no secrets: only the kind of the database is shown.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,88 +7,88 @@ use serde::Serialize;
 
 use testwright_config::settings::Size;
 
-/// Options of `testwright serve`, as they are in force.
-pub struct ServeOptions {
+/// Effective options of `testwright serve`.
+pub(crate) struct ServeOptions {
     pub listen: SocketAddr,
-    /// By which it is reached.
+    /// Host names of the server.
     pub hosts: Vec<String>,
     pub tokens_required: bool,
-    /// Runs that it works on at one time.
+    /// Maximum concurrent runs.
     pub workers: usize,
-    /// Its address, which is not shown.
+    /// URL of the database, which is not shown.
     pub database: String,
-    /// The folder of runs while they are worked on.
+    /// Folder for runs in progress.
     pub runs: PathBuf,
-    /// Address of the store of files, without what it knows of its account.
+    /// Address of the artifact store, without credentials.
     pub artifacts: String,
     pub metrics: Option<SocketAddr>,
-    /// Days; `None`: for ever.
+    /// Days to keep runs; `None` keeps them forever.
     pub keep_runs: Option<u32>,
-    /// Bytes; `None`: any number.
+    /// Maximum bytes of the artifact store; `None` means no limit.
     pub artifact_bytes: Option<u64>,
     pub allowed_repositories: Vec<String>,
     pub allows_recordings: bool,
-    /// Of clients of MCP.
+    /// Maximum concurrent sandboxes of MCP clients.
     pub sandboxes: usize,
     pub idle_seconds: u64,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct OptionRow {
+pub(crate) struct OptionRow {
     name: &'static str,
     value: String,
-    /// The flag that sets it.
+    /// Command-line flag for the option.
     flag: &'static str,
 }
 
 impl ServeOptions {
-    pub fn rows(&self) -> Vec<OptionRow> {
+    pub(crate) fn rows(&self) -> Vec<OptionRow> {
         let row = |name, flag, value| OptionRow { name, value, flag };
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let metrics = self.metrics.map_or_else(
-            || "at no address of their own".to_owned(),
+            || "no separate address".to_owned(),
             |address| address.to_string(),
         );
         let kept = match self.keep_runs {
-            None => "for ever".to_owned(),
+            None => "forever".to_owned(),
             Some(1) => "a day after their end".to_owned(),
             Some(days) => format!("{days} days after their end"),
         };
         let most = self.artifact_bytes.map_or_else(
-            || "any size".to_owned(),
+            || "no limit".to_owned(),
             |bytes| Size::new(bytes).to_string(),
         );
         let idle = format!("{} s", self.idle_seconds);
         vec![
             row("Listens on", "--listen", self.listen.to_string()),
-            row("Is reached as", "--host", self.hosts.join(", ")),
+            row("Host names", "--host", self.hosts.join(", ")),
             row(
-                "Asks for tokens",
+                "Requires tokens",
                 "--require-tokens",
                 yes(self.tokens_required),
             ),
-            row(
-                "Runs that it works on at one time",
-                "--workers",
-                self.workers.to_string(),
-            ),
+            row("Concurrent runs", "--workers", self.workers.to_string()),
             row("Database", "--database", database(&self.database)),
             row(
-                "Folder of runs in progress",
+                "Folder for runs in progress",
                 "--data",
                 self.runs.display().to_string(),
             ),
             row("Artifact store", "--artifacts", self.artifacts.clone()),
-            row("Artifact store has at most", "--artifacts-size", most),
+            row(
+                "Maximum size of the artifact store",
+                "--artifacts-size",
+                most,
+            ),
             row("Metrics and probes", "--metrics", metrics),
             row("Keeps runs", "--keep-runs", kept),
             row(
-                "Repositories that may be named",
+                "Allowed repositories",
                 "--allow-repository",
                 self.allowed_repositories.join(", "),
             ),
             row(
-                "Models may be recordings",
+                "Allows recordings as models",
                 "--allow-recordings",
                 yes(self.allows_recordings),
             ),
@@ -97,17 +97,17 @@ impl ServeOptions {
                 "--mcp-sandboxes",
                 self.sandboxes.to_string(),
             ),
-            row("An unused MCP session ends after", "--mcp-idle", idle),
+            row("Idle time of MCP sessions", "--mcp-idle", idle),
         ]
     }
 }
 
-/// Its kind; the address may hold a password.
+/// Returns the kind of a database; its URL may contain a password.
 fn database(url: &str) -> String {
     let kind = match url.split_once(':').map(|(scheme, _)| scheme) {
         Some("sqlite") => "SQLite",
         Some("postgres" | "postgresql") => "Postgres",
-        _ => "another",
+        _ => "other",
     };
     kind.to_owned()
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_database_is_told_by_its_kind() {
+    fn database_is_shown_by_kind() {
         let secret = "postgres://someone:word@db.example.org/runs?sslpassword=word";
         assert_eq!(database(secret), "Postgres");
         assert_eq!(database("postgresql:///runs"), "Postgres");

@@ -1,4 +1,4 @@
-//! What a run spent over time, as its page draws it.
+//! The chart of a run's tokens over time.
 
 use serde::Serialize;
 
@@ -6,17 +6,17 @@ use testwright_agent::trajectory::UsagePoint;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 140.0;
-/// For dots at the edge.
+/// Margin for dots at the edge.
 const MARGIN: f64 = 6.0;
 
 #[derive(Debug, Serialize)]
-pub struct UsageChart {
+pub(super) struct UsageChart {
     width: f64,
     height: f64,
-    /// In all.
+    /// Total number of tokens.
     tokens: u64,
     seconds: String,
-    /// Points of a polyline: tokens rise when a reply is there.
+    /// Points of a polyline, which rises when a reply arrives.
     line: String,
     points: Vec<Dot>,
     rows: Vec<Row>,
@@ -41,8 +41,8 @@ struct Row {
 }
 
 impl UsageChart {
-    /// `None` as long as no model was paid: rules spend no tokens.
-    pub fn of(points: &[UsagePoint]) -> Option<Self> {
+    /// Creates the chart; `None` if no tokens were used, as with rule-based approaches.
+    pub(super) fn of(points: &[UsagePoint]) -> Option<Self> {
         let last = points.last().filter(|last| last.tokens > 0)?;
         let place = |seconds: f64, tokens: u64| {
             let x = seconds / last.seconds.max(f64::MIN_POSITIVE);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_rise_with_each_call_up_to_the_corner() {
+    fn line_rises_to_corner() {
         let point = |seconds, tokens| UsagePoint {
             purpose: "step",
             prompt_tokens: tokens,

@@ -1,4 +1,4 @@
-//! The page of the workers and the queue.
+//! The page for workers and the queue.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -15,15 +15,15 @@ use crate::store::GradingFilter;
 struct WorkersPage {
     workers: Vec<workers::Worker>,
     queue: workers::Queue,
-    /// Runs that those that live can work on at one time.
+    /// Total slots of all live workers.
     slots: i64,
-    /// How long the oldest run waits.
+    /// Waiting time of the oldest queued run.
     oldest: Option<String>,
     gradings: GradingList,
 }
 
-/// The gradings of the list are those before the one that the query names.
-pub async fn show(
+/// Shows the page. `before` in the query selects the page of gradings.
+pub(super) async fn show(
     State(state): State<ApiState>,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
@@ -54,7 +54,7 @@ pub async fn show(
     ))
 }
 
-pub async fn cancel_gradings(
+pub(super) async fn cancel_gradings(
     State(state): State<ApiState>,
     Path(batch): Path<String>,
 ) -> ApiResult<Redirect> {
@@ -62,7 +62,7 @@ pub async fn cancel_gradings(
     Ok(Redirect::to("/workers"))
 }
 
-/// The two largest units of it.
+/// Formats an age in its two largest units.
 fn age(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     match seconds {
@@ -78,7 +78,7 @@ mod tests {
     use super::age;
 
     #[test]
-    fn an_age_is_told_in_its_two_largest_units() {
+    fn age_has_two_largest_units() {
         let told = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 200_000].map(age);
         let wanted = [
             "0 s",

@@ -34,8 +34,8 @@ pub(super) const MARK_REMOVED: &str = "INSERT INTO removed_artifacts (digest) SE
 impl Store {
     /// Adds a file of an attempt at a run or a comparison; replaces a file with the same name.
     ///
-    /// Fails if another process has claimed the job since, or if the database fails.
-    /// If another process has claimed the job since.
+    /// Fails if another process has claimed the job since, or if the database fails. If another process has claimed the
+    /// job since.
     pub async fn put_artifact(&self, taken: &Attempt, artifact: &StoredArtifact) -> Result<()> {
         let what = "record a file";
         let failed = |error: sqlx::Error| failure(what, &error);

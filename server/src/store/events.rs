@@ -15,8 +15,7 @@ pub struct StoredEvent {
 
 impl Store {
     /// Adds the next event of an attempt. Fails if another worker has claimed the run since, or if the number is
-    /// already used, so
-    /// that no step is recorded twice.
+    /// already used, so that no step is recorded twice.
     pub async fn add_event(&self, run: &RunId, attempt: i64, event: StoredEvent) -> Result<()> {
         let what = "store an event";
         match insert(&self.pool, run, attempt, &event).await {

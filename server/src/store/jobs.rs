@@ -162,8 +162,7 @@ impl Store {
     }
 
     /// Stores the end of an attempt and returns the resulting status: a cancelled job that returns to the queue becomes
-    /// cancelled.
-    /// `None` if another process has claimed the job since.
+    /// cancelled. `None` if another process has claimed the job since.
     pub async fn end_attempt(
         &self,
         taken: &Attempt,
@@ -243,8 +242,7 @@ impl Store {
     }
 
     /// Queues a job again that has no result, and resets its counts of losses and returns. `false` if it is queued or
-    /// running, or has
-    /// a result.
+    /// running, or has a result.
     pub async fn requeue(&self, kind: JobKind, id: &RunId) -> Result<bool> {
         let statement = format!(
             "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, losses = 0, \

@@ -55,8 +55,7 @@ impl Store {
 }
 
 /// Returns the row of a writing statement. The statement must run to completion: SQLite commits only then, so a full
-/// disk would
-/// otherwise go unnoticed.
+/// disk would otherwise go unnoticed.
 pub(super) async fn returned_row<'q>(
     query: Query<'q, Any, AnyArguments>,
     executor: impl Executor<'_, Database = Any>,

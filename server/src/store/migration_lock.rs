@@ -1,8 +1,6 @@
 //! A lock for opening an embedded database and migrating it, one process at a time. A new file can switch to a
-//! write-ahead log only
-//! while no other process has it open. SQLite's migrations are not one transaction, so two processes could create the
-//! same tables.
-//! Postgres needs no lock here: its driver has one.
+//! write-ahead log only while no other process has it open. SQLite's migrations are not one transaction, so two
+//! processes could create the same tables. Postgres needs no lock here: its driver has one.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

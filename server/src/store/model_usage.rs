@@ -1,6 +1,5 @@
 //! Usage of models by all workers together: requests and tokens per minute, dollars per day, and dollars per batch of
-//! runs. If a
-//! worker dies during a call, the reservation of the call remains counted.
+//! runs. If a worker dies during a call, the reservation of the call remains counted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,9 +1,8 @@
 //! Connection pools. A connection returns to its pool only outside of a transaction.
 //!
 //! SQLite ends a transaction itself if a statement fails for lack of space. The ROLLBACK of sqlx then fails, and sqlx
-//! still counts
-//! the ended transaction. The next transaction on that connection becomes a savepoint, whose end leaves the database
-//! locked.
+//! still counts the ended transaction. The next transaction on that connection becomes a savepoint, whose end leaves
+//! the database locked.
 
 use std::time::Duration;
 

@@ -82,8 +82,7 @@ pub struct KeptFiles {
 
 impl Store {
     /// Removes jobs that ended before a time, with all their data. Content in the artifact store is marked for removal.
-    /// Jobs that
-    /// were retried meanwhile stay.
+    /// Jobs that were retried meanwhile stay.
     pub async fn remove_ended_before(&self, time: i64) -> Result<Removed> {
         Ok(Removed {
             runs: self.remove_all(&RUNS, time).await?,

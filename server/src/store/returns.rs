@@ -14,8 +14,7 @@ const MAX_RETURNS: i64 = 20;
 
 impl Store {
     /// Returns a job to the queue, or ends it if it was cancelled. The attempt does not count. Returns `false` if
-    /// another process holds
-    /// the job, or if it was returned too often and the machine is not `is_sick`.
+    /// another process holds the job, or if it was returned too often and the machine is not `is_sick`.
     pub async fn return_to_queue(
         &self,
         taken: &Attempt,

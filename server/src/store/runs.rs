@@ -64,7 +64,7 @@ pub struct NewRun {
     pub idempotency_key: Option<String>,
     /// Owner of the request.
     pub owner: String,
-    /// Comparison or other batch that the run belongs to; empty if there is none.
+    /// Comparison or other batch that the run belongs to; empty for a single run.
     pub batch: String,
     /// Span of the request, in the format of the `traceparent` header.
     pub traceparent: Option<String>,
@@ -101,7 +101,7 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
-    /// Parses the record (`run.json` or its replacement); null if there is none.
+    /// Parses the record (`run.json` or its replacement); null if it is missing.
     pub fn record_value(&self) -> Value {
         let record = self.record.as_deref();
         let value = record.and_then(|record| serde_json::from_str(record).ok());

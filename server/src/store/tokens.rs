@@ -1,6 +1,5 @@
 //! Bearer tokens and their scopes. Only the SHA-256 hash of a token is stored. Tokens have 256 random bits, so they
-//! cannot be found
-//! from the hash, and need neither salt nor a slow hash.
+//! cannot be found from the hash, and need neither salt nor a slow hash.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

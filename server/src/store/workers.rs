@@ -12,8 +12,7 @@ use testwright_config::error::Result;
 /// Milliseconds without a heartbeat after which a process is considered dead.
 const DEAD_AFTER: i64 = 15_000;
 /// Milliseconds without a heartbeat after which the jobs of a process may be orphans. They return to the queue a few
-/// seconds
-/// later, when the process is considered dead.
+/// seconds later, when the process is considered dead.
 const SUSPECTED_AFTER: i64 = 11_000;
 /// Milliseconds for which a dead process is still listed.
 const LISTED_FOR: i64 = 3_600_000;

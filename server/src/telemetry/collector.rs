@@ -14,14 +14,14 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_RESPONSE_LEN: usize = 64 << 10;
 
 #[derive(Debug)]
-pub struct CollectorClient {
+pub(super) struct CollectorClient {
     http: reqwest::Client,
     runtime: Handle,
 }
 
 impl CollectorClient {
     /// Creates a client that uses the current runtime.
-    pub fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let http = http_client::builder()
             .timeout(EXPORT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())

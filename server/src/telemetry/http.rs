@@ -28,7 +28,7 @@ const METHODS: [Method; 6] = [
 const PROBES: [&str; 3] = ["/metrics", "/v1/health", "/v1/ready"];
 
 /// Counts and logs each request, and gives it an id. An id from the client could contain anything.
-pub async fn observe_request(
+pub(crate) async fn observe_request(
     State(telemetry): State<Arc<Telemetry>>,
     mut request: Request,
     next: Next,
@@ -64,10 +64,10 @@ pub async fn observe_request(
 }
 
 /// A client that follows a run, until this value is dropped.
-pub struct Listener(Arc<Telemetry>);
+pub(crate) struct Listener(Arc<Telemetry>);
 
 impl Listener {
-    pub fn new(telemetry: Arc<Telemetry>) -> Self {
+    pub(crate) fn new(telemetry: Arc<Telemetry>) -> Self {
         telemetry.metrics.listeners.inc();
         Listener(telemetry)
     }

@@ -17,7 +17,7 @@ use super::process::ProcessCollector;
 use crate::store::QueueState;
 
 /// Media type of the metrics.
-pub const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
+pub(crate) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counts<const N: usize> = Family<Labels<N>, Counter>;

@@ -11,10 +11,10 @@ mod traces;
 
 use std::sync::Arc;
 
-pub use http::{Listener, observe_request};
-pub use metrics::{CONTENT_TYPE, Metrics};
-pub use run::RunObserver;
-pub use traces::RequestSpan;
+pub(crate) use http::{Listener, observe_request};
+pub(crate) use metrics::{CONTENT_TYPE, Metrics};
+pub(crate) use run::RunObserver;
+pub(crate) use traces::RequestSpan;
 use traces::Traces;
 
 use testwright_config::error::Result;

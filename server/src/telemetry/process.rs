@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Collects metrics by reading /proc on each request.
 #[derive(Debug)]
-pub struct ProcessCollector;
+pub(super) struct ProcessCollector;
 
 struct ProcessState {
     cpu_seconds: f64,

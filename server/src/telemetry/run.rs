@@ -10,7 +10,7 @@ use crate::store::{JobStatus, RunId, StoredRun, now};
 use testwright_agent::trajectory::Event;
 
 /// Observes one attempt; if it is dropped without an end, the run counts as returned to the queue.
-pub struct RunObserver {
+pub(crate) struct RunObserver {
     telemetry: Arc<Telemetry>,
     run: RunId,
     attempt: i64,
@@ -21,7 +21,7 @@ pub struct RunObserver {
 }
 
 impl RunObserver {
-    pub fn begin(telemetry: Arc<Telemetry>, run: &StoredRun) -> Self {
+    pub(crate) fn begin(telemetry: Arc<Telemetry>, run: &StoredRun) -> Self {
         let waited = (run.attempt == 1).then(|| (now() - run.created_at).max(0) as f64 / 1000.0);
         telemetry.metrics.run_begun(waited);
         tracing::info!(run = %run.id, attempt = run.attempt, approach = run.approach, model = run.model, "an attempt at a run begins");
@@ -37,7 +37,7 @@ impl RunObserver {
     }
 
     /// Records an event that this attempt stored; events of earlier attempts are not counted again.
-    pub fn stored(&self, event: &Event) {
+    pub(crate) fn stored(&self, event: &Event) {
         if let Some(spans) = &self.spans {
             spans.stored(event);
         }
@@ -53,7 +53,7 @@ impl RunObserver {
         }
     }
 
-    pub fn ended(&self, status: JobStatus) {
+    pub(crate) fn ended(&self, status: JobStatus) {
         if let Ok(mut ending) = self.ending.lock() {
             *ending = Some(status);
         }

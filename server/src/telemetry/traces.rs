@@ -1,6 +1,6 @@
 //! OpenTelemetry spans: requests, attempts at runs, their steps, model calls and tool calls. Names and attributes
-//! follow the semantic
-//! conventions, including those for generative AI. Spans contain no text of issues, models or tools.
+//! follow the semantic conventions, including those for generative AI. Spans contain no text of issues, models or
+//! tools.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -39,14 +39,14 @@ const TRACEPARENT: &str = "traceparent";
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub struct Traces {
+pub(super) struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
 }
 
 impl Traces {
     /// Creates traces; `None` if the environment names no collector.
-    pub fn from_environment() -> Result<Option<Self>> {
+    pub(super) fn from_environment() -> Result<Option<Self>> {
         let set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
         let is_disabled = std::env::var(DISABLED).is_ok_and(|v| v.eq_ignore_ascii_case("true"));
         if is_disabled || !ENDPOINTS.iter().any(set) {
@@ -76,7 +76,7 @@ impl Traces {
     }
 
     /// Sends the remaining spans.
-    pub async fn shut_down(&self) {
+    pub(super) async fn shut_down(&self) {
         let provider = self.provider.clone();
         let done =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(LAST_WORDS)).await;
@@ -86,7 +86,12 @@ impl Traces {
     }
 
     /// Starts the span of a request; its parent is the client's span, if the client traces.
-    pub fn request(&self, method: &'static str, route: &str, headers: &HeaderMap) -> TracedRequest {
+    pub(super) fn request(
+        &self,
+        method: &'static str,
+        route: &str,
+        headers: &HeaderMap,
+    ) -> TracedRequest {
         let parent = TraceContextPropagator::new()
             .extract_with_context(&Context::new(), &HeaderExtractor(headers));
         let attributes = [
@@ -104,7 +109,7 @@ impl Traces {
 
     /// Starts the span of an attempt at a run, in a new trace. The request for the run may be much older, so its span
     /// is only linked.
-    pub fn run(&self, run: &StoredRun) -> RunSpans {
+    pub(super) fn run(&self, run: &StoredRun) -> RunSpans {
         let approach = run.approach.clone();
         let attributes = [
             KeyValue::new("gen_ai.operation.name", "invoke_agent"),
@@ -134,15 +139,15 @@ impl Traces {
 
 /// The span of a request in progress.
 #[derive(Debug)]
-pub struct TracedRequest(Span);
+pub(super) struct TracedRequest(Span);
 
 impl TracedRequest {
-    pub fn as_parent(&self) -> RequestSpan {
+    pub(super) fn as_parent(&self) -> RequestSpan {
         RequestSpan(self.0.span_context().clone())
     }
 
     /// Ends the span with the status of the response.
-    pub fn end(self, status: u16) {
+    pub(super) fn end(self, status: u16) {
         let mut span = self.0;
         span.set_attribute(KeyValue::new(
             "http.response.status_code",
@@ -158,11 +163,11 @@ impl TracedRequest {
 
 /// The span of a request, as the parent of later spans.
 #[derive(Debug, Clone)]
-pub struct RequestSpan(SpanContext);
+pub(crate) struct RequestSpan(SpanContext);
 
 impl RequestSpan {
     /// Formats the span for the `traceparent` header.
-    pub fn traceparent(&self) -> Option<String> {
+    pub(crate) fn traceparent(&self) -> Option<String> {
         let context = Context::new().with_remote_span_context(self.0.clone());
         let mut headers = HashMap::new();
         TraceContextPropagator::new().inject_context(&context, &mut headers);
@@ -183,10 +188,9 @@ fn links(traceparent: Option<&str>) -> Vec<Link> {
 }
 
 /// The spans of an attempt. An event is stored when an operation is over, with its duration: the span is created then,
-/// with its
-/// start time.
+/// with its start time.
 #[derive(Debug)]
-pub struct RunSpans {
+pub(super) struct RunSpans {
     tracer: SdkTracer,
     model: String,
     open: Mutex<OpenSpans>,
@@ -214,7 +218,7 @@ impl OpenSpans {
 }
 
 impl RunSpans {
-    pub fn stored(&self, event: &Event) {
+    pub(super) fn stored(&self, event: &Event) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Reply {
@@ -296,7 +300,7 @@ impl RunSpans {
         span.end();
     }
 
-    pub fn end(&self, status: JobStatus) {
+    pub(super) fn end(&self, status: JobStatus) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.end_step(SystemTime::now());
         let status_text = status.as_str();
