@@ -1,4 +1,4 @@
-//! A run or a comparison as text, to look through.
+//! Renders a run or a comparison as plain text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use testwright_agent::agent::TokenShares;
 use testwright_agent::trajectory::{Event, Events, TrajectoryError, entries_of};
 use testwright_config::error::{Error, Result};
 
-/// All of a run, or a part for each run of a comparison, by the folder.
+/// Renders a whole run, or a summary of each run of a comparison, depending on the folder.
 pub fn text(folder: &Path) -> Result<String> {
     match Plan::read(folder)? {
         Some(plan) => comparison(folder, &plan),
@@ -27,7 +27,7 @@ fn part(title: &str, text: &str) -> String {
 
 fn run(folder: &Path) -> Result<String> {
     let wrong = |error: TrajectoryError| {
-        Error::usage(error.to_string()).hint("inspect takes the folder of a run or of a comparison")
+        Error::usage(error.to_string()).hint("pass the folder of a run or a comparison")
     };
     let (mut first, mut outcome) = (None, None);
     let (mut costs, mut shown) = (CostCounter::default(), String::new());
@@ -90,7 +90,7 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<String> {
                 text.push_str(&part(
                     &format!("{sign} {}  {set}", instance.id),
                     &format!(
-                        "{}\n{reason}\nall of it: testwright inspect '{}'",
+                        "{}\n{reason}\ndetails: testwright inspect '{}'",
                         run.outcome,
                         folder.join(&run.folder).display()
                     ),
@@ -101,7 +101,7 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<String> {
     Ok(text)
 }
 
-/// What the tokens of a run were spent on, where that is known.
+/// Returns how a run's tokens were spent, if it is known.
 fn token_shares(folder: &Path) -> Option<TokenShares> {
     let path = folder.join("run.json");
     let text = plain_file::read(&path, Links::Refuse, MAX_DOCUMENT).ok()?;
@@ -110,7 +110,7 @@ fn token_shares(folder: &Path) -> Option<TokenShares> {
     Some(shares).filter(|shares| !shares.is_empty())
 }
 
-/// The largest first.
+/// Formats the token shares, largest first.
 fn tokens_text(shares: &TokenShares) -> String {
     let all: u64 = shares.values().sum();
     let mut sorted: Vec<(&String, &u64)> = shares.iter().collect();
@@ -125,8 +125,8 @@ fn tokens_text(shares: &TokenShares) -> String {
 
 fn cost_text(cost: &RunCost, stages: &BTreeMap<String, StageCost>) -> String {
     let mut text = format!(
-        "{} model calls ({} failed, {} malformed), {} tool calls\n{} prompt tokens ({} from a cache), {} completion tokens\n\
-         {:.1} s waiting for the model, {:.1} s of tools\n",
+        "{} model calls ({} failed, {} malformed), {} tool calls\n{} prompt tokens ({} cached), {} completion tokens\n\
+         {:.1} s waiting for the model, {:.1} s running tools\n",
         cost.model_calls,
         cost.failed_calls,
         cost.malformed_calls,

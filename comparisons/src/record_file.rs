@@ -1,5 +1,5 @@
-//! A file of JSON records, a line each, under a lock: what comes is appended and on disk at once, so that work that was ended
-//! goes on with what is there.
+//! A locked file of JSON records, one per line. Every record is appended and synced at once, so interrupted work can
+//! resume.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,17 +14,17 @@ use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
 
 use testwright_config::error::{Error, Result};
 
-/// What a line holds.
+/// Content of a line.
 pub trait Record: Serialize + DeserializeOwned + Clone {
-    /// Of several lines with the same, the last counts.
+    /// Key of a record; if several lines have the same key, the last one counts.
     type Key: Ord;
-    /// With its article, for messages.
+    /// Name of a record with its article, for messages.
     const WHAT: &'static str;
 
     fn key(&self) -> Self::Key;
 }
 
-/// The records of a file, open for more.
+/// Records of a file, open for appending.
 pub struct RecordFile<R: Record> {
     path: PathBuf,
     content: Mutex<Content<R>>,
@@ -38,7 +38,7 @@ struct Content<R: Record> {
 type Records<R> = BTreeMap<<R as Record>::Key, R>;
 
 impl<R: Record> RecordFile<R> {
-    /// Opens it, and takes off half a line that a killed process left at its end.
+    /// Opens the file, and removes an incomplete line that a killed process left at its end.
     pub fn open(path: PathBuf) -> Result<Self> {
         let failed = |error: std::io::Error| Error::io(format!("open {}", path.display()), &error);
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -49,7 +49,7 @@ impl<R: Record> RecordFile<R> {
             Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
             Err(std::fs::TryLockError::WouldBlock) => {
                 return Err(Error::usage(format!("use {}", folder.display()))
-                    .cause("another process writes into this folder"));
+                    .cause("another process is writing to this folder"));
             }
         }
         let (records, whole) = read_lines(&path)?;
@@ -60,7 +60,7 @@ impl<R: Record> RecordFile<R> {
         })
     }
 
-    /// The records of a file that nothing is added to; none where there is no file.
+    /// Reads the records without opening the file for appending; empty if the file does not exist.
     pub fn read(path: &Path) -> Result<Records<R>> {
         match path.is_file() {
             true => read_lines(path).map(|(records, _)| records),
@@ -72,13 +72,13 @@ impl<R: Record> RecordFile<R> {
         self.content().records.get(key).cloned()
     }
 
-    /// The first of which this holds, in the order of the keys.
+    /// Returns the first matching record in key order.
     pub fn find(&self, is_wanted: impl Fn(&R) -> bool) -> Option<R> {
         let content = self.content();
         content.records.values().find(|r| is_wanted(r)).cloned()
     }
 
-    /// It is on disk when this returns.
+    /// Adds a record and syncs it to disk.
     pub fn add(&self, record: R) -> Result<()> {
         let failed = |error: std::io::Error| self.write_failed(&error);
         let mut line = serde_json::to_vec(&record).map_err(|e| failed(e.into()))?;
@@ -87,7 +87,7 @@ impl<R: Record> RecordFile<R> {
         let before = content.file.metadata().map_err(failed)?.len();
         let written = content.file.write_all(&line);
         if let Err(error) = written.and_then(|()| content.file.sync_data()) {
-            // The next line must not be glued to half of this one.
+            // The next line must not join with half of this one.
             let _ = content.file.set_len(before);
             return Err(failed(error));
         }
@@ -95,7 +95,7 @@ impl<R: Record> RecordFile<R> {
         Ok(())
     }
 
-    /// Leaves these in the file, in this order, each once, and gives them back.
+    /// Rewrites the file with the records of the given keys, in this order and without duplicates, and returns them.
     pub fn keep(&self, keys: impl Iterator<Item = R::Key>) -> Result<Vec<R>> {
         let failed = |error: std::io::Error| self.write_failed(&error);
         let mut content = self.content();
@@ -116,7 +116,7 @@ impl<R: Record> RecordFile<R> {
     }
 }
 
-/// The records of whole lines, and how long those are.
+/// Reads the records of complete lines, and returns them with the length of those lines.
 fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
     let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
     let mut lines = Lines::open(path, MAX_RECORDS).map_err(failed)?;
@@ -135,7 +135,7 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
     Ok((records, lines.whole()))
 }
 
-/// Writes a file aside and renames it.
+/// Writes a file atomically.
 pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     folder::replace(path, 0o644, |aside| {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_there_again_and_half_a_line_is_not() {
+    fn records_survive_and_incomplete_line_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/values.jsonl");
         assert!(RecordFile::<Named>::read(&path).unwrap().is_empty());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_record_is_named() {
+    fn invalid_line_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("values.jsonl");
         std::fs::write(&path, "\n{\"name\": 1}\n").unwrap();

@@ -73,7 +73,7 @@ pub struct Harness {
     pub limits: Limits,
     /// Timeout of one test run.
     pub test_time: Duration,
-    /// Start of the harness. Timeouts recorded before it are retried once.
+    /// Start of the harness. Runs that timed out before it are tried again.
     pub begun: SystemTime,
     /// Text for the labels of sandboxes.
     pub purpose: String,

@@ -1,4 +1,4 @@
-//! Evaluation: datasets of issues (each with a repository at a base commit), predictions for them, and their grading.
+//! Evaluation of tests: datasets of issues (each with a repository at a base commit), predictions for them, and their grading.
 //!
 //! This crate does not depend on agents, approaches or models: the harness reads predictions.
 

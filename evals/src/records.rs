@@ -136,7 +136,7 @@ impl<'a> File<'a> {
             path: path.to_owned(),
             source: std::io::Error::new(
                 std::io::ErrorKind::InvalidData,
-                format!("invalid UTF-8: {}", e.utf8_error()),
+                format!("the file is not UTF-8: {}", e.utf8_error()),
             ),
         })?;
         Ok((

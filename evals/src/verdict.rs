@@ -131,7 +131,7 @@ impl Observations {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum OldClass {
-    /// No contributed test ran.
+    /// The class if no contributed test ran.
     #[default]
     None,
     Pass,

@@ -1,7 +1,7 @@
-//! Agents on problems of task III. Each works in a sandbox of the repository without its tests, under the problem's budget of
-//! tokens; the test file that it leaves is its answer.
+//! Agents on problems of task III. Each works in a sandbox of the repository without its tests, within the problem's
+//! token budget. The answer is the test file that it leaves.
 //!
-//! A run has a folder of its own, and is gone on with where it was cut short. What the answer is worth is not decided here.
+//! A run has its own folder, and resumes after an interruption. Answers are not graded here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::{Model, ModelName, Usage};
 
-/// What agents work with.
+/// Settings and state shared by the agents of an evaluation.
 pub struct Agents<'a> {
     settings: &'a Settings,
     harness: &'a Harness,
@@ -43,22 +43,22 @@ pub struct Agents<'a> {
     max_tokens: Option<u64>,
     progress: Arc<dyn Progress>,
     processors: Arc<Semaphore>,
-    /// By problem.
+    /// Prepared code by problem.
     code: Mutex<BTreeMap<String, Arc<OnceCell<Code>>>>,
 }
 
-/// The repository of a problem without its tests, and its environment; or why it cannot be had.
+/// The repository of a problem without its tests, and its environment; or the reason why it is not available.
 type Code = std::result::Result<(Source, Environment), Outcome>;
 
-/// How far a run came.
+/// Result of running an agent.
 pub enum AgentRun {
     Ended(Box<StoredReply>),
-    /// It can go on later.
+    /// The run was interrupted and can resume later.
     CutShort(Outcome),
 }
 
 impl<'a> Agents<'a> {
-    /// `workers` processors are for what tools run.
+    /// Creates the agents. Their tools share `workers` processors.
     pub fn new(
         settings: &'a Settings,
         harness: &'a Harness,
@@ -79,12 +79,12 @@ impl<'a> Agents<'a> {
         }
     }
 
-    /// Tokens of a reply, where they are not those of the task.
+    /// Sets the maximum tokens of a reply, in place of the task's limit.
     pub fn with_max_tokens(self, max_tokens: Option<u64>) -> Self {
         Agents { max_tokens, ..self }
     }
 
-    /// Begins the run, or goes on with it.
+    /// Starts the run, or resumes it.
     pub async fn run(&self, ask: &Ask<'_>, model: Arc<dyn Model>) -> Result<AgentRun> {
         let cell = self.cell(ask.problem);
         let code = match cell.get_or_init(|| self.code(ask.problem)).await {
@@ -104,7 +104,7 @@ impl<'a> Agents<'a> {
         Ok(AgentRun::Ended(Box::new(reply)))
     }
 
-    /// Nothing is left running of environments in the making.
+    /// Stops the builds of environments.
     pub async fn abandon(&self) -> Result<()> {
         Ok(self.harness.backend.abandon().await?)
     }
@@ -121,7 +121,7 @@ impl<'a> Agents<'a> {
         let progress = self.progress.clone();
         match cell_run::work(job, self.harness, code, model, processor, progress).await {
             Ok(record) => Ok(record.outcome),
-            // Others go on.
+            // Other runs continue.
             Err(error) if error.kind.is_infrastructure() => Ok(Outcome::of_error(error)),
             Err(error) => Err(error),
         }
@@ -155,8 +155,8 @@ impl<'a> Agents<'a> {
         })
     }
 
-    /// The budget of the problem is that of all calls together. A longer answer than the task's comes on top, as it does for a
-    /// single call.
+    /// Returns the settings of a run. The problem's budget applies to all calls together. If longer answers than the
+    /// task's limit are allowed, the difference is added to the budget, as for a single call.
     fn run_settings(&self, ask: &Ask<'_>, out: &Path) -> Settings {
         let room = ask.problem.task.room() as u64;
         let reply = self.max_tokens.unwrap_or(room);
@@ -193,7 +193,7 @@ impl<'a> Agents<'a> {
         };
         let (location, commit) = (self.location(problem), Some(problem.commit.as_str()));
         let (harness, processors) = (self.harness, &self.processors);
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _processor = processors.acquire().await.ok();
         tokio::select! {
             code = harness.changed_code_at(location, commit, hide, &report) => {
@@ -208,7 +208,7 @@ impl<'a> Agents<'a> {
     }
 }
 
-/// Relative to the folder of the evaluation.
+/// Returns the folder of a run, relative to the folder of the evaluation.
 pub fn run_folder(ask: &Ask<'_>) -> PathBuf {
     let mut path = PathBuf::from(RUNS);
     path.extend([encoded(ask.approach), encoded(ask.model)]);
@@ -243,7 +243,7 @@ fn reply(
         None => {
             let summary = outcome.summary();
             let ended = summary.lines().next().unwrap_or_default();
-            let reason = format!("the test was not written: {ended}");
+            let reason = format!("no test was written: {ended}");
             (End::NoReply { reason }, String::new())
         }
     };
@@ -270,7 +270,7 @@ fn reply(
     })
 }
 
-/// A file as an accepted patch leaves it; `None` where it does not touch it.
+/// Returns a file as changed by an accepted patch, or `None` if the patch does not change it.
 fn of_patch(source: &Source, patch: &str, path: &str) -> Result<Option<String>> {
     let applied = repository::apply(&source.tree()?, &Files::new(), patch)?;
     let files = applied.map(|applied| applied.files).unwrap_or_default();
@@ -278,7 +278,7 @@ fn of_patch(source: &Source, patch: &str, path: &str) -> Result<Option<String>> 
     Ok(file.and_then(|file| String::from_utf8(file.content).ok()))
 }
 
-/// A file as the run left it; `None` where it is as it was, or gone.
+/// Returns a file as the run left it, or `None` if it is unchanged or deleted.
 fn last_content(events: &[Event], path: &str) -> Option<String> {
     let states = events.iter().filter_map(|event| match event {
         Event::State { files, .. } => Some(files),
@@ -295,7 +295,7 @@ mod tests {
     use testwright_agent::trajectory::FileState;
 
     #[test]
-    fn the_answer_is_the_file_as_it_was_left() {
+    fn answer_is_the_last_file_content() {
         let state = |path: &str, text: Option<&str>, base: bool| Event::State {
             files: vec![FileState {
                 path: path.to_owned(),

@@ -1,4 +1,5 @@
-//! Asking models, by a single call or through an agent: side by side, under a ceiling of dollars, each reply on disk before the next step.
+//! Asks models, by single calls or through agents: concurrently, within a budget in dollars, storing each reply at
+//! once.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -25,35 +26,35 @@ use testwright_config::settings::Settings;
 use testwright_models::ceiling::Ceiling;
 use testwright_models::{Finish, Message, Model, ModelError, ModelName, Request, Usage};
 
-/// Calls of a model that failed one after the other, after which it is left alone.
+/// Number of consecutive failed calls after which a model is no longer asked.
 const OUTAGE: u32 = 3;
 
-/// What models are asked with.
+/// Settings and state for asking models.
 pub struct Asking<'a> {
     pub settings: &'a Settings,
     pub benchmark: &'a Benchmark,
     pub folder: &'a Path,
-    /// Of all calls together.
+    /// Maximum cost of all calls together, in dollars.
     pub max_dollars: Option<f64>,
-    /// Tokens of a reply, where they are not those of the task.
+    /// Maximum tokens of a reply, in place of the task's limit.
     pub max_tokens: Option<u64>,
-    /// Calls, and runs of agents, at one time.
+    /// Maximum concurrent calls and agent runs.
     pub at_once: usize,
-    /// `None` where no agent is asked.
+    /// Agents; `None` if none are asked.
     pub agents: Option<Agents<'a>>,
     pub progress: Arc<dyn Progress>,
 }
 
-/// What became of it.
+/// Outcome of asking.
 #[derive(Debug, Default)]
 pub struct Asked {
     pub interrupted: bool,
-    /// Questions that were not asked, and why.
+    /// Number of questions that were not asked, and the reason.
     pub not_asked: Option<(usize, String)>,
     pub dollars: f64,
 }
 
-/// What is known while calls go on.
+/// Shared state of the calls.
 struct State {
     models: BTreeMap<String, Arc<dyn Model>>,
     ceiling: Arc<Ceiling>,
@@ -70,18 +71,16 @@ impl State {
         first.get_or_insert(why);
     }
 
-    /// Why nothing more is asked of the model.
+    /// Returns why a model must not be asked any more.
     fn obstacle(&self, model: &str) -> Option<String> {
         if self.ceiling.is_reached() {
-            return Some("the ceiling of --max-dollars is reached".to_owned());
+            return Some("the --max-dollars budget is used up".to_owned());
         }
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures
             .get(model)
             .filter(|times| **times >= OUTAGE)
-            .map(|_| {
-                format!("the model {model} could not be used {OUTAGE} times one after the other")
-            })
+            .map(|_| format!("the model {model} failed {OUTAGE} times in a row"))
     }
 
     fn note(&self, model: &str, failed: bool) {
@@ -92,7 +91,7 @@ impl State {
 }
 
 impl Asking<'_> {
-    /// Asks what was not answered yet.
+    /// Asks all questions that have no reply yet.
     pub async fn ask(
         &self,
         asks: &[Ask<'_>],
@@ -175,10 +174,10 @@ impl Asking<'_> {
         })
     }
 
-    /// Says whether it was not interrupted.
+    /// Asks one question; returns `false` if it was interrupted.
     async fn asked(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<bool> {
         if ask.is_for_agent() {
-            // It ends by itself when it is interrupted, so that no sandbox is left.
+            // The agent handles an interruption itself, so that no sandbox is left behind.
             self.agent(ask, state, replies).await?;
             return Ok(!state.interrupted.load(Ordering::SeqCst));
         }
@@ -234,7 +233,7 @@ impl Asking<'_> {
             seconds,
             shared: false,
         };
-        // A small repository is shown as a whole by several budgets.
+        // Several budgets may show the whole of a small repository, which gives identical requests.
         if let Some(same) = to_request(replies, ask.model, &request_sha256) {
             return replies.add(StoredReply {
                 shared: true,
@@ -268,14 +267,14 @@ impl Asking<'_> {
                 let end = match answer.finish {
                     Finish::Length => End::CutOff,
                     Finish::ContentFilter => End::NoReply {
-                        reason: "the provider's filter held it back".to_owned(),
+                        reason: "the provider's content filter withheld the reply".to_owned(),
                     },
                     Finish::Stop | Finish::ToolCalls => End::Complete,
                 };
                 replies.add(reply(end, answer.content, answer.usage, seconds))
             }
             Err(ModelError::ContextFull(reason)) => {
-                let reason = format!("the prompt does not fit: {reason}");
+                let reason = format!("the prompt is too long: {reason}");
                 replies.add(reply(
                     End::NoReply { reason },
                     String::new(),

@@ -1,4 +1,4 @@
-//! Judging the replies of a folder, and reporting on them.
+//! Grades the replies in a folder, and reports on them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use crate::record_file::{Record, RecordFile};
 use testwright_config::error::{Error, Result};
 use testwright_models::ceiling;
 
-/// Answers that are judged before they are written down.
+/// Number of answers that are graded before their grades are stored.
 const BATCH: usize = 100;
 
-/// A judgement, and what it is of.
+/// A grade with its key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct StoredJudgement {
-    /// Of the problem and the answer.
+    /// Hash of the problem and the answer.
     answer_sha256: String,
     #[serde(flatten)]
     judgement: Judgement,
@@ -46,19 +46,19 @@ impl Record for StoredJudgement {
 
 type Judgements = RecordFile<StoredJudgement>;
 
-/// What answers are judged with.
+/// Settings for grading answers.
 pub struct Judging<'a> {
     pub harness: &'a Harness,
     pub benchmark: &'a Benchmark,
     pub folder: &'a Path,
     pub workers: usize,
-    /// The longest time of one answer.
+    /// Maximum run time of one answer.
     pub timeout: Duration,
     pub report: &'a (dyn Fn(&str) + Send + Sync),
 }
 
 impl Judging<'_> {
-    /// Judges the replies to these questions; what was judged before is not run again.
+    /// Grades the replies to these questions; existing grades are reused.
     pub async fn judge(&self, asks: &[Ask<'_>]) -> Result<Vec<Judgement>> {
         let known = Judgements::open(self.folder.join(JUDGEMENTS))?;
         let replies: BTreeMap<AnswerKey, Answer> = stored(self.folder)?
@@ -79,7 +79,7 @@ impl Judging<'_> {
             hashes.push(hash);
         }
         for ((repository, commit), asked) in groups {
-            (self.report)(&format!("{repository}: judging {} answers", asked.len()));
+            (self.report)(&format!("{repository}: grading {} answers", asked.len()));
             self.group(repository, commit, &asked, &known).await?;
         }
         let judged = hashes.iter().filter_map(|hash| known.get(hash));
@@ -95,7 +95,7 @@ impl Judging<'_> {
     ) -> Result<()> {
         let place = self.place(repository, commit).await?;
         let failed = |error: SandboxError| {
-            Error::from(error).while_doing(format!("judge answers on {repository}"))
+            Error::from(error).while_doing(format!("grade answers on {repository}"))
         };
         let code = Repository::read(&place).map_err(failed)?;
         let index = code.index().map_err(failed)?;
@@ -130,7 +130,7 @@ impl Judging<'_> {
     }
 }
 
-/// A repository at a revision with its environment.
+/// Opens a repository at a revision, and builds its environment.
 pub async fn open(
     harness: &Harness,
     location: &str,
@@ -145,7 +145,7 @@ pub async fn open(
     Place::open(harness, location, revision, &progress)
         .await
         .map_err(|trouble| {
-            let log = trouble.log.as_ref().map(|log| format!("the log is {log}"));
+            let log = trouble.log.as_ref().map(|log| format!("see the log {log}"));
             let error = Error::infrastructure(format!("prepare {location}"))
                 .cause(format!("{}: {}", trouble.stage, trouble.cause));
             match log {
@@ -161,7 +161,7 @@ fn hash(problem: &Problem, answer: &Answer) -> Result<String> {
     Ok(sha256(&text))
 }
 
-/// All judgements of a folder.
+/// Returns all grades in a folder.
 pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
     let stored = Judgements::read(&folder.join(JUDGEMENTS))?.into_values();
     let mut all: Vec<Judgement> = stored.map(|stored| stored.judgement).collect();
@@ -180,7 +180,7 @@ pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
     Ok(all)
 }
 
-/// What each answer of a folder took. What was not asked again costs what it did when it was asked.
+/// Returns the cost of each answer in a folder. Answers to identical requests get the cost of the original call.
 pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
     let replies = stored(folder)?;
     let asked: HashMap<(&str, &str), &StoredReply> = replies
@@ -207,7 +207,7 @@ pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
         .collect())
 }
 
-/// What calls of a folder took.
+/// Returns the total costs of a folder's calls.
 pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let replies = stored(folder)?;
     let path = folder.join(SPENDING);

@@ -1,6 +1,6 @@
-//! CLOVER's tasks put to models and agents: prompts, replies, and what a folder of an evaluation holds.
+//! Runs CLOVER's tasks with models and agents: prompts, replies, and the folder of an evaluation.
 //!
-//! How problems are made and answers judged is `testwright_evals::clover`'s, which knows no model.
+//! Generating problems and grading answers is in `testwright_evals::clover`, which does not depend on models.
 
 pub mod agents;
 pub mod asking;
@@ -9,13 +9,13 @@ pub mod plan;
 pub mod prompts;
 pub mod replies;
 
-/// Model calls, a line each.
+/// File of model replies, one per line.
 pub const REPLIES: &str = "replies.jsonl";
-/// What answers are worth, a line each.
+/// File of grades, one per line.
 pub const JUDGEMENTS: &str = "judgements.jsonl";
-/// Runs of agents, a folder each.
+/// Folder of agent runs, with a folder for each.
 pub const RUNS: &str = "runs";
-/// What is asked.
+/// File of the plan.
 pub const PLAN: &str = "clover.json";
-/// Dollars of the calls.
+/// File of the costs of calls, in dollars.
 pub const SPENDING: &str = "spending.jsonl";

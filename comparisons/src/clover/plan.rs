@@ -1,4 +1,4 @@
-//! What is asked of whom: every problem of the chosen tasks, with every chosen context, of every model by every approach.
+//! The plan of an evaluation: every problem of the chosen tasks, with every chosen context, model and approach.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use super::prompts::forms;
 use testwright_agent::approaches::COVER;
 use testwright_config::error::{Error, Result};
 
-/// The approach that asks a model once, and takes what it says.
+/// Name of the approach that calls a model once and uses its reply.
 pub const SINGLE_CALL: &str = "single-call";
 
-/// `clover.json` of an evaluation.
+/// Content of `clover.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Of the problems, all of them.
+    /// Hash of all problems.
     pub problems_sha256: String,
     pub models: Vec<String>,
     /// [`SINGLE_CALL`], and names of agents.
@@ -29,9 +29,9 @@ pub struct Plan {
     pub approaches: Vec<String>,
     pub tasks: Vec<Task>,
     pub budgets: Vec<Budget>,
-    /// Answers are operands and completions, in place of assertions and files.
+    /// Whether answers are operands and completions, in place of assertions and files.
     pub part: bool,
-    /// At most so many problems of each task.
+    /// Maximum problems per task.
     pub limit: Option<usize>,
 }
 
@@ -49,7 +49,7 @@ pub struct Ask<'p> {
     pub form: Form,
 }
 
-/// An approach with a model, as in reports and comparisons.
+/// Returns the name of an approach with a model, as used in reports and comparisons.
 pub fn system_name(approach: &str, model: &str) -> String {
     format!("{approach}@{model}")
 }
@@ -64,20 +64,20 @@ impl Ask<'_> {
     }
 }
 
-/// Refuses approaches that cannot be put to these tasks.
+/// Checks that the approaches support these tasks.
 pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
     for name in approaches.iter().filter(|name| *name != SINGLE_CALL) {
         if name != COVER.name() {
             return Err(
-                Error::usage(format!("ask by the approach `{name}`")).cause(format!(
-                    "there are {SINGLE_CALL} and {}, with a comma between them for both",
+                Error::usage(format!("use the approach `{name}`")).cause(format!(
+                    "the approaches are {SINGLE_CALL} and {}; separate them with a comma to use both",
                     COVER.name()
                 )),
             );
         }
         if tasks.iter().any(|task| *task != Task::Blocks) {
-            return Err(Error::usage(format!("ask by the agent `{name}`"))
-                .cause("it writes tests for given lines, which task 3 alone is about")
+            return Err(Error::usage(format!("use the agent `{name}`"))
+                .cause("it writes tests for given lines, so it only supports task 3")
                 .hint("add --tasks 3"));
         }
     }
@@ -85,7 +85,7 @@ pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
 }
 
 impl Plan {
-    /// Hash of the problems of a benchmark.
+    /// Returns the hash of a benchmark's problems.
     pub fn hash(benchmark: &Benchmark) -> Result<String> {
         let lines = json_lines(&benchmark.problems);
         let lines =
@@ -93,7 +93,7 @@ impl Plan {
         Ok(sha256(&String::from_utf8_lossy(&lines)))
     }
 
-    /// All questions, the short ones first.
+    /// Returns all questions, those with small budgets first.
     pub fn asks<'p>(&'p self, benchmark: &'p Benchmark) -> Vec<Ask<'p>> {
         let mut asks = Vec::new();
         for budget in &self.budgets {
@@ -117,20 +117,21 @@ impl Plan {
         asks
     }
 
-    /// An agent leaves a whole file, always.
+    /// Returns the form of the answer; an agent always leaves a whole file.
     fn form(&self, approach: &str, task: Task) -> Form {
         forms(task)[usize::from(self.part && approach == SINGLE_CALL)]
     }
 
-    /// Keeps the plan beside its results; of what is there only more may be asked.
+    /// Writes the plan to the folder of results. Questions may be added to an existing evaluation, but its problems
+    /// must match.
     pub fn write(&self, out: &Path) -> Result<()> {
         let path = out.join(PLAN);
         if let Some(before) = Plan::read(out)?
             && before.problems_sha256 != self.problems_sha256
         {
-            return Err(Error::usage(format!("go on in {}", out.display()))
-                .cause("it holds answers to other problems")
-                .hint("name another folder with --out"));
+            return Err(Error::usage(format!("resume in {}", out.display()))
+                .cause("the folder contains answers to other problems")
+                .hint("use another folder with --out"));
         }
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| Error::infrastructure("encode the plan").cause(error))?;
@@ -139,7 +140,7 @@ impl Plan {
             .map_err(|error| Error::io(format!("write {}", path.display()), &error))
     }
 
-    /// `None` where there is none.
+    /// Reads the plan of a folder; `None` if it does not exist.
     pub fn read(folder: &Path) -> Result<Option<Plan>> {
         let path = folder.join(PLAN);
         let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {

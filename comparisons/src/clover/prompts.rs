@@ -1,4 +1,4 @@
-//! The prompts of the three tasks, and how long they are.
+//! Prompts of the three tasks, and their lengths.
 
 use testwright_agent_prompts::{
     CloverAssertion, CloverBlocks, CloverSystem, CloverTarget, CodeBlock, Prompt, RenderError,
@@ -19,10 +19,10 @@ pub const PROMPTS: &[&str] = &[
     CloverBlocks::NAME,
 ];
 
-/// What stands for the blank.
+/// Placeholder for the blank.
 const BLANK: &str = "____";
 
-/// Tokens of prompts, by the tokenizer of OpenAI's models since GPT-4o.
+/// Counts the tokens of prompts with the tokenizer of OpenAI's models since GPT-4o.
 pub struct TaskPrompts;
 
 impl Tokenizer for TaskPrompts {
@@ -44,10 +44,10 @@ impl Prompts for TaskPrompts {
         self
     }
 
-    /// Of the form that takes more.
+    /// Counts the tokens for the longer answer form.
     fn instructions(&self, problem: &Problem) -> usize {
         let count = |form| {
-            // A template that does not render is found before anything is asked.
+            // Templates that do not render are reported before any question is asked.
             let texts = texts(problem, form, Some("")).unwrap_or_default();
             texts.iter().map(|text| tokens::count(text)).sum::<usize>()
         };
@@ -59,7 +59,7 @@ impl Prompts for TaskPrompts {
     }
 }
 
-/// The usual form of answer, and the other.
+/// Returns the default form of answers, then the alternative.
 pub fn forms(task: Task) -> [Form; 2] {
     match task {
         Task::Assertion => [Form::Assertion, Form::Operand],
@@ -67,7 +67,7 @@ pub fn forms(task: Task) -> [Form; 2] {
     }
 }
 
-/// The conversation that asks for an answer; `context` is `None` where no code is to be shown.
+/// Returns the conversation that asks for an answer. `context` is `None` if no code is shown.
 pub fn messages(
     problem: &Problem,
     form: Form,
@@ -130,7 +130,7 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
     Ok([CloverSystem {}.render()?, user])
 }
 
-/// The test file up to the assertion.
+/// Returns the test file up to the assertion.
 fn above(problem: &Problem) -> String {
     let text = &problem.text;
     format!("{}{}{}", text.before, text.header, text.body)
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_prompt_is_named_by_what_uses_it() {
+    fn every_prompt_is_used() {
         let named: Vec<&str> = (ALL.iter().chain([&COVER]))
             .flat_map(|approach| match approach.workflow() {
                 Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. } => prompts,

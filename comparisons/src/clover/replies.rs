@@ -1,5 +1,5 @@
-//! Replies of models, and what agents left, on disk, a line each, appended when they come: an evaluation that was ended goes on
-//! with what is there.
+//! Stored replies of models and agents, one per line. They are appended at once, so an interrupted evaluation can
+//! resume.
 
 use std::path::Path;
 
@@ -24,19 +24,19 @@ pub struct StoredReply {
     pub model: String,
     pub budget: Budget,
     pub form: Form,
-    /// Of the messages of a single call.
+    /// Hash of the messages of a single call; empty for an agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_sha256: String,
     #[serde(flatten)]
     pub end: End,
-    /// Of a single call what it said; of an agent its test file.
+    /// The model's reply to a single call, or the test file of an agent.
     pub text: String,
-    /// Model calls.
+    /// Number of model calls.
     #[serde(default = "one")]
     pub calls: u32,
     pub usage: Usage,
     pub seconds: f64,
-    /// The same messages were sent for another question; nothing was asked again.
+    /// Whether the reply was reused from another question with the same messages, without a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
 }
@@ -54,7 +54,7 @@ impl StoredReply {
         system_name(&self.approach, &self.model)
     }
 
-    /// What of it is judged.
+    /// Extracts the answer to be graded.
     pub fn answer(&self) -> Answer {
         Answer {
             problem: self.problem.clone(),
@@ -83,20 +83,20 @@ pub fn key(ask: &Ask<'_>) -> AnswerKey {
     (ask.problem.id.clone(), ask.system(), ask.budget, ask.form)
 }
 
-/// The replies of a folder, open for more.
+/// Replies of a folder, open for appending.
 pub type Replies = RecordFile<StoredReply>;
 
 pub fn open(folder: &Path) -> Result<Replies> {
     RecordFile::open(folder.join(REPLIES))
 }
 
-/// The replies of a folder that nothing is added to.
+/// Reads the replies of a folder.
 pub fn stored(folder: &Path) -> Result<Vec<StoredReply>> {
     let replies = Replies::read(&folder.join(REPLIES))?;
     Ok(replies.into_values().collect())
 }
 
-/// What a single call of the model said to the same messages.
+/// Finds a model's reply to a single call with the same messages.
 pub fn to_request(replies: &Replies, model: &str, request: &str) -> Option<StoredReply> {
     replies.find(|reply| {
         reply.approach == SINGLE_CALL
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_shared_by_equal_requests_but_failures_are_not() {
+    fn equal_requests_share_successful_replies() {
         let folder = tempfile::tempdir().unwrap();
         let replies = open(folder.path()).unwrap();
         let failed = End::NoReply {

@@ -1,4 +1,4 @@
-//! One run of a comparison on code that is made ready, wherever it is made.
+//! Makes one run of a comparison on prepared code, in this process or on a worker.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
 use testwright_models::{Model, ModelName};
 
-/// What a run of a comparison works on and with.
+/// Task of one run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellTask {
-    /// Without golden patches.
+    /// The instance, without golden patches.
     pub instance: Instance,
-    /// With its options.
+    /// The approach, with its options.
     pub approach: String,
     pub model: String,
     pub given: Given,
@@ -51,7 +51,7 @@ impl CellTask {
         }
     }
 
-    /// A run in this folder: a new one, or the one that was cut short there.
+    /// Returns the job for this folder: a new run, or one that was interrupted there.
     pub fn job(
         &self,
         harness: &Harness,
@@ -79,21 +79,21 @@ impl CellTask {
     }
 }
 
-/// The run that was cut short in this folder.
+/// Opens the run that was interrupted in this folder, if there is one.
 pub fn begun(out: &Path, source: &Source) -> Result<Option<RecordedRun>> {
     if !has_begun(out)? {
         return Ok(None);
     }
     let recorded = RecordedRun::open(out)?;
     if recorded.started.digest != source.digest {
-        return Err(Error::usage(format!("go on with {}", out.display()))
-            .cause("it was recorded on other code")
-            .hint("remove its folder to begin it anew"));
+        return Err(Error::usage(format!("resume {}", out.display()))
+            .cause("it was recorded with different code")
+            .hint("delete its folder to start over"));
     }
     Ok(Some(recorded))
 }
 
-/// From a job to its record, in a sandbox of its own; the share is held while the sandbox starts and while tools work.
+/// Executes a job in its own sandbox. The processor is held while the sandbox starts and while tools run.
 pub async fn work(
     job: Job,
     harness: &Harness,
@@ -102,17 +102,17 @@ pub async fn work(
     mut processor: ProcessorShare,
     progress: Arc<dyn Progress>,
 ) -> Result<Record> {
-    // It cannot be run as it is meant, which is no system's failure; others go on.
+    // An input that does not match the code is an infrastructure failure, so the other runs continue.
     let fits = job.given.check_source(source, job.approach.options());
     fits.map_err(|error| Error {
         kind: Kind::Infrastructure,
-        ..error.while_doing("run it on what it is to be given")
+        ..error.while_doing("use the extra inputs")
     })?;
     let wanted = wanted_coverage(&job.given, harness, source, environment).await?;
     let settings = SessionSettings {
         limits: job.settings.limits.sandbox(),
         test_seconds: job.settings.limits.test_seconds,
-        // The others are for other runs.
+        // Leave the other processors to other runs.
         processors: Some(1),
         run: harness.purpose.clone(),
         wanted,
@@ -131,7 +131,7 @@ pub async fn work(
     Ok(record)
 }
 
-/// Where tests are wanted for lines.
+/// Prepares the coverage measurement if tests for given lines are requested.
 async fn wanted_coverage(
     given: &Given,
     harness: &Harness,
@@ -149,7 +149,7 @@ async fn wanted_coverage(
     }))
 }
 
-/// How a run ended before; `None` where it goes on.
+/// Returns the outcome of a run that has ended, or `None` if it can resume.
 pub fn ended(out: &Path) -> Result<Option<Outcome>> {
     if !trajectory(out).is_file() {
         return Ok(None);
@@ -161,7 +161,7 @@ pub fn ended(out: &Path) -> Result<Option<Outcome>> {
     })
 }
 
-/// A run that was cut short before its first line has not.
+/// Returns whether a run has recorded events. An empty trajectory is removed.
 fn has_begun(out: &Path) -> Result<bool> {
     let path = trajectory(out);
     if !path.is_file() {
@@ -175,7 +175,7 @@ fn has_begun(out: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// The file with its events.
+/// Returns the path of the file with the run's events.
 pub fn trajectory(out: &Path) -> PathBuf {
     out.join("trajectory.jsonl")
 }

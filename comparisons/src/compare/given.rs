@@ -1,5 +1,6 @@
-//! What the systems of a comparison are given beyond the issue: the golden code patch and the test files that the golden tests
-//! are in, from the dataset, and other code patches from a file of predictions. The golden tests themselves are given to nobody.
+//! Extra inputs of the systems in a comparison, in addition to the issue: the golden code patch and the names of the
+//! golden test files from the dataset, and other code patches from a predictions file. The golden tests themselves are
+//! never given.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use testwright_agent::approaches::{Options, Variant};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
 
-/// What there is to give on an instance; what no system takes is not in it.
+/// Extra inputs available for an instance, limited to those that some system uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceInputs {
     golden_patch: Option<String>,
@@ -22,11 +23,11 @@ pub struct InstanceInputs {
     test_files: Vec<String>,
 }
 
-/// By instance.
+/// Extra inputs by instance.
 pub type Inputs = BTreeMap<String, InstanceInputs>;
 
 impl InstanceInputs {
-    /// As far as these options take it.
+    /// Returns the inputs that these options request.
     pub fn given(&self, options: &Options) -> Given {
         let patch = match given::takes_other_patch(options) {
             true => &self.other_patch,
@@ -42,7 +43,7 @@ impl InstanceInputs {
         }
     }
 
-    /// Patches by their digests.
+    /// Returns the inputs for the plan, with digests in place of patches.
     pub fn planned(&self) -> Option<PlannedGiven> {
         let digest = |patch: &String| hex(&Sha256::digest(patch));
         let is_empty = *self == InstanceInputs::default();
@@ -54,14 +55,14 @@ impl InstanceInputs {
     }
 }
 
-/// What a comparison takes of each kind.
+/// First variant that requests each kind of input.
 struct Wanted<'v> {
     tests: Option<&'v Variant>,
     golden: Option<&'v Variant>,
     other: Option<&'v Variant>,
 }
 
-/// All that these approaches take; refused where there is none of it for some instance.
+/// Collects the inputs that these approaches request. Fails if an input is missing for some instance.
 pub fn inputs(
     variants: &[Variant],
     dataset: &Dataset,
@@ -78,14 +79,14 @@ pub fn inputs(
         (Some(variant), None) => {
             return Err(
                 Error::usage(format!("give `{}` a code patch", variant.name()))
-                    .cause("there is nothing to give: `other-patch` takes it from a file")
+                    .cause("`other-patch` needs a file of code patches")
                     .hint("add --code-patches FILE, with instance_id and model_patch in each line"),
             );
         }
         (None, Some(_)) => {
             return Err(Error::usage("use --code-patches")
-                .cause("no approach takes a patch of it")
-                .hint("write, for instance, zero-shot-plus:given-patch=on:other-patch=on"));
+                .cause("no approach uses a patch from the file")
+                .hint("add an approach such as zero-shot-plus:given-patch=on:other-patch=on"));
         }
         _ => {}
     }
@@ -112,11 +113,9 @@ pub fn inputs(
         let without = dataset.instances.iter().map(|i| i.instance_id.as_str());
         let without: Vec<&str> = without.filter(|id| is_without(&inputs[*id])).collect();
         if !without.is_empty() {
-            return Err(
-                Error::usage(format!("give `{}` {what}", variant.name()))
-                    .cause(lacking(&without, dataset.instances.len(), of_what))
-                    .hint("choose the others with --instances: a comparison gives the same on every instance"),
-            );
+            return Err(Error::usage(format!("give `{}` {what}", variant.name()))
+                .cause(lacking(&without, dataset.instances.len(), of_what))
+                .hint("select only instances that have it with --instances"));
         }
     }
     Ok(inputs)
@@ -144,7 +143,7 @@ fn of_instance(
     }
 }
 
-/// Instances that an error names.
+/// Maximum instances that an error names.
 const NAMED: usize = 5;
 
 fn lacking(without: &[&str], all: usize, what: &str) -> String {
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_is_given_what_its_options_take() {
+    fn systems_get_the_inputs_they_request() {
         let tests = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -1 +1,2 @@\n a\n+++ b/no/file.py\n\
                      --- /dev/null\n+++ b/tests/test_new.py\n@@ -0,0 +1 @@\n+b\n\
                      --- a/tests/test_gone.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n\
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_none_of_is_refused_by_name() {
+    fn missing_inputs_are_refused_by_name() {
         let error = |names: &[&str], patches: Option<&Predictions>| {
             let error = inputs(&variants(names), &dataset(""), patches).unwrap_err();
             error.render()
@@ -238,22 +237,22 @@ mod tests {
         insta::assert_snapshot!(error(&["zero-shot:given-patch=on"], None), @r"
         error: failed to give `zero-shot:given-patch=on` a code patch
           cause: 1 of 2 instances have no golden code patch: example__a-2
-          hint: choose the others with --instances: a comparison gives the same on every instance
+          hint: select only instances that have it with --instances
         ");
         insta::assert_snapshot!(error(&["zero-shot:given-tests=on"], None), @r"
         error: failed to give `zero-shot:given-tests=on` test files
           cause: 2 of 2 instances have no golden tests in Python files: example__a-1, example__a-2
-          hint: choose the others with --instances: a comparison gives the same on every instance
+          hint: select only instances that have it with --instances
         ");
         insta::assert_snapshot!(error(&["zero-shot:given-patch=on:other-patch=on"], None), @r"
         error: failed to give `zero-shot:given-patch=on:other-patch=on` a code patch
-          cause: there is nothing to give: `other-patch` takes it from a file
+          cause: `other-patch` needs a file of code patches
           hint: add --code-patches FILE, with instance_id and model_patch in each line
         ");
         insta::assert_snapshot!(error(&["zero-shot"], Some(&patches())), @r"
         error: failed to use --code-patches
-          cause: no approach takes a patch of it
-          hint: write, for instance, zero-shot-plus:given-patch=on:other-patch=on
+          cause: no approach uses a patch from the file
+          hint: add an approach such as zero-shot-plus:given-patch=on:other-patch=on
         ");
         let mut some = patches();
         some.by_instance.remove("example__a-1");

@@ -1,5 +1,5 @@
-//! Comparisons: every approach × model × instance × sample under the same limits. Each run has a folder of its own, and is
-//! gone on with where it was cut short; what became of it is a line of `runs.jsonl`.
+//! Comparisons: every approach × model × instance × sample under the same limits. Each run has its own folder and
+//! resumes after an interruption; its result is a line of `runs.jsonl`.
 
 pub mod cell_run;
 mod given;
@@ -23,18 +23,18 @@ pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, cost
 pub use runs::RemoteRuns;
 pub use schedule::{Schedule, Step, StepListener, Summary};
 
-/// Names of files and folders in the folder of a comparison.
+/// Files and folders in the folder of a comparison.
 const PLAN: &str = "comparison.json";
 const RUNS: &str = "runs.jsonl";
 const SPENDING: &str = "spending.jsonl";
-/// Runs that workers of a database are asked for at one time.
+/// Maximum runs that are requested from the workers of a database at once.
 pub const REMOTE_RUNS: usize = 256;
-/// What the grader writes.
+/// Folder of the grader's results.
 pub const GRADING: &str = "grading";
 /// Folder of the predictions.
 pub const PREDICTIONS: &str = "predictions";
 
-/// A name as that of a file or folder: no two names have the same.
+/// Encodes a name for use as a file or folder name, without collisions.
 pub fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -54,7 +54,7 @@ mod tests {
     use super::encoded;
 
     #[test]
-    fn names_are_files_of_one_folder() {
+    fn names_are_encoded_without_collisions() {
         assert_eq!(encoded("gpt-5-mini"), "gpt-5-mini");
         assert_eq!(encoded("otter:planner=off"), "otter%3Aplanner=off");
         assert_eq!(encoded(".."), "%2E.");

@@ -1,4 +1,4 @@
-//! What is compared: `comparison.json`.
+//! The plan of a comparison, stored in `comparison.json`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,23 +15,23 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
 
-/// Of `comparison.json`.
+/// Format version of `comparison.json`.
 const FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Version of this format.
     pub format: u32,
-    /// Name of the dataset's file.
+    /// File name of the dataset.
     pub dataset: String,
     pub systems: Vec<System>,
-    /// At least so many of each system.
+    /// Minimum number of samples of each system.
     pub samples: u32,
     pub limits: PlanLimits,
-    /// Name of the code patches other than the golden ones that systems are given.
+    /// Name of the code patches that systems are given in place of the golden ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_patches: Option<String>,
-    /// Digest of the user's own prompts.
+    /// Digest of the user's custom prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
     pub instances: Vec<PlannedInstance>,
@@ -40,42 +40,43 @@ pub struct Plan {
 /// An approach with a model.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct System {
-    /// With its options.
+    /// The approach, with its options.
     pub approach: String,
     pub model: String,
-    /// The grader picks among its samples: an upper bound.
+    /// Number of samples among which the grader picks the best: an upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oracle_samples: Option<u32>,
-    /// What it is given beyond the issue: its task is an easier one than that of systems with nothing here.
+    /// Extra inputs in addition to the issue. They make the task easier, so results are not comparable with systems
+    /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<String>,
 }
 
-/// What every run may use.
+/// Limits of every run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanLimits {
     pub steps: u64,
     pub tokens: Option<u64>,
     pub minutes: f64,
-    /// A test for which less speaks than this is withheld.
+    /// Minimum confidence; tests below it are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_confidence: Option<f64>,
 }
 
-/// What the report tells of an instance.
+/// Facts about an instance for the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedInstance {
     pub id: String,
-    /// `owner/name`.
+    /// Repository as `owner/name`.
     pub repository: String,
-    /// Of the issue, as its tokenizer counts them.
+    /// Length of the issue in tokens, counted by testwright's tokenizer.
     pub issue_tokens: u64,
-    /// What systems are given on it beyond the issue.
+    /// Extra inputs that systems are given in addition to the issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<PlannedGiven>,
 }
 
-/// What there is to give on an instance, as far as some system takes it. Each run's trajectory has it in full.
+/// Extra inputs for an instance, limited to those that some system uses. The full inputs are in each run's trajectory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedGiven {
     /// SHA-256 of the golden code patch.
@@ -94,12 +95,13 @@ pub struct PlannedGiven {
 pub struct Cell {
     pub instance: String,
     pub system: System,
-    /// From 1.
+    /// Sample number, starting at 1.
     pub sample: u32,
 }
 
 impl System {
-    /// An approach that follows rules has a model of its own: it is one system, whatever the models are.
+    /// Combines approaches and models. A rule-based approach has its own model, so it is a single system whatever the
+    /// models are.
     pub fn all(approaches: &[Variant], models: &[ModelName]) -> Result<Vec<System>> {
         let mut systems: Vec<System> = Vec::new();
         for variant in approaches {
@@ -115,10 +117,10 @@ impl System {
                 ModelKind::Language if models.is_empty() => {
                     return Err(Error::usage("compare")
                         .cause(format!(
-                            "`{}` needs a model, and none is named",
+                            "`{}` needs a model, but no model is set",
                             variant.name()
                         ))
-                        .hint("name models with --models, or set TESTWRIGHT_MODEL"));
+                        .hint("choose models with --models, or set TESTWRIGHT_MODEL"));
                 }
                 ModelKind::Language => models.iter().map(|model| system(model.as_str())).collect(),
             };
@@ -134,7 +136,7 @@ impl System {
         Ok(systems)
     }
 
-    /// As in reports: `otter@gpt-5-mini`, or the name alone where approach and model are one.
+    /// Returns the name used in reports: `otter@gpt-5-mini`, or only one name if approach and model have the same.
     pub fn name(&self) -> String {
         if self.approach == self.model {
             return self.approach.clone();
@@ -142,12 +144,12 @@ impl System {
         format!("{}@{}", self.approach, self.model)
     }
 
-    /// How many samples there are of it.
+    /// Returns the number of samples of the system.
     pub fn samples(&self, samples: u32) -> u32 {
         samples.max(self.oracle_samples.unwrap_or(1))
     }
 
-    /// The name of the predictions of a sample.
+    /// Returns the name of the prediction set of a sample.
     pub fn prediction_set(&self, sample: u32) -> String {
         match sample {
             1 => self.name(),
@@ -157,7 +159,7 @@ impl System {
 }
 
 impl Cell {
-    /// Relative to the folder of the comparison.
+    /// Returns the run's folder, relative to the folder of the comparison.
     pub fn folder(&self) -> PathBuf {
         let System {
             approach, model, ..
@@ -168,7 +170,7 @@ impl Cell {
         path
     }
 
-    /// For people.
+    /// Returns a display name.
     pub fn name(&self) -> String {
         format!(
             "{}: {}",
@@ -198,7 +200,7 @@ impl Plan {
         }
     }
 
-    /// With what its systems are given on each instance.
+    /// Adds the extra inputs of each instance.
     pub fn with_given(mut self, of: impl Fn(&str) -> Option<PlannedGiven>) -> Self {
         for instance in &mut self.instances {
             instance.given = of(&instance.id);
@@ -206,13 +208,13 @@ impl Plan {
         self
     }
 
-    /// The plan of a folder; `None` where there is none.
+    /// Reads the plan of a folder; `None` if it does not exist.
     pub fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(PLAN);
         let wrong = |cause: String| {
             Error::usage(format!("read {}", path.display()))
                 .cause(cause)
-                .hint("name the folder of a comparison, or a new one")
+                .hint("pass the folder of a comparison, or a new folder")
         };
         let bytes = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
             Ok(bytes) => bytes,
@@ -222,17 +224,18 @@ impl Plan {
         let plan: Plan = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
         if plan.format != FORMAT {
             return Err(wrong(format!(
-                "its format is {}, and this program knows {FORMAT}",
+                "the format {} is not supported; this program supports {FORMAT}",
                 plan.format
             )));
         }
         Ok(Some(plan))
     }
 
-    /// Writes it down. One that is there is gone on with: systems, samples and instances may come to it, and none may go.
+    /// Writes the plan. An existing plan may be extended with systems, samples and instances, but nothing may be
+    /// removed.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let failed = || Error::usage(format!("compare into {}", folder.display()));
-        // A replay has its plan from the comparison that it plays.
+        // The plan of a replay comes from the recorded comparison.
         own_prompts::check_same(self.prompts.as_deref(), failed())?;
         if let Some(earlier) = Plan::read(folder)? {
             self.check_extends(&earlier, folder)?;
@@ -248,14 +251,14 @@ impl Plan {
     fn check_extends(&self, earlier: &Plan, folder: &Path) -> Result<()> {
         let differs = |what: &str| {
             Err(
-                Error::usage(format!("go on with the comparison in {}", folder.display()))
+                Error::usage(format!("resume the comparison in {}", folder.display()))
                     .cause(what)
-                    .hint("give the same command again, or name another folder with --out"),
+                    .hint("run the same command again, or use another folder with --out"),
             )
         };
         if let Some(gone) = earlier.systems.iter().find(|s| !self.systems.contains(s)) {
             return differs(&format!(
-                "it compares {}, which is not asked for",
+                "it includes {}, which this command does not request",
                 gone.name()
             ));
         }
@@ -263,13 +266,13 @@ impl Plan {
             let mut same = self.instances.iter().filter(|i| i.is_same(instance));
             let Some(now) = same.next() else {
                 return differs(&format!(
-                    "it has the instance {}, which is not asked for",
+                    "it includes the instance {}, which this command does not request",
                     instance.id
                 ));
             };
             if !now.gives_as(instance) {
                 return differs(&format!(
-                    "on {} its systems are given another code patch or other test files",
+                    "its systems get another code patch or other test files for {}",
                     instance.id
                 ));
             }
@@ -278,13 +281,13 @@ impl Plan {
             return differs(&format!("it takes {} samples", earlier.samples));
         }
         if earlier.limits != self.limits {
-            return differs("its runs have other limits");
+            return differs("its runs have different limits");
         }
-        let failed = Error::usage(format!("go on with the comparison in {}", folder.display()));
+        let failed = Error::usage(format!("resume the comparison in {}", folder.display()));
         own_prompts::check_same(earlier.prompts.as_deref(), failed)
     }
 
-    /// All runs, those of an instance side by side.
+    /// Returns all runs, grouped by instance.
     pub fn cells<'a>(&'a self, instances: impl Iterator<Item = &'a str>) -> Vec<Cell> {
         let mut cells = Vec::new();
         for instance in instances {
@@ -313,13 +316,13 @@ impl PlannedInstance {
         }
     }
 
-    /// But for what is given on it.
+    /// Returns whether the instances are equal, ignoring extra inputs.
     fn is_same(&self, other: &PlannedInstance) -> bool {
         let of = |i: &PlannedInstance| (i.id.clone(), i.repository.clone(), i.issue_tokens);
         of(self) == of(other)
     }
 
-    /// What was given before is the same; more may have come to it.
+    /// Returns whether all earlier inputs are unchanged; inputs may be added.
     fn gives_as(&self, earlier: &PlannedInstance) -> bool {
         let Some(earlier) = &earlier.given else {
             return true;

@@ -1,4 +1,4 @@
-//! What a comparison is asked for by names, and the plan that follows.
+//! Converts a request for a comparison, given by names, to a plan.
 
 use testwright_evals::Dataset;
 use testwright_evals::predictions::Predictions;
@@ -13,19 +13,19 @@ use testwright_models::price::Prices;
 
 #[derive(Debug, Clone, Default)]
 pub struct PlanRequest {
-    /// With their options.
+    /// Approaches with their options.
     pub approaches: Vec<String>,
-    /// None: that of the settings.
+    /// Models; if empty, the model of the settings is used.
     pub models: Vec<ModelName>,
     pub samples: u32,
-    /// Of all runs together.
+    /// Maximum cost of all runs together, in dollars.
     pub max_dollars: Option<f64>,
-    /// What systems are given in place of the golden code patches.
+    /// Code patches to give to systems in place of the golden ones.
     pub code_patches: Option<Predictions>,
 }
 
 impl PlanRequest {
-    /// The plan, what its systems are given, and a note for whoever asked.
+    /// Returns the plan, the extra inputs of its systems, and a note for the user.
     pub fn plan(
         self,
         dataset: &Dataset,
@@ -62,7 +62,7 @@ fn check_prices(variants: &[Variant], models: &[ModelName], settings: &Settings)
     asked.try_for_each(|model| prices.check(model))
 }
 
-/// Brings those that have levels to this one; a note on the others.
+/// Sets the effort of the approaches that support levels, and returns a note on the others.
 fn at_effort(variants: &mut [Variant], effort: Effort) -> Option<String> {
     let mut without: Vec<&str> = Vec::new();
     for variant in variants {
@@ -72,7 +72,12 @@ fn at_effort(variants: &mut [Variant], effort: Effort) -> Option<String> {
         }
     }
     without.dedup();
-    (!without.is_empty()).then(|| format!("without levels of effort: {}", without.join(", ")))
+    (!without.is_empty()).then(|| {
+        format!(
+            "these approaches have no effort levels: {}",
+            without.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]
@@ -81,11 +86,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_of_effort_is_of_the_approaches_that_have_levels() {
+    fn effort_applies_to_approaches_with_levels() {
         let mut variants = ["testwright", "testwright:fix=on", "otter", "libro"]
             .map(|name| Variant::parse(name).unwrap());
         let note = at_effort(&mut variants, Effort::Low).unwrap();
-        assert_eq!(note, "without levels of effort: otter, libro");
+        assert_eq!(note, "these approaches have no effort levels: otter, libro");
         let names: Vec<String> = variants.iter().map(Variant::name).collect();
         assert_eq!(
             names,

@@ -1,4 +1,4 @@
-//! Predictions in the shared format: a file for each system and sample, ready for the public benchmarks.
+//! Predictions in the shared format: one file per system and sample, ready for the public benchmarks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use testwright_evals::predictions::{Prediction, Predictions};
 use super::{PREDICTIONS, Plan, RunRecord, RunStatus, encoded};
 use testwright_config::error::{Error, Result};
 
-/// By system and sample; a run that could not be made predicts nothing, and does not count.
+/// Returns the predictions by system and sample. Infrastructure failures give no prediction and are not counted.
 pub fn prediction_sets(plan: &Plan, runs: &[RunRecord]) -> Vec<Predictions> {
     let mut by_name: BTreeMap<String, BTreeMap<String, Prediction>> = BTreeMap::new();
     for run in runs {

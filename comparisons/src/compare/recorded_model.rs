@@ -1,4 +1,4 @@
-//! A recorded run's model: its replies in their order.
+//! Model that replays the replies of a recorded run in order.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,8 +11,8 @@ use testwright_agent::trajectory::{Event, NoReplyCause, RunFolder};
 use testwright_config::error::{Error, Result};
 use testwright_models::{Model, ModelError, Reply, Request};
 
-/// What a recorded run was given beyond the issue.
-pub fn given(folder: &Path) -> Result<Given> {
+/// Returns the extra inputs of a recorded run.
+pub(super) fn given(folder: &Path) -> Result<Given> {
     match events(folder)?.first() {
         Some(Event::Started(started)) => Given::of_record(&started.settings),
         _ => Ok(Given::default()),
@@ -21,26 +21,24 @@ pub fn given(folder: &Path) -> Result<Given> {
 
 fn events(folder: &Path) -> Result<Vec<Event>> {
     RunFolder::read(folder).map_err(|error| {
-        Error::usage(error.to_string()).hint("replay takes the folder of a comparison that ended")
+        Error::usage(error.to_string()).hint("pass the folder of a finished comparison")
     })
 }
 
-/// What the model did in a recorded run.
+/// A recorded reply, or the reason why there was none.
 type Recorded = std::result::Result<Box<Reply>, ModelError>;
 
-pub struct RecordedModel {
+pub(super) struct RecordedModel {
     name: String,
     replies: Mutex<VecDeque<Recorded>>,
 }
 
 impl RecordedModel {
-    pub fn open(folder: &Path, name: &str) -> Result<Self> {
+    pub(super) fn open(folder: &Path, name: &str) -> Result<Self> {
         let replies = events(folder)?.into_iter().filter_map(|event| match event {
             Event::Reply { reply, .. } => Some(Ok(Box::new(reply))),
-            // Older tool answers were cut.
-            Event::Compacted { .. } => Some(Err(ModelError::ContextFull(
-                "as it was recorded".to_owned(),
-            ))),
+            // The context was full, so older tool answers were cut.
+            Event::Compacted { .. } => Some(Err(ModelError::ContextFull("as recorded".to_owned()))),
             Event::NoReply { why, .. } => Some(Err(match why {
                 NoReplyCause::ContextFull { message } => ModelError::ContextFull(message),
                 NoReplyCause::TimeUp { begun } => ModelError::TimeUp { begun },
@@ -65,7 +63,7 @@ impl Model for RecordedModel {
         match replies.pop_front() {
             Some(recorded) => recorded.map(|reply| *reply),
             None => Err(ModelError::NotRecorded(
-                "the recorded run asks its model nothing more".to_owned(),
+                "the recorded run has no more replies".to_owned(),
             )),
         }
     }
@@ -78,7 +76,7 @@ mod tests {
     use testwright_agent::trajectory::Purpose;
 
     #[tokio::test]
-    async fn a_call_without_a_reply_takes_its_place_among_the_replies() {
+    async fn missing_replies_keep_their_position() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunFolder::create(folder.path()).unwrap();
         let reply = |purpose, content: &str| Event::Reply {
@@ -127,10 +125,10 @@ mod tests {
                 "one".to_owned(),
                 full("too long"),
                 "two".to_owned(),
-                full("as it was recorded"),
+                full("as recorded"),
                 "three".to_owned(),
                 "the time of the recorded run was up".to_owned(),
-                "the recorded run asks its model nothing more".to_owned(),
+                "the recorded run has no more replies".to_owned(),
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! What became of a run, from its trajectory: a line of `runs.jsonl`.
+//! The result of a run, computed from its trajectory: a line of `runs.jsonl`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,28 +21,28 @@ pub struct RunRecord {
     pub model: String,
     pub sample: u32,
     pub status: RunStatus,
-    /// How it ended, in a line.
+    /// Summary of the outcome, on one line.
     pub outcome: String,
-    /// Of a test that was handed in.
+    /// Patch of the submitted test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// Of a test, from 0 to 1; 0 where the gate found fault with it.
+    /// Confidence in the submitted test, from 0 to 1; 0 if the gate rejected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     #[serde(flatten)]
     pub cost: RunCost,
-    /// The parts of the cost, by stage: of a pipeline, its own; of an agent, its steps, its reviews and its tools.
+    /// Cost by stage. A pipeline has its own stages; the stages of an agent are its steps, reviews and tools.
     pub stages: BTreeMap<String, StageCost>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// A test was handed in; what the gate says of it is in the record alone.
+    /// The run submitted a test. The gate's verdict is only in the trajectory.
     Submitted,
-    /// It came to an end without a test.
+    /// The run ended without a test.
     NothingSubmitted,
-    /// The sandbox, the disk, the model's service: nobody's failure, and tried again.
+    /// The sandbox, the disk or the model's service failed. The run does not count, and is retried.
     Infrastructure,
 }
 
@@ -55,9 +55,9 @@ pub struct RunCost {
     pub prompt_tokens: u64,
     pub cached_tokens: u64,
     pub completion_tokens: u64,
-    /// `None` where the model has no price.
+    /// Cost in US dollars; `None` if the model has no price.
     pub dollars: Option<f64>,
-    /// Waiting for the model.
+    /// Time waiting for the model, in seconds.
     pub model_seconds: f64,
     pub tool_seconds: f64,
 }
@@ -85,19 +85,19 @@ impl RunCost {
     }
 }
 
-/// What a run cost, and its parts by stage.
+/// Returns the cost of a run, in total and by stage.
 pub fn costs(events: &[Event]) -> (RunCost, BTreeMap<String, StageCost>) {
     let mut counter = CostCounter::default();
     events.iter().for_each(|event| counter.add(event));
     counter.finish()
 }
 
-/// Sums what the events of a run cost, one after the other.
+/// Sums the cost of a run's events.
 #[derive(Default)]
 pub struct CostCounter {
     cost: RunCost,
     stages: BTreeMap<String, StageCost>,
-    /// Of a stage whose result is still to come.
+    /// Cost of calls whose stage has not ended yet.
     open: StageCost,
     dollars: Option<Option<f64>>,
 }
@@ -146,7 +146,7 @@ impl CostCounter {
                 cost.tool_seconds += answer.seconds;
                 let stage = match answer.tool.as_str() {
                     RunPytest::NAME => "run",
-                    Submit::NAME => "hand in",
+                    Submit::NAME => "submit",
                     tool => tool,
                 };
                 stages.entry(stage.to_owned()).or_default().tool_seconds += answer.seconds;
@@ -161,7 +161,7 @@ impl CostCounter {
 
     pub fn finish(mut self) -> (RunCost, BTreeMap<String, StageCost>) {
         if self.open != StageCost::default() {
-            let rest = self.stages.entry("cut short".to_owned());
+            let rest = self.stages.entry("incomplete".to_owned());
             rest.or_default().add(self.open);
         }
         self.cost.dollars = self.dollars.unwrap_or(Some(0.0));
@@ -170,7 +170,7 @@ impl CostCounter {
 }
 
 impl RunRecord {
-    /// `outcome` is how it ended now; a run that had ended before says so itself.
+    /// Builds the record of a run. `outcome` is the current outcome, or the recorded one if the run had already ended.
     pub fn of(cell: &Cell, events: &[Event], outcome: &Outcome) -> Self {
         let (cost, stages) = costs(events);
         let patch = outcome.patch().filter(|patch| !patch.trim().is_empty());
@@ -198,7 +198,7 @@ impl RunRecord {
         }
     }
 
-    /// In a replay nothing is measured: seconds are those of the recording.
+    /// Copies the seconds of the recording, because a replay measures none.
     pub fn take_seconds(&mut self, recorded: &RunRecord) {
         self.cost.model_seconds = recorded.cost.model_seconds;
         self.cost.tool_seconds = recorded.cost.tool_seconds;
@@ -210,11 +210,11 @@ impl RunRecord {
     }
 }
 
-/// Names a line of `runs.jsonl`.
-pub type RunKey = (String, String, String, u32);
+/// Key of a line of `runs.jsonl`.
+pub(super) type RunKey = (String, String, String, u32);
 
 impl RunRecord {
-    /// Of its prediction.
+    /// Returns the name of the run's prediction set.
     pub fn prediction_set(&self) -> String {
         let system = System {
             approach: self.approach.clone(),
@@ -261,15 +261,15 @@ impl Cell {
     }
 }
 
-/// The runs of a folder, to be read and appended to.
-pub type RunsFile = RecordFile<RunRecord>;
+/// Runs of a folder, open for reading and appending.
+pub(super) type RunsFile = RecordFile<RunRecord>;
 
 /// Opens the runs of a folder.
-pub fn open_runs(folder: &Path) -> Result<RunsFile> {
+pub(super) fn open_runs(folder: &Path) -> Result<RunsFile> {
     RecordFile::open(folder.join(RUNS))
 }
 
 /// Reads the runs of a folder.
-pub fn stored_runs(folder: &Path) -> Result<BTreeMap<RunKey, RunRecord>> {
+pub(super) fn stored_runs(folder: &Path) -> Result<BTreeMap<RunKey, RunRecord>> {
     RunsFile::read(&folder.join(RUNS))
 }

@@ -1,4 +1,4 @@
-//! One run of a comparison: begun, or gone on with where it was cut short; here, or by the workers of a daemon.
+//! Makes one run of a comparison, new or resumed, in this process or on the workers of a server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,33 +25,33 @@ use testwright_config::settings::Settings;
 use testwright_models::ceiling::Ceiling;
 use testwright_models::{Model, ModelName};
 
-/// Makes runs elsewhere.
+/// Makes runs on other machines.
 #[async_trait]
 pub trait RemoteRuns: Send + Sync {
-    /// Has the run made, unless it was; what a run leaves is in the folder then.
+    /// Makes the run unless it exists, and copies its files to the folder.
     async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome>;
 
-    /// What all of them cost until now, with calls that failed; `None` where no model was called.
+    /// Returns the total cost of all runs so far, including failed calls; `None` if no model was called.
     async fn dollars(&self) -> Result<Option<f64>>;
 }
 
-/// What all runs share.
-pub struct RunContext<'a> {
+/// Settings and state shared by all runs.
+pub(super) struct RunContext<'a> {
     pub settings: &'a Settings,
     pub harness: &'a Harness,
     /// Folder of the comparison.
     pub folder: &'a Path,
     pub ceiling: Option<Arc<Ceiling>>,
     pub processors: Arc<Semaphore>,
-    /// A comparison whose replies are played again.
+    /// Folder of the recorded comparison to replay.
     pub recording: Option<&'a Path>,
-    /// What systems may be given beyond the issues.
+    /// Extra inputs of the systems.
     pub inputs: &'a Inputs,
 }
 
 impl RunContext<'_> {
-    /// From the old code to the record of the run.
-    pub async fn run(
+    /// Makes a run in this process and returns its record.
+    pub(super) async fn run(
         &self,
         cell: &Cell,
         instance: &Instance,
@@ -66,8 +66,8 @@ impl RunContext<'_> {
         record(cell, &out, outcome)
     }
 
-    /// The same, made elsewhere.
-    pub async fn run_remotely(
+    /// Makes a run on another machine and returns its record.
+    pub(super) async fn run_remotely(
         &self,
         cell: &Cell,
         instance: &Instance,
@@ -106,7 +106,7 @@ impl RunContext<'_> {
         Ok(CellTask::new(instance, approach, model, given))
     }
 
-    /// A replay gives what is on record.
+    /// Returns the extra inputs; a replay uses the recorded ones.
     fn given(&self, cell: &Cell, approach: &Variant) -> Result<Given> {
         if let Some(recording) = self.recording {
             return recorded_model::given(&recording.join(cell.folder()));
@@ -130,11 +130,11 @@ impl RunContext<'_> {
     }
 }
 
-/// Of a run that has ended.
+/// Returns the record of a run that has ended.
 fn record(cell: &Cell, out: &Path, outcome: Outcome) -> Result<(RunRecord, Outcome)> {
     let events = match cell_run::trajectory(out).is_file() {
         true => RunFolder::read(out).map_err(Error::from)?,
-        // It ended before its first step.
+        // The run ended before its first step.
         false => Vec::new(),
     };
     trajectory_page::write(out, &cell.name(), &events, &outcome)?;

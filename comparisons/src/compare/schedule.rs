@@ -1,5 +1,5 @@
-//! All runs, side by side: while one waits for its model, another has the processor. Instances are taken in the grader's
-//! order, so that an environment is used while it is at hand, and is made ready once for all runs on it.
+//! Runs a comparison concurrently: while one run waits for its model, another uses the processor. Instances are sorted
+//! as in the grader, so that cached environments are reused, and each environment is prepared once for all of its runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,27 +25,27 @@ use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ceiling::Ceiling;
 
-/// What a comparison runs with.
+/// Settings of a comparison.
 pub struct Schedule<'a> {
     pub plan: &'a Plan,
     pub dataset: &'a Dataset,
     pub settings: &'a Settings,
     pub harness: &'a Harness,
     pub folder: &'a Path,
-    /// Of all runs together.
+    /// Maximum cost of all runs together, in dollars.
     pub max_dollars: Option<f64>,
-    /// Processors that tools have.
+    /// Number of processors for tools.
     pub workers: usize,
-    /// Runs that go on at one time, with those that wait for their models.
+    /// Maximum concurrent runs, including those that wait for their models.
     pub runs_at_once: usize,
     pub recording: Option<&'a Path>,
-    /// What systems may be given beyond the issues.
+    /// Extra inputs of the systems.
     pub inputs: &'a Inputs,
-    /// Makes the runs instead of this process.
+    /// Makes the runs on other machines, if set.
     pub remote: Option<&'a dyn RemoteRuns>,
 }
 
-/// What happens, for a display.
+/// Progress of a comparison, for display.
 #[derive(Debug)]
 pub enum Step<'s> {
     Building {
@@ -56,7 +56,7 @@ pub enum Step<'s> {
         cell: &'s Cell,
         what: &'s str,
     },
-    /// `fresh` unless it was there from before.
+    /// A run has ended; `fresh` is false if its record already existed.
     Ended {
         run: &'s RunRecord,
         fresh: bool,
@@ -68,20 +68,20 @@ pub enum Step<'s> {
 
 pub type StepListener = Arc<dyn Fn(&Step<'_>) + Send + Sync>;
 
-/// What became of it all.
+/// Result of running a comparison.
 #[derive(Debug)]
 pub struct Summary {
-    /// In the order of the plan.
+    /// Records of the runs, in the order of the plan.
     pub runs: Vec<RunRecord>,
     pub interrupted: bool,
-    /// Runs that were not begun, and why.
+    /// Number of runs that did not start, and the reason.
     pub not_made: Option<(usize, String)>,
-    /// With calls that failed; `None` where nothing has a price.
+    /// Total cost including failed calls; `None` if no model has a price.
     pub dollars: Option<f64>,
 }
 
 impl Summary {
-    /// Of the runs that are there.
+    /// Returns a summary of the existing runs in a folder.
     pub fn of_folder(folder: &Path, plan: &Plan) -> Result<Self> {
         let mut runs = stored_runs(folder)?;
         let cells = plan.cells(plan.instances.iter().map(|i| i.id.as_str()));
@@ -97,14 +97,14 @@ impl Summary {
     }
 }
 
-/// Runs of a model that ended, one after the other, because it could not be used: then it is left alone.
+/// Number of consecutive runs that failed because of the model, after which it is no longer used.
 const OUTAGE: u32 = 3;
 
-/// What is known while runs go on.
+/// Shared state of the runs.
 #[derive(Default)]
 struct State {
     interrupted: AtomicBool,
-    /// Failures of models in a row, by name.
+    /// Consecutive failures by model name.
     failures: Mutex<BTreeMap<String, u32>>,
     not_made: AtomicU32,
     why: Mutex<Option<String>>,
@@ -112,14 +112,14 @@ struct State {
 
 type Code = std::result::Result<(Source, Environment), Outcome>;
 
-/// What the runs of a schedule share.
+/// Data shared by the runs of a schedule.
 struct Shared<'s> {
     context: RunContext<'s>,
     file: RunsFile,
     state: Arc<State>,
-    /// The runs of a recording that is replayed.
+    /// Runs of the recording that is replayed.
     recorded: BTreeMap<RunKey, RunRecord>,
-    /// The old code by instance, made ready once.
+    /// Prepared old code by instance.
     code: BTreeMap<&'s str, OnceCell<Code>>,
     listener: StepListener,
 }
@@ -133,7 +133,7 @@ impl Schedule<'_> {
         let file = open_runs(self.folder)?;
         let ceiling = self.ceiling()?;
         let state = Arc::new(State::default());
-        // Dropping the set ends the task.
+        // Dropping the set aborts the task.
         let watch = state.watch_for_interrupt();
         let shared = Shared {
             context: RunContext {
@@ -155,7 +155,7 @@ impl Schedule<'_> {
             listener,
         };
         let runs = cells.iter().map(|cell| self.run_cell(cell, &shared));
-        // The first failure drops the other runs: what they did is on disk.
+        // The first failure drops the other runs, whose events are already on disk.
         let ended = futures::stream::iter(runs)
             .buffer_unordered(self.runs_at_once.max(1))
             .try_collect::<()>()
@@ -169,7 +169,7 @@ impl Schedule<'_> {
         let state = &shared.state;
         let interrupted = state.interrupted.load(Ordering::SeqCst);
         if ended.is_err() || interrupted {
-            // The build of an environment may have been cut short.
+            // The build of an environment may have been interrupted.
             self.harness.backend.abandon().await?;
         }
         ended?;
@@ -187,7 +187,7 @@ impl Schedule<'_> {
         })
     }
 
-    /// Makes and records the run of a cell, unless the folder has it already or it may not begin.
+    /// Makes and records the run of a cell, unless its record exists or it must not start.
     async fn run_cell(&self, cell: &Cell, shared: &Shared<'_>) -> Result<()> {
         let (file, state) = (&shared.file, &shared.state);
         let stored = file.get(&cell.key());
@@ -208,7 +208,7 @@ impl Schedule<'_> {
         let (mut run, outcome) = match self.make_run(cell, shared).await {
             Ok(Some(made)) => made,
             Ok(None) => return Ok(()),
-            // It was interrupted where it was made.
+            // The run was interrupted on the other machine.
             Err(error) if error.kind == Kind::Interrupted => {
                 state.interrupted.store(true, Ordering::SeqCst);
                 return Ok(());
@@ -229,7 +229,7 @@ impl Schedule<'_> {
         file.add(run)
     }
 
-    /// Makes a run here or on a worker; `None` if its instance is not in the dataset.
+    /// Makes a run here or on a worker; returns `None` if its instance is not in the dataset.
     async fn make_run(
         &self,
         cell: &Cell,
@@ -258,18 +258,18 @@ impl Schedule<'_> {
         };
         listener(&Step::Working {
             cell,
-            what: "elsewhere",
+            what: "on a worker",
         });
         tokio::select! {
             run = context.run_remotely(cell, instance, remote) => failed_run(cell, run).map(Some),
-            () = setup::interrupted() => Err(Error::interrupted("run it elsewhere")),
+            () = setup::interrupted() => Err(Error::interrupted("run it on a worker")),
         }
     }
 
     fn ceiling(&self) -> Result<Option<Arc<Ceiling>>> {
         let path = self.folder.join(SPENDING);
         if let Some(recording) = self.recording {
-            // What the calls cost when they were made.
+            // Keep the recorded costs of the calls.
             let from = recording.join(SPENDING);
             if from.is_file() && !path.exists() {
                 let read = plain_file::read(&from, Links::Refuse, MAX_DOCUMENT);
@@ -293,9 +293,9 @@ impl Schedule<'_> {
             .unwrap_or_else(PoisonError::into_inner);
         let model = &cell.system.model;
         let why = if ceiling.is_some_and(Ceiling::is_reached) {
-            "the ceiling of --max-dollars is reached".to_owned()
+            "the --max-dollars budget is used up".to_owned()
         } else if failures.get(model).is_some_and(|n| *n >= OUTAGE) {
-            format!("the model {model} could not be used in {OUTAGE} runs one after the other")
+            format!("the model {model} failed in {OUTAGE} runs in a row")
         } else {
             return true;
         };
@@ -305,7 +305,7 @@ impl Schedule<'_> {
         false
     }
 
-    /// The old code of an instance and its environment.
+    /// Prepares the old code of an instance and its environment.
     async fn code(
         &self,
         context: &RunContext<'_>,
@@ -322,7 +322,7 @@ impl Schedule<'_> {
                 });
             }
         };
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _processor = context.processors.acquire().await.ok();
         tokio::select! {
             code = self.harness.old_code(instance, &report) => code.map_err(|failed| {
@@ -356,7 +356,7 @@ impl Schedule<'_> {
     }
 }
 
-/// What failed for a reason of the machine is a run that ended so: others go on.
+/// Converts an infrastructure error to a run with that outcome, so that other runs continue.
 fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunRecord, Outcome)> {
     match run {
         Err(error) if error.kind.is_infrastructure() => {
@@ -372,7 +372,7 @@ fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunReco
 }
 
 impl State {
-    /// Starts a task that notes an interrupt.
+    /// Starts a task that records an interruption.
     fn watch_for_interrupt(self: &Arc<Self>) -> JoinSet<()> {
         let state = self.clone();
         let mut watch = JoinSet::new();
@@ -394,7 +394,7 @@ impl State {
     }
 }
 
-/// What a run tells, as steps of the comparison.
+/// Forwards the progress of a run as steps of the comparison.
 struct CellProgress {
     cell: Cell,
     listener: StepListener,

@@ -1,4 +1,4 @@
-//! A run as a page: what the model was asked, what it answered, what its calls came to.
+//! Renders a run as a page: the requests to the model, its answers, and the results of its calls.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use testwright_agent::trajectory::entry_view::{self, EntryView};
 use testwright_agent::trajectory::{Event, entries};
 use testwright_config::error::{Error, Result};
 
-/// Name of the page in the run's folder.
-pub const FILE: &str = "trajectory.html";
+/// File name of the page in the run's folder.
+pub(super) const FILE: &str = "trajectory.html";
 
 const TEMPLATE: &str = include_str!("trajectory.html");
 
@@ -23,7 +23,7 @@ struct Trajectory<'e> {
     entries: Vec<EntryView>,
 }
 
-pub fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> Result<()> {
+pub(super) fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> Result<()> {
     let path = folder.join(FILE);
     let page = Page {
         title: name,
@@ -40,8 +40,9 @@ pub fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> 
         },
     };
     let text = |text: &str| foreign_text::lines(&entry_view::cut(text));
-    let page = html::render_with(FILE, TEMPLATE, &page, text)
-        .map_err(|error| Error::infrastructure(format!("make {}", path.display())).cause(error))?;
+    let page = html::render_with(FILE, TEMPLATE, &page, text).map_err(|error| {
+        Error::infrastructure(format!("render {}", path.display())).cause(error)
+    })?;
     let written = super::replace(&path, page.as_bytes());
     written.map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Errors of datasets, results and reports, as users are shown them.
+//! Converts errors of datasets, results and reports to errors for users.
 
 use testwright_evals::RecordsError;
 use testwright_evals::harness::ResultsError;
@@ -6,7 +6,7 @@ use testwright_evals::report;
 
 use testwright_config::error::Error;
 
-/// A file that is not what it should be is the user's; one that the machine cannot read is not.
+/// Converts an error of a records file. Invalid content is a usage error; a failure to read is an I/O error.
 pub fn records(error: RecordsError) -> Error {
     use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
     match &error {
@@ -22,7 +22,7 @@ pub fn records(error: RecordsError) -> Error {
     }
 }
 
-/// Results could not be kept.
+/// Converts an error of storing results.
 pub fn storing(error: ResultsError) -> Error {
     Error::io(
         format!("{} {}", error.doing, error.path.display()),
@@ -30,7 +30,7 @@ pub fn storing(error: ResultsError) -> Error {
     )
 }
 
-/// A report could not be made.
+/// Converts an error of writing a report.
 pub fn reporting(error: report::ReportError) -> Error {
     match &error {
         report::ReportError::Write { source, path } => {

@@ -1,4 +1,4 @@
-//! What is graded: every instance with the predictions of every set.
+//! Builds the jobs to grade: every instance with the predictions of every set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,8 +10,8 @@ use testwright_evals::predictions::{Prediction, Predictions};
 
 use testwright_config::error::{Error, Result};
 
-/// Instances without a prediction: they count as such in every rate.
-pub fn missing(dataset: &Dataset, sets: &[Predictions]) -> Vec<Prediction> {
+/// Returns an empty prediction for each instance a set lacks, so that it counts in every rate.
+pub(super) fn missing(dataset: &Dataset, sets: &[Predictions]) -> Vec<Prediction> {
     let of_set = |set: &Predictions| -> Vec<Prediction> {
         let absent = |instance: &&Instance| !set.by_instance.contains_key(&instance.instance_id);
         let none = |instance: &Instance| Prediction {
@@ -24,7 +24,7 @@ pub fn missing(dataset: &Dataset, sets: &[Predictions]) -> Vec<Prediction> {
     sets.iter().flat_map(of_set).collect()
 }
 
-pub fn jobs<'b>(
+pub(super) fn jobs<'b>(
     dataset: &'b Dataset,
     sets: &'b [Predictions],
     missing: &'b [Prediction],
@@ -44,11 +44,11 @@ pub fn jobs<'b>(
     dataset.instances.iter().map(of_instance).collect()
 }
 
-/// Results of a model that an error names; the rest is shown by dots.
+/// Maximum models that an error names, and maximum results per model; dots stand for the rest.
 const NAMED: usize = 3;
 
-/// A report is on all that its folder holds: refuses where results are there that these jobs do not ask for.
-pub fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
+/// Checks that the folder contains no other results than these jobs request, because a report covers the whole folder.
+pub(super) fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
     let wanted: BTreeSet<(&str, &str)> = jobs
         .iter()
         .flat_map(|job| job.predictions.iter())
@@ -78,9 +78,9 @@ pub fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<(
     let results = if number == 1 { "result" } else { "results" };
     Err(Error::usage("grade")
         .cause(format!(
-            "{} holds {number} {results} that this command does not ask for ({})",
+            "{} contains {number} {results} that this command does not request ({})",
             out.display(),
             named.join("; ")
         ))
-        .hint("name another folder with --out, or the same instances and predictions"))
+        .hint("use another folder with --out, or the same instances and predictions"))
 }

@@ -1,4 +1,4 @@
-//! Grading: predictions on a dataset, by this process or by the workers of a database, with reports.
+//! Grading of predictions on a dataset, by this process or by the workers of a database, with reports.
 
 mod errors;
 mod jobs;
@@ -22,40 +22,40 @@ use testwright_sandboxes::environment::SharedEnvironments;
 pub use errors::{records, reporting, storing};
 use jobs::{asks_for_all, jobs, missing};
 
-/// Bytes on disk that a worker may take while it builds an environment.
+/// Disk space that a worker may use while it builds an environment, in bytes.
 const DISK: u64 = 4 << 30;
 
-/// A dataset, and where its predictions are graded.
+/// A dataset, and the settings for grading its predictions.
 pub struct GradingRun {
     pub options: GradingOptions,
-    /// With the instances that were not chosen.
+    /// The whole dataset, including instances that were not selected.
     pub whole: Dataset,
     pub dataset: Dataset,
-    /// Folder of the results.
+    /// Results folder.
     pub out: PathBuf,
     pub settings: Settings,
-    /// Store of environments that other machines use too.
+    /// Store of environments that is shared with other machines.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
 }
 
-/// What no setting says.
+/// Options without a setting.
 #[derive(Debug, Clone)]
 pub struct GradingOptions {
-    /// Where git comes from: `{owner}` and `{name}` are put in.
+    /// URL or path template of repositories; `{owner}` and `{name}` are replaced.
     pub repositories: String,
-    /// Longest time of one run of tests.
+    /// Timeout of one test run, in seconds.
     pub test_seconds: u64,
-    /// Instances that are worked on at once; `None`: half as many as there are processors.
+    /// Maximum instances in parallel; `None` means half the number of processors.
     pub workers: Option<usize>,
 }
 
-/// Takes the results of a grading as they come.
+/// Callback that receives each result.
 pub type ResultSink<'a> = &'a mut (dyn FnMut(PortableResult) -> Result<()> + Send);
 
-/// Grades elsewhere.
+/// Grades on other machines.
 #[async_trait]
 pub trait RemoteGrading: Send + Sync {
-    /// Has the jobs graded as this harness would.
+    /// Grades the jobs with the settings of this harness.
     async fn grade(
         &self,
         harness: &Harness,
@@ -64,18 +64,18 @@ pub trait RemoteGrading: Send + Sync {
         add: ResultSink<'_>,
     ) -> Result<()>;
 
-    /// Every result is kept here: nobody needs them elsewhere any more.
+    /// Deletes the remote results, after all of them have been stored here.
     async fn forget(&self) -> Result<()>;
 }
 
-/// Shows what happens.
+/// Displays progress.
 pub trait GradingListener: Send + Sync {
     fn note(&self, text: &str);
     fn step(&self, step: &harness::Step);
 }
 
 impl GradingRun {
-    /// Grades, writes the reports, and gives them with the results.
+    /// Grades the predictions, writes the reports, and returns them with the results.
     pub async fn grade(
         &self,
         sets: &[Predictions],
@@ -152,7 +152,7 @@ impl GradingRun {
         Ok((report, results.all().cloned().collect()))
     }
 
-    /// What it is graded with, and lines about what killed runs had left behind.
+    /// Returns the harness, and notes about the leftovers of killed runs.
     pub async fn harness(&self) -> Result<(Harness, Vec<String>)> {
         let given = HarnessArgs {
             repositories: self.options.repositories.clone(),
@@ -169,7 +169,7 @@ impl GradingRun {
         self.fit(asked, self.settings.limits.memory.bytes())
     }
 
-    /// As many as are asked for, as far as there is room for what each may take.
+    /// Returns the requested number of workers, reduced if memory or disk space is short.
     pub fn fit(&self, asked: usize, memory_each: u64) -> harness::Workers {
         let memory = std::fs::read_to_string("/proc/meminfo")
             .ok()
@@ -185,7 +185,7 @@ impl GradingRun {
         harness::workers(asked, memory, disk, each)
     }
 
-    /// What does not change while it is graded.
+    /// Returns the metadata that does not change during grading.
     fn metadata(
         &self,
         harness: &Harness,
@@ -205,7 +205,7 @@ impl GradingRun {
     }
 }
 
-/// The nearest folder that is there.
+/// Returns the nearest existing folder.
 fn existing(path: &Path) -> &Path {
     path.ancestors()
         .find(|path| path.exists())

@@ -4,9 +4,9 @@
   const button = document.getElementById('theme');
   const kept = {
     get() { try { return localStorage.getItem('report-theme'); } catch { return null; } },
-    set(value) { try { localStorage.setItem('report-theme', value); } catch { /* not to be kept */ } },
+    set(value) { try { localStorage.setItem('report-theme', value); } catch { /* storage is not available */ } },
   };
-  const words = { system: 'as the system has them', light: 'light', dark: 'dark' };
+  const words = { system: 'system', light: 'light', dark: 'dark' };
   const show = (theme) => {
     if (theme === 'system') root.removeAttribute('data-theme'); else root.dataset.theme = theme;
     button.textContent = 'Colours: ' + words[theme];
@@ -63,7 +63,7 @@
         return isNumber ? Number.parseFloat(text) : text;
       };
       const keyed = rows.map((row, at) => [key(row), at]);
-      // What has no figure stays at the end, whichever way it goes.
+      // Rows without a figure stay at the end in both directions.
       const order = (a, b) => {
         if (!isNumber) return (up ? 1 : -1) * a[0].localeCompare(b[0], 'en', { numeric: true }) || a[1] - b[1];
         const [x, y] = [Number.isNaN(a[0]), Number.isNaN(b[0])];

@@ -35,7 +35,7 @@ pub struct Tdd {
     pub score: f64,
 }
 
-/// The measured adequacy, as far as it is known.
+/// The measured adequacy, or the best known value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Adequacy {
     Share(f64),
@@ -182,7 +182,7 @@ fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
     } else if let Some(id) = still {
         format!("{id} is a fail-to-fail that the base suite does not have")
     } else {
-        "every test that goes from failed to passed also does so without the prediction".to_owned()
+        "no test goes from failed to passed only with the prediction".to_owned()
     }
 }
 

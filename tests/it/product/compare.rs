@@ -246,7 +246,7 @@ fn replayed_comparison_is_identical() {
         "{csv}"
     );
     let page = text(&std::fs::read(bench.out("out").join("report.html")).unwrap());
-    assert!(page.contains("dollars a run") && page.contains("model calls a run"));
+    assert!(page.contains("dollars per run") && page.contains("model calls per run"));
 
     // The same command has nothing left to do and makes no calls.
     let calls = bill.lock().unwrap().calls;
@@ -273,7 +273,7 @@ fn replayed_comparison_is_identical() {
     assert_exit_code(&output, 2);
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("it compares zero-shot@m, which is not asked for"),
+        stderr.contains("it includes zero-shot@m, which this command does not request"),
         "{stderr}"
     );
     assert_same(&before, &tables(&bench.out("out")));
@@ -358,7 +358,7 @@ fn spending_limit_holds_and_can_be_raised() {
     spent(&output, &bill, 0.3);
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("the ceiling of --max-dollars is reached"),
+        stderr.contains("the --max-dollars budget is used up"),
         "{stderr}"
     );
     let begun = bill.lock().unwrap().calls;

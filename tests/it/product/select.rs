@@ -156,7 +156,7 @@ fn inspect_prints_run() {
     assert_exit_code(&output, 2);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        stderr.contains("hint: inspect takes the folder of a run or of a comparison"),
+        stderr.contains("hint: pass the folder of a run or a comparison"),
         "{stderr}"
     );
 }

@@ -1,5 +1,4 @@
-//! Precision against recall: what remains of a system's tests, and how good those are, if it hands over only tests of which it
-//! is confident.
+//! Precision and recall of a system's tests if tests below a minimum confidence are withheld.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,20 +9,20 @@ use testwright_evals::statistics::Rate;
 use super::Report;
 use super::data::{ScoredRun, SystemRuns};
 
-/// A system as it would be with `--min-confidence`, over all judged runs.
+/// A system's figures with a given `--min-confidence`, over all graded runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfidencePoint {
-    /// `None` for all that it handed in.
+    /// Minimum confidence; `None` includes every submitted test.
     pub least: Option<f64>,
-    /// Strict F→P among the tests that are handed over.
+    /// Share of the remaining tests with a strict F→P.
     pub precision: Rate,
-    /// Tests that are handed over and F→P, among all runs.
+    /// Share of all runs that have a remaining test with a strict F→P.
     pub recall: Rate,
 }
 
-/// Everything that was handed in first, then for each confidence that occurs what has more than the least. A test with which
-/// the gate found fault has a confidence of 0.
-pub fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
+/// Returns a point for all submitted tests, then one for each higher minimum confidence that occurs. A test that the
+/// gate rejected has a confidence of 0.
+pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
     let judged: Vec<(&ScoredRun, bool)> = of
         .all()
         .filter_map(|run| Some((run, run.verdict()?.fail_to_pass)))
@@ -56,16 +55,16 @@ pub fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
     points
 }
 
-/// `None` where no system is more confident of one test than of another.
-pub fn section(report: &Report) -> Option<Section> {
+/// Returns the section, or `None` if no system has tests with different confidence.
+pub(super) fn section(report: &Report) -> Option<Section> {
     let is_graded = |points: &Vec<ConfidencePoint>| points.len() > 1;
     if !report.systems.iter().any(|s| is_graded(&s.by_confidence)) {
         return None;
     }
-    let mut table = Table::new("Strict F→P, if tests with less confidence are withheld")
+    let mut table = Table::new("Strict F→P if tests below a minimum confidence are withheld")
         .words("System")
-        .words("Least confidence")
-        .figures(&["Handed over", "Precision", "Recall"]);
+        .words("Minimum confidence")
+        .figures(&["Tests kept", "Precision", "Recall"]);
     for (at, s) in report.systems.iter().enumerate() {
         for point in &s.by_confidence {
             let least = point
@@ -80,7 +79,7 @@ pub fn section(report: &Report) -> Option<Section> {
             ]);
         }
     }
-    Some(Section::new("confidence", "Precision against recall", [table]).note("Confidence is what the candidate fixes and the reviewer say of a test; it puts tests in an order and is not a probability."))
+    Some(Section::new("confidence", "Precision and recall by confidence", [table]).note("The confidence of a test combines the results of candidate fixes and the reviewer's judgement. It ranks tests and is not a probability."))
 }
 
 #[cfg(test)]
@@ -104,9 +103,9 @@ mod tests {
         })
     }
 
-    /// As `--min-confidence` itself takes them.
+    /// Checks that a missing confidence counts as 0, as in `--min-confidence`.
     #[test]
-    fn a_refused_test_is_the_first_to_go() {
+    fn rejected_tests_are_withheld_first() {
         let runs = vec![
             vec![run(RunStatus::Submitted, Some(0.0), false)],
             vec![run(RunStatus::Submitted, None, true)],
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_counts_for_recall_only() {
+    fn withheld_tests_lower_only_recall() {
         use RunStatus::{NothingSubmitted, Submitted};
         let runs = vec![
             vec![run(Submitted, Some(0.75), true)],

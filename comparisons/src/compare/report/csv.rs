@@ -1,4 +1,4 @@
-//! Two tables for other programs: `report.csv`, a line a system, and `runs.csv`, a line a run.
+//! CSV tables for other programs: `report.csv` with a line per system, and `runs.csv` with a line per run.
 
 use ::csv::{self, Writer};
 use testwright_evals::document::format::old_class;
@@ -17,7 +17,7 @@ fn bytes(writer: Writer<Vec<u8>>) -> csv::Result<Vec<u8>> {
         .map_err(|error| error.into_error().into())
 }
 
-pub fn systems(report: &Report) -> csv::Result<Vec<u8>> {
+pub(super) fn systems(report: &Report) -> csv::Result<Vec<u8>> {
     let mut table = Writer::from_writer(Vec::new());
     let most = report.systems.iter().map(|s| s.pass_at.len()).max();
     let samples = 1..=most.unwrap_or_default();
@@ -84,7 +84,7 @@ pub fn systems(report: &Report) -> csv::Result<Vec<u8>> {
     bytes(table)
 }
 
-pub fn runs(data: &Data) -> csv::Result<Vec<u8>> {
+pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
     let mut table = Writer::from_writer(Vec::new());
     table.write_record([
         "instance_id",

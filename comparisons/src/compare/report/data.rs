@@ -1,4 +1,4 @@
-//! What a report is made of: runs joined with the verdicts of the grader.
+//! Data of a report: runs joined with the grader's verdicts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,67 +13,67 @@ use crate::compare::{Cell, GRADING, Plan, RunStatus, SPENDING, System};
 use testwright_config::error::{Error, Result};
 use testwright_models::ceiling;
 
-/// Of the issue, in tokens (SWT-bench §5.4).
-pub const LENGTHS: [(&str, u64); 4] = [
+/// Issue lengths in tokens (SWT-bench §5.4).
+pub(super) const LENGTHS: [(&str, u64); 4] = [
     ("≤ 100", 100),
     ("≤ 200", 200),
     ("≤ 500", 500),
     ("> 500", u64::MAX),
 ];
 
-/// Where a group of this name stands; those by another measure have no place of their own.
-pub fn length_place(name: &str) -> usize {
+/// Returns the position of a length group by name; any other group comes last.
+pub(super) fn length_place(name: &str) -> usize {
     let place = LENGTHS.iter().position(|(known, _)| *known == name);
     place.unwrap_or(LENGTHS.len())
 }
 
 pub struct Data {
     pub plan: Plan,
-    /// As in the plan.
+    /// Systems in the order of the plan.
     pub systems: Vec<SystemRuns>,
-    /// What the ledger says was spent.
+    /// Total cost in dollars, according to the ledger.
     pub dollars: Option<f64>,
 }
 
-/// The runs of a system.
+/// Runs of a system.
 pub struct SystemRuns {
     pub system: System,
-    /// By instance, in the order of the plan, and by sample; `None` for a run that was not made.
+    /// Runs by instance, in the order of the plan, then by sample; `None` if the run was not made.
     pub runs: Vec<Vec<Option<ScoredRun>>>,
 }
 
 pub struct ScoredRun {
-    /// Of the run, relative to the report.
+    /// Folder of the run, relative to the report.
     pub folder: String,
     pub status: RunStatus,
     pub outcome: String,
-    /// Of a test; 0 where the gate found fault with it.
+    /// Confidence in the test; 0 if the gate rejected it.
     pub confidence: Option<f64>,
     pub cost: RunCost,
     pub stages: BTreeMap<String, StageCost>,
     pub judgement: Judgement,
 }
 
-/// What the grader says.
+/// The grader's judgement of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Judgement {
     Verdict(Verdict),
-    /// Why there is none: nobody's failure.
+    /// The run has no verdict, for this reason; it does not count.
     NotJudged(String),
 }
 
-/// Of a run without a test, everything is false.
+/// Verdicts on a run; everything is false for a run without a test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
-    /// Strict.
+    /// Strict fail-to-pass.
     pub fail_to_pass: bool,
     /// SWT-bench's success.
     pub success: bool,
     pub tdd_fail_to_pass: bool,
     pub tdd_score: f64,
-    /// How the tests end on the old code; `None` without tests.
+    /// Class on the old code; `None` without tests.
     pub old_class: Option<OldClass>,
-    /// ΔC; `None` where there is nothing to measure.
+    /// Change coverage ΔC; `None` if it cannot be measured.
     pub coverage_delta: Option<f64>,
     pub reason: String,
 }
@@ -104,12 +104,12 @@ fn judgement(graded: InstanceResult) -> Judgement {
 type Verdicts = BTreeMap<(String, String), Judgement>;
 
 impl Data {
-    /// Of a comparison's folder.
+    /// Reads the folder of a comparison.
     pub fn read(folder: &Path) -> Result<Self> {
         let Some(plan) = Plan::read(folder)? else {
             return Err(Error::usage(format!("read {}", folder.display()))
-                .cause("it has no comparison.json")
-                .hint("name a folder that `testwright compare --out` wrote"));
+                .cause("the folder has no comparison.json")
+                .hint("pass a folder that `testwright compare --out` has written"));
         };
         let mut runs = stored_runs(folder)?;
         let mut verdicts = read_verdicts(folder)?;
@@ -121,7 +121,7 @@ impl Data {
                 (RunStatus::Infrastructure, _) => Judgement::NotJudged(run.outcome.clone()),
                 (_, None) => Judgement::NotJudged("not graded yet".to_owned()),
                 (RunStatus::Submitted, Some(graded)) => graded,
-                // Of what was not there, the grader says whether there was a line to cover.
+                // The grader's result on the missing prediction shows whether there was a line to cover.
                 (RunStatus::NothingSubmitted, Some(Judgement::Verdict(graded))) => {
                     Judgement::Verdict(Verdict {
                         reason: run.outcome.clone(),
@@ -170,7 +170,7 @@ impl Data {
         })
     }
 
-    /// Reasons, and how many runs each concerns.
+    /// Returns the reasons for missing verdicts, with the number of runs.
     pub fn not_judged(&self) -> Vec<(String, u64)> {
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
         for run in self.systems.iter().flat_map(|s| s.runs.iter().flatten()) {
@@ -188,7 +188,7 @@ impl Data {
 }
 
 impl SystemRuns {
-    /// Verdicts of the samples of each instance that has any.
+    /// Returns the verdicts by instance, for instances that have any.
     pub fn verdicts(&self) -> impl Iterator<Item = (usize, Vec<&Verdict>)> {
         self.runs.iter().enumerate().filter_map(|(at, samples)| {
             let judged: Vec<&Verdict> = samples
@@ -200,7 +200,7 @@ impl SystemRuns {
         })
     }
 
-    /// Of its first sample on this instance.
+    /// Returns the verdict of the first sample on an instance.
     pub fn first(&self, instance: usize) -> Option<&Verdict> {
         self.runs[instance].first()?.as_ref()?.verdict()
     }
@@ -231,7 +231,7 @@ fn read_verdicts(folder: &Path) -> Result<Verdicts> {
     let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
     let mut lines = Lines::open(&path, MAX_RECORDS).map_err(failed)?;
     let mut verdicts = Verdicts::new();
-    // Half a line is one that is written at this moment; lines of other versions are as good as none.
+    // The last line may still be incomplete, and lines from incompatible versions are ignored.
     while let Some(line) = lines.next_line().map_err(failed)? {
         if let Ok(graded) = serde_json::from_slice::<InstanceResult>(line) {
             let name = (graded.prediction.clone(), graded.instance_id.clone());

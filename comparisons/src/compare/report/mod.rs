@@ -1,5 +1,5 @@
-//! The report on a comparison: `report.json`, `.md`, `.html` and two tables as CSV, made from the plan, the runs and the
-//! grader's results alone. The same folder gives the same report, byte for byte.
+//! The report on a comparison: `report.json`, `.md`, `.html` and two CSV tables. It depends only on the plan, the runs
+//! and the grader's results: the same folder gives the same report, byte for byte.
 
 mod confidence;
 mod csv;
@@ -29,24 +29,24 @@ pub use pairs::{Ablation, Discordant, Pair};
 pub use score::Score;
 pub use summary::{CostSummary, Group, SystemSummary};
 
-/// `report.json`.
+/// Content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Version of testwright.
     pub testwright: String,
     pub plan: Plan,
-    /// In the order of the plan.
+    /// Systems in the order of the plan.
     pub systems: Vec<SystemSummary>,
-    /// Every two systems that are no upper bounds, on their first samples, by strict F→P: of those that are given the issue
-    /// alone, and of those that are given more.
+    /// Pairwise comparisons of systems by strict F→P of first samples, without upper bounds. Systems that are given
+    /// only the issue are compared with each other, and so are systems that are given more.
     pub pairs: Vec<Pair>,
-    /// Each system with options against the same without them.
+    /// Each system with options, compared with the same system without them.
     pub ablations: Vec<Ablation>,
     pub overlap: Overlap,
-    /// Spent on all calls, those that failed included; `None` where nothing had a price.
+    /// Total cost of all calls, including failed ones; `None` if no model had a price.
     #[serde(default)]
     pub dollars: Option<f64>,
-    /// Runs and verdicts that there are none of, by reason: they count against nobody.
+    /// Number of missing runs and verdicts by reason; they do not count against any system.
     pub not_judged: Vec<(String, u64)>,
 }
 
@@ -65,13 +65,13 @@ impl Report {
         }
     }
 
-    /// A line for each system, for a terminal.
+    /// Returns a table for the terminal, with one line per system.
     pub fn table(&self) -> String {
         terminal::table(self)
     }
 }
 
-/// Makes the report of a folder.
+/// Writes the report of a folder.
 pub fn write(folder: &Path) -> Result<Report> {
     let data = Data::read(folder)?;
     let report = Report::of(&data);
@@ -84,7 +84,7 @@ pub fn write(folder: &Path) -> Result<Report> {
         done.map_err(|error| Error::io(format!("write {}", path.display()), &error))
     };
     let failed =
-        |error: &dyn std::error::Error| Error::infrastructure("make the report").cause(error);
+        |error: &dyn std::error::Error| Error::infrastructure("render the report").cause(error);
     let mut json = serde_json::to_vec_pretty(&report).map_err(|e| failed(&e))?;
     json.push(b'\n');
     put("report.json", &json)?;

@@ -1,4 +1,4 @@
-//! Which systems solve the same instances.
+//! Finds the instances that systems solve in common.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use super::data::Data;
 
-/// By strict F→P of first samples; instances without a verdict for every system are left out.
+/// Overlap by strict F→P of first samples. Instances without a verdict for every system are excluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
     pub instances: u64,
-    /// Solved by some system.
+    /// Number of instances that at least one system solves.
     pub union: u64,
-    /// Solved by all.
+    /// Number of instances that all systems solve.
     pub intersection: u64,
-    /// By exactly these systems, the largest group first; those that nobody solves are none.
+    /// Instances by the exact set of systems that solve them, largest group first; unsolved instances are in no group.
     pub groups: Vec<OverlapGroup>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverlapGroup {
-    /// Positions in the report.
+    /// Positions of the systems in the report.
     pub systems: Vec<usize>,
     pub instances: Vec<String>,
 }
 
-pub fn overlap(data: &Data) -> Overlap {
+pub(super) fn overlap(data: &Data) -> Overlap {
     let judged: Vec<usize> = (0..data.systems.len())
         .filter(|at| data.systems[*at].system.oracle_samples.is_none())
         .collect();

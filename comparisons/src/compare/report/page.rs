@@ -1,4 +1,4 @@
-//! `report.html`: one file that needs no other, with a table of all instances that can be searched.
+//! Renders `report.html`, a self-contained page with a searchable table of all instances.
 
 use serde::Serialize;
 use testwright_evals::document::Section;
@@ -20,34 +20,34 @@ struct InstanceTable {
     rows: Vec<Row>,
 }
 
-/// An instance.
+/// A row in the table of instances.
 #[derive(Serialize)]
 struct Row {
     id: String,
     repository: String,
     tokens: u64,
-    /// How many systems solve it.
+    /// Number of systems that solve the instance.
     solved: usize,
-    /// By system, and by sample.
+    /// Runs by system, then by sample.
     cells: Vec<Vec<RunView>>,
 }
 
 #[derive(Serialize)]
 struct RunView {
     sign: &'static str,
-    /// Of its sign, and for those who cannot see that.
+    /// CSS class of the sign, also a hint for screen readers.
     class: &'static str,
     href: Option<String>,
 }
 
 fn submitted(precision: &Rate) -> String {
     match precision.denominator {
-        0 => "nothing was submitted".to_owned(),
-        _ => format!("{} of the submitted are F→P", short_rate(precision)),
+        0 => "no tests were submitted".to_owned(),
+        _ => format!("{} of the submitted tests are F→P", short_rate(precision)),
     }
 }
 
-pub fn page(
+pub(super) fn page(
     report: &Report,
     data: &Data,
     facts: &[(String, String)],
@@ -55,17 +55,17 @@ pub fn page(
 ) -> Result<String, RenderError> {
     let systems = report.systems.iter().enumerate().map(|(at, s)| {
         let bound = match s.system.oracle_samples {
-            Some(samples) => format!("an upper bound: the best of {samples} samples; "),
+            Some(samples) => format!("upper bound: the best of {samples} samples; "),
             None => String::new(),
         };
         let given = match s.system.given.as_slice() {
             [] => String::new(),
-            given => format!("given beyond the issue: {}; ", given.join(", ")),
+            given => format!("extra inputs: {}; ", given.join(", ")),
         };
         SystemView {
             figure: Some(percent(s.fail_to_pass.value)),
             about: Some(format!(
-                "{bound}{given}strict F→P of {} instances; {}; {:.1} model calls and {:.0} tokens a run",
+                "{bound}{given}strict F→P of {} instances; {}; {:.1} model calls and {:.0} tokens per run",
                 s.fail_to_pass.instances,
                 submitted(&s.precision),
                 s.cost.model_calls,

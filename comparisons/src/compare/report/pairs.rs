@@ -1,4 +1,4 @@
-//! Every two systems on the same instances: paired tests, with Holm's correction for there being many.
+//! Pairwise comparison of systems on the same instances: paired tests, with Holm's correction for multiple comparisons.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,38 +10,38 @@ use super::data::{Data, SystemRuns};
 pub struct Pair {
     pub first: String,
     pub second: String,
-    /// With a verdict for both.
+    /// Number of instances with a verdict for both.
     pub instances: u64,
     #[serde(flatten)]
     pub paired: PairedComparison,
-    /// McNemar's p-value after Holm (1979), over all pairs of the report.
+    /// McNemar's p-value after Holm's correction (1979) over all pairs of the report.
     pub p_value_holm: f64,
-    /// Instances that one of them solves.
+    /// Instances that only one of the systems solves.
     pub discordant: Vec<Discordant>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Discordant {
     pub instance: String,
-    /// The first solves it; else the second.
+    /// Whether the first system solves it; otherwise the second does.
     pub by_first: bool,
     /// Folders of the two runs, relative to the report.
     pub first_run: String,
     pub second_run: String,
 }
 
-/// A system with options less the same without.
+/// Difference between a system with options and the same system without them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ablation {
     pub system: String,
     pub base: String,
     pub instances: u64,
-    /// `first` is the system, `second` the base.
+    /// Counts with the system as `first` and the base as `second`.
     #[serde(flatten)]
     pub paired: PairedComparison,
 }
 
-pub fn pairs(data: &Data) -> Vec<Pair> {
+pub(super) fn pairs(data: &Data) -> Vec<Pair> {
     let systems: Vec<&SystemRuns> = data
         .systems
         .iter()
@@ -49,7 +49,7 @@ pub fn pairs(data: &Data) -> Vec<Pair> {
         .collect();
     let mut pairs = Vec::new();
     for (at, first) in systems.iter().enumerate() {
-        // Whoever is given more than the issue has another task: what that is worth, the ablations say.
+        // Systems with extra inputs have a different task; ablations show the effect of the inputs.
         let is_fair =
             |second: &&&SystemRuns| first.system.given.is_empty() == second.system.given.is_empty();
         for second in systems[at + 1..].iter().filter(is_fair) {
@@ -86,7 +86,7 @@ fn pair(data: &Data, first: &SystemRuns, second: &SystemRuns) -> Pair {
     }
 }
 
-/// Instances with a verdict for both, and the verdicts.
+/// Returns the instances with a verdict for both systems, with those verdicts.
 fn both(data: &Data, first: &SystemRuns, second: &SystemRuns) -> Vec<(usize, bool, bool)> {
     let of = |at: usize| {
         let (a, b) = (first.first(at)?, second.first(at)?);
@@ -95,8 +95,8 @@ fn both(data: &Data, first: &SystemRuns, second: &SystemRuns) -> Vec<(usize, boo
     (0..data.plan.instances.len()).filter_map(of).collect()
 }
 
-/// Adjusted p-values, in the order of those given.
-pub fn holm(values: &[f64]) -> Vec<f64> {
+/// Returns adjusted p-values, in the order of the input.
+pub(super) fn holm(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut adjusted = vec![1.0; values.len()];
@@ -110,7 +110,7 @@ pub fn holm(values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-pub fn ablations(data: &Data) -> Vec<Ablation> {
+pub(super) fn ablations(data: &Data) -> Vec<Ablation> {
     let base_of = |of: &SystemRuns| {
         let (base, _) = of.system.approach.split_once(':')?;
         data.systems
@@ -135,8 +135,8 @@ mod tests {
     use super::holm;
 
     #[test]
-    fn holm_as_in_the_books() {
-        // Sorted: 0.005·4, 0.01·3, 0.03·2, 0.04·1, each at least the one before.
+    fn holm_matches_published_example() {
+        // Sorted: 0.005·4, 0.01·3, 0.03·2, 0.04·1, each raised to at least the previous value.
         let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
         let wanted = [0.03, 0.06, 0.06, 0.02];
         for (a, b) in adjusted.iter().zip(wanted) {

@@ -7,7 +7,7 @@ use testwright_evals::document::{Plot, WIDTH};
 use super::{Report, SystemSummary};
 
 /// Returns the plots of a section.
-pub fn plots(section: &str, report: &Report) -> Vec<Plot> {
+pub(super) fn plots(section: &str, report: &Report) -> Vec<Plot> {
     match section {
         "cost" => [spending(report), calls(report)]
             .into_iter()
@@ -21,28 +21,28 @@ fn class(at: usize) -> String {
     format!("set s{}", at % 6)
 }
 
-/// Where the scale of costs begins.
+/// Left edge of the cost axis.
 const EDGE: f64 = 40.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 230.0;
 
-/// Success against dollars, or against tokens where something has no price.
+/// Plots success against dollars, or against tokens if a model has no price.
 fn spending(report: &Report) -> Option<Plot> {
     let priced = report.systems.iter().all(|s| s.cost.dollars.is_some());
     let priced = priced && report.systems.iter().any(|s| s.cost.dollars > Some(0.0));
     match priced {
-        true => frontier(report, "dollars a run", |s| {
+        true => frontier(report, "dollars per run", |s| {
             s.cost.dollars.unwrap_or_default()
         }),
-        false => frontier(report, "tokens a run", |s| s.cost.tokens),
+        false => frontier(report, "tokens per run", |s| s.cost.tokens),
     }
 }
 
 fn calls(report: &Report) -> Option<Plot> {
-    frontier(report, "model calls a run", |s| s.cost.model_calls)
+    frontier(report, "model calls per run", |s| s.cost.model_calls)
 }
 
-/// Success against cost; on a logarithmic scale, since approaches differ by orders of magnitude.
+/// Plots success against cost. The cost axis is logarithmic, since approaches differ by orders of magnitude.
 fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Option<Plot> {
     let mut points: Vec<(usize, f64, f64)> = report
         .systems
@@ -61,7 +61,7 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
         least.log10().floor(),
         most.log10().ceil().max(least.log10().floor() + 1.0),
     );
-    // What costs nothing has a place of its own at the edge: a logarithmic scale has none.
+    // A logarithmic scale has no zero, so free systems get their own position at the edge.
     let is_free = |cost: f64| cost <= 0.0;
     let any_free = points.iter().any(|(_, cost, _)| is_free(*cost));
     let begin = if any_free { EDGE + 34.0 } else { EDGE };
@@ -80,7 +80,7 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
     if any_free {
         svg.line("grid", (EDGE, TOP), (EDGE, BOTTOM));
         svg.text("axis", Anchor::Middle, (EDGE, BOTTOM + 15.0), "0");
-        // The scale is broken here.
+        // Mark the break in the scale.
         let broken = ((EDGE + begin) / 2.0, BOTTOM + 4.0);
         svg.text("axis", Anchor::Middle, broken, "//");
     }
@@ -102,7 +102,7 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
     let mut best = f64::NEG_INFINITY;
     let mut before: Option<(f64, f64)> = None;
     for (at, cost, share) in &points {
-        // An upper bound, and who is given more than the issue, is no system that one could use.
+        // Upper bounds and systems with extra inputs are not alternatives in practice, so the frontier excludes them.
         let system = &report.systems[*at].system;
         if system.oracle_samples.is_some() || !system.given.is_empty() || *share <= best {
             continue;
@@ -122,7 +122,7 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
         let about = format!("{name}: {value} at {figure} {unit}");
         svg.dot(&class(*at), (x(*cost), y(*share)), &about);
         let mut beside = (x(*cost) + 7.0, y(*share) - 5.0);
-        // Below those that are there.
+        // Move the label below labels that are already there.
         let is_on =
             |a: &(f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 12.0 && (a.1 - b.1).abs() < 11.0;
         while labels.iter().any(|label| is_on(label, beside)) {
@@ -133,16 +133,16 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
         description.push_str(&format!(" {about};"));
     }
     let scale = match any_free {
-        true => "logarithmic, with 0 apart from it",
+        true => "logarithmic, with a separate position for 0",
         false => "logarithmic",
     };
     Some(Plot {
-        caption: format!("Strict F→P against cost ({unit}, {scale})"),
+        caption: format!("Strict F→P by cost ({unit}, {scale})"),
         svg: svg.finish(BOTTOM + 36.0, &description),
     })
 }
 
-/// As people write it: three digits say enough of a mean, and a larger number is whole.
+/// Formats a figure with three significant digits; larger numbers are rounded to integers.
 fn plain_figure(number: f64) -> String {
     if number >= 100.0 {
         return format!("{number:.0}");
@@ -164,7 +164,7 @@ mod tests {
     use super::plain_figure;
 
     #[test]
-    fn figures_are_plain() {
+    fn figures_have_three_digits() {
         for (number, wanted) in [
             (0.0, "0"),
             (1620.0, "1620"),

@@ -1,4 +1,4 @@
-//! A rate over instances, of one sample each or of several.
+//! Computes rates over instances with one or several samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use testwright_evals::statistics::{Mean, Rate, wilson};
 
 use super::data::{SystemRuns, Verdict};
 
-/// With one sample an instance, the interval is Wilson's; with several, it is a bootstrap over instances, since samples of
-/// one instance depend on each other. Where it holds in all samples or in none, there is nothing to resample, and the interval
-/// is Wilson's over instances.
+/// A rate with its interval. With one sample per instance, the interval is Wilson's. With several samples, it is a
+/// bootstrap over instances, since samples of one instance are not independent. If all samples succeed or none does,
+/// resampling shows no variation, and the interval is Wilson's over instances.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Score {
     pub value: Option<f64>,
-    /// 95 %.
+    /// The 95 % interval.
     pub interval: Option<[f64; 2]>,
     pub instances: u64,
-    /// All samples of them.
+    /// Number of samples of all instances.
     pub runs: u64,
 }
 
@@ -28,7 +28,7 @@ impl Score {
         Score::of_counts(&by_instance)
     }
 
-    /// Of each instance: in how many samples it holds, of how many.
+    /// Computes a score from the number of successful samples and the number of samples of each instance.
     fn of_counts(by_instance: &[(usize, usize)]) -> Self {
         let runs = by_instance.iter().map(|(_, of)| *of as u64).sum();
         let instances = by_instance.len() as u64;
@@ -65,9 +65,9 @@ impl Score {
     }
 }
 
-/// The probability that one of `k` samples holds, without bias (Chen et al., arXiv 2107.03374, §2.1): the mean over the
-/// instances that have as many. `None` where none has.
-pub fn pass_at(system: &SystemRuns, k: usize) -> Option<f64> {
+/// Returns the unbiased estimate of the probability that one of `k` samples succeeds (Chen et al., arXiv 2107.03374,
+/// §2.1). It is the mean over the instances with at least `k` samples; `None` if no instance has that many.
+pub(super) fn pass_at(system: &SystemRuns, k: usize) -> Option<f64> {
     let of_instance = |(_, samples): (usize, Vec<&Verdict>)| {
         let (n, held) = (
             samples.len(),
@@ -79,7 +79,7 @@ pub fn pass_at(system: &SystemRuns, k: usize) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// C(n − held, k) / C(n, k).
+/// Returns C(n − held, k) / C(n, k).
 fn misses(n: usize, held: usize, k: usize) -> f64 {
     if n - held < k {
         return 0.0;
@@ -93,9 +93,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pass_at_k_as_by_counting() {
+    fn pass_at_k_matches_counting() {
         let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
-        // Of 5 samples 2 hold: of the 10 pairs, 3 miss.
+        // With 2 successes in 5 samples, 3 of the 10 pairs contain no success.
         assert!(close(misses(5, 2, 2), 0.3));
         assert!(close(misses(5, 2, 1), 0.6));
         assert!(close(misses(5, 0, 3), 1.0));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn several_samples_of_an_instance_are_not_several_instances() {
+    fn samples_are_not_counted_as_instances() {
         let one = Score::of_counts(&[(1, 1), (0, 1), (1, 1), (0, 1)]);
         let copies = Score::of_counts(&[(5, 5), (0, 5), (5, 5), (0, 5)]);
         assert_eq!(one.value, copies.value);

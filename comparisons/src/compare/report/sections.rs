@@ -1,4 +1,4 @@
-//! The report as titles, remarks and tables.
+//! Converts the report to titles, remarks and tables.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use super::data::length_place;
 use super::{Group, Pair, Report, Score, SystemSummary, confidence};
 use crate::compare::trajectory_page;
 
-/// What the report is about, by name.
-pub fn facts(report: &Report) -> Vec<(String, String)> {
+/// Returns the facts about the comparison, by name.
+pub(super) fn facts(report: &Report) -> Vec<(String, String)> {
     let plan = &report.plan;
     let limits = &plan.limits;
     let mut each = format!("{} model calls, {} minutes", limits.steps, limits.minutes);
@@ -21,7 +21,7 @@ pub fn facts(report: &Report) -> Vec<(String, String)> {
         each.push_str(&format!(", {tokens} tokens"));
     }
     if let Some(least) = limits.min_confidence {
-        each.push_str(&format!(", a confidence of {least} at least"));
+        each.push_str(&format!(", a confidence of at least {least}"));
     }
     let runs: u64 = report.systems.iter().map(|s| s.cost.runs).sum();
     let of_runs = || -> Option<f64> {
@@ -36,7 +36,7 @@ pub fn facts(report: &Report) -> Vec<(String, String)> {
         ("Systems", plan.systems.len().to_string()),
         ("Samples", plan.samples.to_string()),
         ("Runs", runs.to_string()),
-        ("Limits of a run", each),
+        ("Limits per run", each),
         ("testwright", report.testwright.clone()),
     ];
     if let Some(patches) = &plan.code_patches {
@@ -49,7 +49,7 @@ pub fn facts(report: &Report) -> Vec<(String, String)> {
     facts.into_iter().map(owned).collect()
 }
 
-pub fn sections(report: &Report) -> Vec<Section> {
+pub(super) fn sections(report: &Report) -> Vec<Section> {
     let mut sections = vec![
         rates(report),
         cost(report),
@@ -59,12 +59,9 @@ pub fn sections(report: &Report) -> Vec<Section> {
         groups("repositories", "By repository", report, |s| {
             &s.by_repository
         }),
-        groups(
-            "lengths",
-            "By length of the issue, in tokens",
-            report,
-            |s| &s.by_issue_length,
-        ),
+        groups("lengths", "By issue length in tokens", report, |s| {
+            &s.by_issue_length
+        }),
     ];
     if let Some(confidence) = confidence::section(report) {
         sections.insert(2, confidence);
@@ -79,7 +76,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
     sections
 }
 
-/// `37.0 % (n = 449, 32.6–41.5)`
+/// Formats a score: `37.0 % (n = 449, 32.6–41.5)`.
 fn score(score: &Score) -> String {
     let between = match score.interval {
         Some([low, high]) => format!(", {:.1}–{:.1}", 100.0 * low, 100.0 * high),
@@ -92,7 +89,7 @@ fn score(score: &Score) -> String {
     )
 }
 
-/// There are systems that are given more than the issue.
+/// Returns whether some system has extra inputs.
 fn gives_more(report: &Report) -> bool {
     report.systems.iter().any(|s| !s.system.given.is_empty())
 }
@@ -107,8 +104,8 @@ fn rates(report: &Report) -> Section {
             "tddScore",
             "ΔC",
             "Submitted",
-            "Precision: F→P of the submitted",
-            "Runs not judged",
+            "Precision: F→P of submitted tests",
+            "Runs not graded",
         ]);
     for (at, s) in report.systems.iter().enumerate() {
         table.row([
@@ -127,7 +124,7 @@ fn rates(report: &Report) -> Section {
     let most = report.systems.iter().map(|s| s.pass_at.len()).max();
     if let Some(most) = most.filter(|most| *most > 1) {
         let names: Vec<String> = (1..=most).map(|k| format!("pass@{k}")).collect();
-        let mut table = Table::new("pass@k by strict F→P, the unbiased estimator")
+        let mut table = Table::new("pass@k by strict F→P (unbiased estimator)")
             .words("System")
             .figures(&names);
         for (at, s) in report.systems.iter().enumerate() {
@@ -140,24 +137,24 @@ fn rates(report: &Report) -> Section {
     let least = least.reduce(f64::min);
     let could = match least {
         Some(least) => format!(
-            "So many instances show, with 80 % power, a difference of {:.1} points between two systems that disagree as often as two \
-             runs of one system do (70 of 433 instances, published); what is smaller is noise.",
+            "With this number of instances, a difference of {:.1} points can be shown with 80 % power, if two systems disagree as often as two \
+             runs of one system do (70 of 433 instances, published). Smaller differences are noise.",
             100.0 * least
         ),
-        None => "So few instances show no difference with 80 % power between two systems that disagree as often as two runs of one \
+        None => "With this few instances, no difference can be shown with 80 % power, if two systems disagree as often as two runs of one \
                  system do (70 of 433 instances, published)."
             .to_owned(),
     };
     let mut notes = vec![
-        "A run that handed in nothing counts as 0; a run that could not be made or graded is in no rate. With several samples, \
+        "A run without a submission counts as 0; a run that could not be made or graded is not in any rate. With several samples, \
          intervals are bootstrapped over instances."
             .to_owned(),
         could,
     ];
     if gives_more(report) {
         notes.push(
-            "Systems marked `given` know more than the issue (SWT-bench, Table 5): theirs is an easier task, and their rates do not \
-             stand beside those of the others. What is given is worth what the ablations say."
+            "Systems marked `given` have more information than the issue (SWT-bench, Table 5). Their task is easier, so their rates are \
+             not comparable with the others. The ablations show the effect of that information."
                 .to_owned(),
         );
     }
@@ -170,10 +167,11 @@ fn rates(report: &Report) -> Section {
 }
 
 fn ablations(report: &Report) -> Section {
-    let mut table = Table::new("Strict F→P with options less without, on the same instances")
-        .words("System")
-        .words("Base")
-        .figures(&["Difference, points", "Gained", "Lost", "p (McNemar, exact)"]);
+    let mut table =
+        Table::new("Difference in strict F→P (with − without options) on the same instances")
+            .words("System")
+            .words("Base")
+            .figures(&["Difference, points", "Gained", "Lost", "p (McNemar, exact)"]);
     for one in &report.ablations {
         table.row([
             one.system.as_str().into(),
@@ -189,7 +187,7 @@ fn ablations(report: &Report) -> Section {
         title: "Ablations",
         notes: match gives_more(report) {
             true => vec![
-                "An option that gives more than the issue is no part of the approach: its difference says what knowing that is worth."
+                "An option that gives more than the issue is not part of the approach: its difference shows the value of that information."
                     .to_owned(),
             ],
             false => Vec::new(),
@@ -199,13 +197,13 @@ fn ablations(report: &Report) -> Section {
 }
 
 fn cost(report: &Report) -> Section {
-    let mut table = Table::new("Means a run").words("System").figures(&[
+    let mut table = Table::new("Mean per run").words("System").figures(&[
         "Model calls",
-        "Failed, in all",
-        "Malformed, in all",
+        "Failed calls (total)",
+        "Malformed calls (total)",
         "Tool calls",
         "Tokens",
-        "From a cache",
+        "Cached tokens",
         "Dollars",
         "Waiting for the model",
         "Tools",
@@ -229,10 +227,10 @@ fn cost(report: &Report) -> Section {
         ]);
     }
     Section::new("cost", "Cost", [table])
-        .note("The line joins systems that no other beats at their cost.")
+        .note("Pareto front (line): no other system is better at the same cost.")
 }
 
-/// Groups that are shown; report.json has all.
+/// Maximum groups in the table; `report.json` contains all of them.
 const GROUPS: usize = 30;
 
 fn overlap(report: &Report) -> Section {
@@ -240,7 +238,7 @@ fn overlap(report: &Report) -> Section {
     let mut table = Table::new("Instances solved by exactly these systems")
         .words("Systems")
         .figures(&["Instances"])
-        .sentences("Which");
+        .sentences("Instance ids");
     for group in found.groups.iter().take(GROUPS) {
         let names: Vec<&str> = group
             .systems
@@ -254,11 +252,11 @@ fn overlap(report: &Report) -> Section {
         ]);
     }
     let mut notes = vec![format!(
-        "Of {} instances with a verdict for every system, {} are solved by some system and {} by all.",
+        "Of {} instances with a verdict for every system, {} are solved by at least one system and {} by all.",
         found.instances, found.union, found.intersection
     )];
     if gives_more(report) {
-        notes.push("Systems that are given more than the issue are among them.".to_owned());
+        notes.push("This includes systems that are given more than the issue.".to_owned());
     }
     Section {
         id: "overlap",
@@ -269,7 +267,7 @@ fn overlap(report: &Report) -> Section {
 }
 
 fn pairs(report: &Report) -> Section {
-    let mut table = Table::new("Strict F→P of the first less that of the second, first samples")
+    let mut table = Table::new("Difference in strict F→P (first − second), first samples")
         .words("First")
         .words("Second")
         .figures(&[
@@ -279,11 +277,14 @@ fn pairs(report: &Report) -> Section {
             "Only second",
             "p (McNemar, exact)",
             "p (Holm)",
-            "Smallest difference to be shown",
+            "Minimum detectable difference",
         ]);
     for pair in &report.pairs {
         let least = pair.paired.smallest_difference;
-        let least = least.map_or_else(|| "too few".to_owned(), |d| format!("{:.1}", 100.0 * d));
+        let least = least.map_or_else(
+            || "too few instances".to_owned(),
+            |d| format!("{:.1}", 100.0 * d),
+        );
         table.row([
             pair.first.as_str().into(),
             pair.second.as_str().into(),
@@ -310,13 +311,13 @@ fn pairs(report: &Report) -> Section {
     ];
     if gives_more(report) {
         notes.push(
-            "Systems that are given more than the issue are compared with each other alone."
+            "Systems that are given more than the issue are only compared with each other."
                 .to_owned(),
         );
     }
     Section {
         id: "pairs",
-        title: "Every two systems",
+        title: "Pairwise comparison",
         notes,
         tables,
     }
@@ -324,11 +325,11 @@ fn pairs(report: &Report) -> Section {
 
 fn discordant(pair: &Pair) -> Table {
     let (first, second) = (&pair.first, &pair.second);
-    let mut table = Table::new(&format!("Solved by one of {first} and {second}"))
+    let mut table = Table::new(&format!("Solved by only one of {first} and {second}"))
         .words("Instance")
         .words("Solved by")
-        .words("First's run")
-        .words("Second's run");
+        .words("Run of the first")
+        .words("Run of the second");
     let run = |folder: &str| Cell {
         text: "trajectory".to_owned(),
         file: Some(format!("{folder}/{}", trajectory_page::FILE)),
@@ -356,7 +357,7 @@ fn classes(report: &Report) -> Section {
                 .collect()
         })
         .unwrap_or_default();
-    let mut table = Table::new("How tests end on the old code: runs, with those that are F→P")
+    let mut table = Table::new("Runs by class on the old code, with the number of F→P")
         .words("System")
         .figures(&names);
     for (at, s) in report.systems.iter().enumerate() {
@@ -395,7 +396,7 @@ fn groups(
     Section::new(id, title, [table])
 }
 
-/// Each once: repositories by name, lengths by length.
+/// Returns each name once: repositories sorted by name, lengths by length.
 fn group_names<'g>(all: impl Iterator<Item = &'g [Group]>) -> Vec<&'g str> {
     let names = all.flatten().map(|group| group.name.as_str());
     let sorted: BTreeSet<(usize, &str)> = names.map(|name| (length_place(name), name)).collect();
@@ -403,7 +404,7 @@ fn group_names<'g>(all: impl Iterator<Item = &'g [Group]>) -> Vec<&'g str> {
 }
 
 fn stages(report: &Report) -> Section {
-    let mut table = Table::new("Over all runs")
+    let mut table = Table::new("Totals over all runs")
         .words("System")
         .words("Stage")
         .figures(&[
@@ -430,17 +431,17 @@ fn stages(report: &Report) -> Section {
             ]);
         }
     }
-    Section::new("stages", "Where tokens and seconds went", [table])
+    Section::new("stages", "Tokens and time by stage", [table])
 }
 
 fn not_judged(report: &Report) -> Section {
-    let mut table = Table::new("Runs and verdicts that there are none of")
+    let mut table = Table::new("Missing runs and verdicts")
         .sentences("Reason")
         .figures(&["Runs"]);
     for (reason, runs) in &report.not_judged {
         table.row([reason.as_str().into(), runs.to_string().into()]);
     }
-    Section::new("not-judged", "Not judged", [table]).note("They count against no system.")
+    Section::new("not-judged", "Not graded", [table]).note("They do not count against any system.")
 }
 
 #[cfg(test)]
@@ -448,7 +449,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_stand_by_length_whichever_system_has_them() {
+    fn length_groups_are_sorted_by_length() {
         let groups = |names: &[&str]| -> Vec<Group> {
             let group = |name: &&str| Group {
                 name: (*name).to_owned(),

@@ -1,4 +1,4 @@
-//! What is told of a system.
+//! Summarizes the results of a system.
 
 use std::collections::BTreeMap;
 
@@ -19,41 +19,41 @@ pub struct SystemSummary {
     pub name: String,
     #[serde(flatten)]
     pub system: System,
-    /// Runs with a verdict.
+    /// Number of runs with a verdict.
     pub judged: u64,
-    /// Runs without one, which count against nobody.
+    /// Number of runs without a verdict, which do not count against the system.
     pub not_judged: u64,
-    /// Runs that handed in a test.
+    /// Number of runs that submitted a test.
     pub submitted: u64,
-    /// Strict; of an upper bound, by the best of its samples.
+    /// Strict fail-to-pass; for an upper bound, of the best of its samples.
     pub fail_to_pass: Score,
     /// SWT-bench's success.
     pub success: Score,
     pub tdd_fail_to_pass: Score,
-    /// Mean of tddScore, 0 to 1.
+    /// Mean tddScore, 0 to 1.
     pub tdd_score: Mean,
-    /// ΔC over all runs that it can be measured for.
+    /// Mean ΔC over all runs for which it can be measured.
     pub coverage_delta: Mean,
-    /// Strict F→P among the runs that handed in a test: what an approach that may abstain is to be trusted with.
+    /// Share of the runs with a submitted test that have a strict F→P: how far to trust an approach that may abstain.
     pub precision: Rate,
-    /// What remains, and how good it is, with a least confidence.
+    /// Precision and recall for each minimum confidence.
     pub by_confidence: Vec<ConfidencePoint>,
-    /// pass@k for each k up to the number of samples, from k = 1.
+    /// Probabilities pass@k for each k from 1 to the number of samples.
     pub pass_at: Vec<Option<f64>>,
-    /// How tests end on the old code, of the runs that handed in some, with how many of those are F→P.
+    /// Runs with a submitted test by class on the old code, with the share of each class that has an F→P.
     pub classes: Vec<(OldClass, Rate)>,
     pub cost: CostSummary,
     pub stages: BTreeMap<String, StageCost>,
-    /// Strict, of first samples.
+    /// Strict F→P of first samples by repository.
     pub by_repository: Vec<Group>,
     pub by_issue_length: Vec<Group>,
-    /// The smallest difference in strict F→P that so many instances could show, with 80 % power, to a system that disagrees
-    /// with it as often as two runs of one system do.
+    /// Minimum detectable difference in strict F→P, with 80 % power, to a system that disagrees with this one as often
+    /// as two runs of one system do.
     pub smallest_difference: Option<f64>,
 }
 
 impl SystemSummary {
-    /// With its letter, as plots have it.
+    /// Returns the name with its letter, as in the plots.
     pub fn label(&self, at: usize) -> String {
         let bound = match self.system.oracle_samples {
             Some(_) => " (upper bound)",
@@ -62,7 +62,7 @@ impl SystemSummary {
         format!("{} {}{bound}{}", letter(at), self.name, self.given())
     }
 
-    /// What it is given beyond the issue, with a blank before it.
+    /// Returns the extra inputs, preceded by a blank.
     pub fn given(&self) -> String {
         match self.system.given.as_slice() {
             [] => String::new(),
@@ -71,7 +71,7 @@ impl SystemSummary {
     }
 }
 
-/// Means a run, over the runs that came to an end.
+/// Mean cost per run, over all runs that ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostSummary {
     pub runs: u64,
@@ -80,11 +80,11 @@ pub struct CostSummary {
     pub tokens: f64,
     /// Share of the prompt tokens that came from a provider's cache.
     pub cached: Option<f64>,
-    /// `None` where some model has no price.
+    /// Mean cost in US dollars; `None` if a model has no price.
     pub dollars: Option<f64>,
     pub model_seconds: f64,
     pub tool_seconds: f64,
-    /// In all.
+    /// Total number of failed calls.
     pub failed_calls: u64,
     pub malformed_calls: u64,
 }
@@ -95,7 +95,7 @@ pub struct Group {
     pub fail_to_pass: Rate,
 }
 
-pub fn summaries(data: &Data) -> Vec<SystemSummary> {
+pub(super) fn summaries(data: &Data) -> Vec<SystemSummary> {
     data.systems.iter().map(|s| summary(data, s)).collect()
 }
 
@@ -195,7 +195,7 @@ fn stages(of: &SystemRuns) -> BTreeMap<String, StageCost> {
     all
 }
 
-/// First samples that have a verdict.
+/// Computes the rate of a group over the first samples with a verdict.
 fn group(name: &str, of: &SystemRuns, instances: impl Iterator<Item = usize>) -> Option<Group> {
     let verdicts: Vec<bool> = instances
         .filter_map(|at| of.first(at))

@@ -1,11 +1,11 @@
-//! The report for a terminal.
+//! Renders the report for a terminal.
 
 use testwright_evals::document::format::percent;
 
 use super::Report;
 
-/// A line a system.
-pub fn table(report: &Report) -> String {
+/// Returns a table with one line per system.
+pub(super) fn table(report: &Report) -> String {
     let width = report.systems.iter().map(|s| s.name.chars().count()).max();
     let width = width.unwrap_or_default().max(6);
     let heads = [
@@ -15,7 +15,7 @@ pub fn table(report: &Report) -> String {
         "interval",
         "calls",
         "tokens",
-        "not judged",
+        "not graded",
     ];
     let mut text = format!("{:width$}", "system");
     heads

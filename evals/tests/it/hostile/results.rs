@@ -120,7 +120,7 @@ fn links_are_never_written_through() {
     assert_eq!(ours(), "theirs");
 }
 
-/// Only regular files of limited size are read.
+/// Reports must read only regular files of limited size.
 #[test]
 fn devices_are_not_read_as_results() {
     let folder = Folder::new();

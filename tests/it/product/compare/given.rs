@@ -134,7 +134,8 @@ fn extra_inputs_are_marked_in_report() {
     assert_exit_code(&output, 2);
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("on example__sums-1 its systems are given another code patch"),
+        stderr
+            .contains("its systems get another code patch or other test files for example__sums-1"),
         "{stderr}"
     );
 }

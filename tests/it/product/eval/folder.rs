@@ -91,9 +91,9 @@ fn unrequested_results_stop_command() {
     };
     refused(
         &mut bench.grade(&["--instances", "first"], "out"),
-        "1 result that this command does not ask for (otter: second)",
+        "1 result that this command does not request (otter: second)",
     );
-    let both = "2 results that this command does not ask for (otter: first, second)";
+    let both = "2 results that this command does not request (otter: first, second)";
     refused(&mut bench.command(&["verify"], "out"), both);
     bench.predictions(&[("beaver", "first", Some(&good))]);
     refused(&mut bench.grade(&[], "out"), both);
