@@ -3,7 +3,7 @@
 /// Words in the output, and the hint for them. The first match counts.
 const KNOWN: [(&[&str], &str); 20] = [
     (
-        &["what build.allowed-hosts names"],
+        &["only the package index and the hosts in build.allowed-hosts"],
         "a build can reach only the package index: if you trust the code with more, add the host to build.allowed-hosts in \
          your settings (TESTWRIGHT_BUILD_ALLOWED_HOSTS)",
     ),
