@@ -31,7 +31,7 @@ pub(super) fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> 
         Err(e) => {
             // Only the kernel may be the reason.
             assert!(
-                force != Isolation::Landlock || e.to_string().contains("does not have it"),
+                force != Isolation::Landlock || e.to_string().contains("the kernel lacks it"),
                 "{e}"
             );
             eprintln!("skipped: {e}");
