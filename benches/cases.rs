@@ -1,7 +1,10 @@
-//! Coverage of a thousand small test files in one batch, by two workers and by one, beside `pytest --cov` for each of them, one
-//! by one (wanted: at most a third of its time, by two). A sample of these stands for all: they are all alike.
+//! Measures the coverage of a thousand small test files in one batch, with one and two workers, relative to a run of
+//! `pytest --cov` for each file.
 //!
-//! `cargo bench --bench cases`, on a machine that has nothing else to do.
+//! Target: at most a third of that time, with two workers. A sample stands for all `pytest --cov` runs, because the
+//! files are alike.
+//!
+//! Run `cargo bench --bench cases` on an idle machine.
 
 #[path = "../tests/it/product/cases/place.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
@@ -15,7 +18,7 @@ use place::case;
 use testwright_evals::cases::{Case, CaseOptions, Place, cov};
 
 const CASES: usize = 1000;
-/// Of these so many are run one by one.
+/// Number of files to run one by one.
 const SAMPLE: usize = 50;
 
 type Failure = Box<dyn std::error::Error>;
@@ -35,7 +38,7 @@ async fn main() -> Result<(), Failure> {
         share(one)
     );
     println!(
-        "in a batch, two workers           {two:>10.1?} ({:.2} of it; wanted: at most 0.33)",
+        "in a batch, two workers           {two:>10.1?} ({:.2} of it; target: at most 0.33)",
         share(two)
     );
     std::process::exit(i32::from(share(two) > 1.0 / 3.0));
@@ -66,7 +69,7 @@ async fn batch(place: &Place, cases: &[Case], workers: usize) -> Result<Duration
     Ok(took)
 }
 
-/// As somebody would who has no batches.
+/// Measures the sample with `pytest --cov`, one file at a time.
 fn one_by_one(cases: &[Case]) -> Result<Duration, Failure> {
     let folder = tempfile::tempdir()?;
     let root = folder.path().join("shop");
@@ -84,7 +87,7 @@ fn one_by_one(cases: &[Case]) -> Result<Duration, Failure> {
         "--python",
     ];
     done(Command::new("uv").args(install).arg(&python))?;
-    // Compiles what is imported.
+    // The first run compiles the imported modules.
     measure(&root, &python, &cases[0])?;
     let begun = Instant::now();
     for case in cases {

@@ -1,9 +1,11 @@
-//! What a comparison costs beside its models and its tests, on 20 instances and every approach, the models' part played by an
-//! endpoint: the processor time of the program itself, without the processes that tools and tests run in, as a share of the wall time
-//! (wanted: under 5 %); and two workers beside one (wanted: at least 1.7 times the speed, or 0.9 times what the processors allow:
-//! one worker makes reruns side by side). Grading has a bench of its own (`eval`).
+//! Measures the overhead of a comparison on 20 instances and every approach, with a mock model service.
 //!
-//! `cargo bench --bench comparison`, on a machine that has nothing else to do.
+//! - CPU time of the program itself, without the processes of tools and tests, as a share of the wall time. Target:
+//!   under 5 %.
+//! - Speed with two workers relative to one. Target: at least 1.7, or 0.9 times what the CPUs allow, because one worker
+//!   already makes reruns in parallel.
+//!
+//! Grading has its own benchmark (`eval`). Run `cargo bench --bench comparison` on an idle machine.
 
 #[path = "processor_time/mod.rs"]
 mod processor_time;
@@ -24,7 +26,7 @@ use serde_json::{Value, json};
 use server::{Request, Response, Server};
 
 const INSTANCES: usize = 20;
-/// What a model takes to answer.
+/// Response time of the model service.
 const ANSWER: Duration = Duration::from_millis(200);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -43,7 +45,7 @@ fn main() -> Result<(), Failure> {
         folder: folder.to_owned(),
         url: format!("{}/v1", server.url),
     };
-    // The environment, and what grading keeps of the base suite.
+    // The first run builds the environment and caches the results of the base suite.
     bench.compare("begin", 1, &["--instances", "instance-0"])?;
     let one = bench.compare("one", 1, &[])?;
     let two = bench.compare("two", 2, &[])?;
@@ -52,7 +54,7 @@ fn main() -> Result<(), Failure> {
     let allowed = one.wall / (one.processors / processors);
     println!(
         "{INSTANCES} instances: {:.1} s by one worker ({:.1} s of the processors), of which the program itself takes {:.1} % \
-         (wanted: under 5 %); two workers take {:.1} s ({:.1} s of the processors): {faster:.2} times as fast (wanted: at least \
+         (target: under 5 %); two workers take {:.1} s ({:.1} s of CPU time): {faster:.2} times as fast (target: at least \
          1.7), where the processors allow {allowed:.2}",
         one.wall,
         one.processors,
@@ -67,9 +69,9 @@ fn main() -> Result<(), Failure> {
 /// Seconds of the runs of a comparison, without grading.
 struct Seconds {
     wall: f64,
-    /// Of the program itself on the processors.
+    /// CPU time of the program itself.
     own: f64,
-    /// Of everything on the processors.
+    /// CPU time of all processes.
     processors: f64,
 }
 
@@ -116,7 +118,7 @@ impl Bench {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        // Grading begins when this file is there.
+        // Grading starts when this file appears.
         let graded = self.folder.join(out).join("grading/results.jsonl");
         let mut of_runs = None;
         let status = loop {
@@ -139,12 +141,12 @@ impl Bench {
     }
 }
 
-/// Processor time of a process, without its children.
+/// Reads the CPU time of a process, without its children.
 fn own_seconds(id: u32) -> Result<f64, Failure> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
     let fields = stat.rsplit_once(')').ok_or("no name")?.1;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let ticks = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
-    // The kernel tells it in hundredths, whatever its own clock is.
+    // The kernel reports hundredths of a second, independent of its own clock.
     Ok(ticks / 100.0)
 }

@@ -1,8 +1,10 @@
-//! What grading costs beside the tests themselves: one warm instance with one prediction, beside the bare time of its two
-//! test runs (wanted: at most 1.3 times that and 3 s); and thirty predictions by two workers beside one (wanted: at
-//! least 1.7 times the speed).
+//! Measures the overhead of grading.
 //!
-//! `cargo bench --bench eval`, on a machine that has nothing else to do.
+//! - One warm instance with one prediction, relative to the time of its two test runs alone. Target: at most 1.3 times
+//!   that time plus 3 s.
+//! - Thirty predictions with two workers, relative to one worker. Target: at least 1.7 times the speed.
+//!
+//! Run `cargo bench --bench eval` on an idle machine.
 
 #[path = "../tests/it/product/eval/repository.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 const INSTANCES: usize = 10;
 const SETS: usize = 3;
 const ROUNDS: usize = 3;
-/// Tests that are in the file anyway: as much work as those of a middling project.
+/// Existing tests of the file, with as much work as those of a medium-sized project.
 const COMPANY: &str = "\n\nimport json\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(400))\ndef test_work(n):\n    assert json.loads(json.dumps([{'n': i, 'text': str(i)} for i in range(500)]))[n]['n'] == n\n";
 
 type Failure = Box<dyn std::error::Error>;
@@ -53,12 +55,12 @@ impl Bench {
             folder: folder.to_owned(),
             repository,
         };
-        // The environment, and what does not depend on a prediction.
+        // The first run builds the environment and caches what does not depend on a prediction.
         bench.grade("begin", 1, 1)?;
         Ok(bench)
     }
 
-    /// Time to grade this many predictions for each instance, none of which was seen before.
+    /// Measures the grading of `sets` new predictions for each instance.
     fn grade(&self, name: &str, sets: usize, workers: usize) -> Result<Duration, Failure> {
         self.grade_of(name, sets, workers, INSTANCES)
     }
@@ -121,11 +123,11 @@ impl Bench {
         let (time, bare) = (median(&mut times), median(&mut bare));
         let wanted = bare.mul_f64(1.3) + Duration::from_secs(3);
         println!("bare time of the two runs         {bare:>10.2?}");
-        println!("one warm instance, one prediction {time:>10.2?} (wanted: at most {wanted:.2?})");
+        println!("one warm instance, one prediction {time:>10.2?} (target: at most {wanted:.2?})");
         Ok(time <= wanted)
     }
 
-    /// The tests of the file on the old and on the new code, without any of ours.
+    /// Measures the tests of the file on the old and the new code, without testwright's plugin.
     fn bare(&self) -> Result<Duration, Failure> {
         let venv = self.folder.join("venv");
         if !venv.exists() {
@@ -170,12 +172,12 @@ impl Bench {
             "{} predictions, two workers      {two:>10.2?}",
             INSTANCES * SETS
         );
-        println!("speed                             {ratio:>10.2} (wanted: at least 1.7)");
+        println!("speed                             {ratio:>10.2} (target: at least 1.7)");
         Ok(ratio >= 1.7)
     }
 }
 
-/// A good test under a name of its own.
+/// Returns a patch with a correct test of this name.
 fn bench_patch(repository: &Repository, name: &str) -> String {
     let test = GOOD.replace("test_negative", &format!("test_{name}"));
     repository.patch(|r| {

@@ -1,9 +1,11 @@
-//! What a run costs besides its model and its tests: the time from `run` to the first model call, beyond what the engine
-//! itself needs to start a container (wanted: under 1 s); the memory that the waiting loop takes (wanted: under 60 MB);
-//! how it grows beside the trajectory on disk over 300 steps (wanted: at most 1); and a tool call's way into a container and
-//! back, as a part of what `docker exec true` costs (wanted: at most 1/50).
+//! Measures the overhead of a run.
 //!
-//! `cargo bench --bench run`. Without a Docker engine that part is left out.
+//! - Time from `run` to the first model call, minus the engine's time to start a container. Target: under 1 s.
+//! - Memory of the waiting loop. Target: under 60 MB.
+//! - Growth of that memory relative to the trajectory on disk, over 300 steps. Target: at most 1.
+//! - Time of a tool call in a container relative to `docker exec true`. Target: at most 1/50.
+//!
+//! Run `cargo bench --bench run`. The Docker part is skipped if no engine is available.
 
 #[path = "../tests/it/support/server.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
@@ -25,17 +27,17 @@ use testwright_tools::program as toolbox;
 
 const ROUNDS: usize = 7;
 const STEPS: usize = 300;
-/// Memory is looked at after so many steps each, but for the first time, when code and buffers that are touched once may
-/// not have been touched.
+/// Steps between two samples of the memory. The first sample is skipped, because some code and buffers may be unused
+/// then.
 const SAMPLE: usize = 50;
 const CALLS: usize = 500;
-/// A file of which each step reads a window.
+/// The file that the steps read in parts.
 const LONG: &str = "long.py";
 
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
-    // Sandboxes of this process get this program as their toolbox.
+    // Sandboxes run this program as their toolbox.
     if toolbox::is_invoked() {
         toolbox::main();
         return Ok(());
@@ -47,13 +49,13 @@ fn main() -> Result<(), Failure> {
             good &= first_call("docker", start, scratch.path())?;
             good &= tool_call()?;
         }
-        None => println!("docker: skipped, no engine with testwright/python:3.11"),
+        None => println!("docker: skipped, because no engine has testwright/python:3.11"),
     }
     good &= memory(scratch.path())?;
     std::process::exit(i32::from(!good));
 }
 
-/// Time to the first model call, on a warm environment.
+/// Measures the time to the first model call with a cached environment.
 fn first_call(sandbox: &str, engine: Duration, scratch: &Path) -> Result<bool, Failure> {
     let (server, asked) = model(|_| json!({"content": "Nothing to add."}));
     let mut times = Vec::new();
@@ -64,7 +66,7 @@ fn first_call(sandbox: &str, engine: Duration, scratch: &Path) -> Result<bool, F
         let first = first_of(&asked, &mut run, &out)?;
         run.wait()?;
         while asked.try_recv().is_ok() {}
-        // The first round makes the environment.
+        // The first round builds the environment.
         if round > 0 {
             times.push(first - begin);
         }
@@ -72,12 +74,12 @@ fn first_call(sandbox: &str, engine: Duration, scratch: &Path) -> Result<bool, F
     let time = median(&mut times);
     let beyond = time.saturating_sub(engine);
     println!("{sandbox}: to the first model call, p50 {time:>10.1?}");
-    println!("{sandbox}: the engine's own part        {engine:>10.1?}");
-    println!("{sandbox}: beyond it                    {beyond:>10.1?} (wanted: under 1 s)");
+    println!("{sandbox}: engine alone                 {engine:>10.1?}");
+    println!("{sandbox}: difference                   {beyond:>10.1?} (target: under 1 s)");
     Ok(beyond < Duration::from_secs(1))
 }
 
-/// A tool's answer from a running container, beside the start of a program in it.
+/// Measures a tool call in a running container, relative to starting a program in it.
 fn tool_call() -> Result<bool, Failure> {
     let mut flags = Flags::default();
     flags.set("run.sandbox", Some("docker"));
@@ -116,12 +118,12 @@ fn tool_call() -> Result<bool, Failure> {
         let ratio = exec.as_secs_f64() / call.as_secs_f64();
         println!("docker exec of `true`, p50    {exec:>10.1?}");
         println!("open_file in it, p50          {call:>10.1?}");
-        println!("ratio                            1/{ratio:.0} (wanted: at most 1/50)");
+        println!("ratio                            1/{ratio:.0} (target: at most 1/50)");
         Ok(ratio >= 50.0)
     })
 }
 
-/// Resident memory of the loop while it waits for a tool, as its trajectory grows.
+/// Measures the resident memory of the loop while it waits for a tool, as the trajectory grows.
 fn memory(scratch: &Path) -> Result<bool, Failure> {
     let (server, asked) = model(|step| {
         let (name, arguments) = if step % SAMPLE == 0 {
@@ -146,7 +148,7 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
         first_of(&asked, &mut run, &out)?;
         if step % SAMPLE == 0 {
             std::thread::sleep(Duration::from_millis(1500));
-            // The process's own pages: those of the program's file, read once in a while, are shared and can be dropped.
+            // Only private pages count, because pages of the program's file are shared and can be dropped.
             samples.push((
                 std::fs::metadata(out.join("trajectory.jsonl"))?.len(),
                 memory_of(run.id(), "RssAnon:")?,
@@ -157,7 +159,7 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
     run.wait()?;
     let ratio = slope(&samples[1..]);
     println!(
-        "memory of the waiting loop    {:>10.1} MB (wanted: under 60 MB)",
+        "memory of the waiting loop    {:>10.1} MB (target: under 60 MB)",
         mega(idle)
     );
     for (trajectory, memory) in &samples {
@@ -167,16 +169,16 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
             mega(*memory)
         );
     }
-    println!("growth beside the trajectory's {ratio:>9.2} (wanted: at most 1)");
+    println!("growth relative to trajectory {ratio:>9.2} (target: at most 1)");
     Ok(idle < 60_000_000 && ratio <= 1.0)
 }
 
-/// An endpoint whose replies say what `reply` makes of the number of the request; it tells when each came in.
+/// Starts a model service that answers request number n with `reply(n)` and sends the time of each request.
 fn model(reply: impl Fn(usize) -> Value + Send + 'static) -> (Server, Receiver<Instant>) {
     let (tell, asked) = channel();
     let count = std::cell::Cell::new(0);
     let server = Server::start(move |request| {
-        // Nobody listens any more when the measurement is over.
+        // The receiver is gone when the measurement is over.
         let _ = tell.send(Instant::now());
         count.set(count.get() + 1);
         let mut message = reply(count.get());
@@ -225,7 +227,7 @@ fn run(
         .spawn()?)
 }
 
-/// When the next request came in; an error where the run ended instead.
+/// Waits for the next request and returns its time. Fails if the run ended instead.
 fn first_of(asked: &Receiver<Instant>, run: &mut Child, out: &Path) -> Result<Instant, Failure> {
     loop {
         if let Ok(at) = asked.recv_timeout(Duration::from_millis(200)) {
@@ -238,7 +240,7 @@ fn first_of(asked: &Receiver<Instant>, run: &mut Child, out: &Path) -> Result<In
     }
 }
 
-/// What the engine needs to start a container of the base image.
+/// Measures how long the engine takes to start a container of the base image.
 fn engine_start() -> Option<Duration> {
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
@@ -261,7 +263,7 @@ fn engine_start() -> Option<Duration> {
     Some(median(&mut times))
 }
 
-/// Bytes of memory, as a line of the kernel's status says.
+/// Reads a line of the kernel's process status, in bytes.
 fn memory_of(process: u32, line: &str) -> Result<u64, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let kilobytes: u64 = status
@@ -274,8 +276,9 @@ fn memory_of(process: u32, line: &str) -> Result<u64, Failure> {
     Ok(kilobytes * 1024)
 }
 
-/// How memory grows with the trajectory: the median of the slopes between every two samples (Theil-Sen), as the heap's
-/// holes make single samples differ.
+/// Returns the growth of memory with the trajectory: the median slope between all pairs of samples (Theil-Sen).
+///
+/// Single samples vary because of heap fragmentation.
 fn slope(samples: &[(u64, u64)]) -> f64 {
     let mut slopes = Vec::new();
     for (at, &(x, y)) in samples.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! Workers in processes of their own on one Postgres:
-//! - 50 runs, four workers, two of them killed at random moments, Postgres restarted once (wanted: every run ends exactly once,
-//!   no step lost or doubled, no sandbox left);
-//! - as many workers as there are processors beside one alone (wanted: at least 0.9 times as much for each), while all of them
-//!   are busy;
-//! - what the queue itself costs a run (wanted: under 20 ms), on both databases.
+//! Measures worker processes on one Postgres.
 //!
-//! `cargo bench --bench workers`, on a machine that has nothing else to do. It needs Debian's postgresql.
+//! - 50 runs with four workers. Two workers are killed at random times, and Postgres is restarted once. Target: every
+//!   run ends exactly once, no step is lost or repeated, no sandbox is left.
+//! - Throughput of one worker per CPU relative to a single worker, while all are busy. Target: at least 0.9 for each.
+//! - Overhead of the queue for a run, on both databases. Target: under 20 ms.
+//!
+//! Run `cargo bench --bench workers` on an idle machine. It needs Debian's postgresql.
 
 #[path = "../tests/it/product/daemon/databases.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
@@ -30,11 +30,11 @@ use testwright_server::store::{
 
 const RUNS: usize = 50;
 const WORKERS: usize = 4;
-/// Runs of one worker alone, and of each of several.
+/// Number of runs for each worker.
 const RUNS_EACH: usize = 24;
-/// Of the rule-based model on the example, whatever happens meanwhile.
+/// Number of replies of the rule-based model on the example, however often the run is interrupted.
 const REPLIES: usize = 6;
-/// Runs that do nothing.
+/// Number of runs that do nothing.
 const EMPTY: usize = 300;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -52,11 +52,13 @@ async fn main() -> Result<(), Failure> {
         } else {
             "SQLite"
         };
-        println!("the queue's own cost with {name}: {milliseconds:.1} ms a run (wanted: under 20)");
+        println!(
+            "overhead of the queue on {name}: {milliseconds:.1} ms per run (target: under 20)"
+        );
         is_good &= milliseconds < 20.0;
     }
     let Some(database) = databases::all().into_iter().find(|d| d.url.is_some()) else {
-        return Err("there is no Postgres (apt-get install postgresql)".into());
+        return Err("Postgres is not installed (apt-get install postgresql)".into());
     };
     let bench = Bench::new(folder.path(), database).await?;
     is_good &= bench.crashes().await?;
@@ -69,7 +71,7 @@ fn failed(error: Error) -> Failure {
     error.with_cause().into()
 }
 
-/// Takes a run, and ends it.
+/// A job runner that ends each run at once.
 struct Ender {
     store: Store,
     ended: AtomicUsize,
@@ -90,7 +92,7 @@ impl JobSource for Ender {
     }
 }
 
-/// Milliseconds a run, from the request to its end, of runs that do nothing.
+/// Measures the milliseconds from request to end for each run that does nothing.
 async fn queue_cost(url: &str) -> Result<f64, Failure> {
     let store = Store::open(url).await.map_err(failed)?;
     let ender = Arc::new(Ender {
@@ -120,7 +122,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
-/// The example, by the rule-based model, for one of several owners.
+/// Returns a run of the example with the rule-based model, for one of several owners.
 fn new_run(owner: usize) -> NewRun {
     let issue = std::fs::read_to_string(examples().join("issue.md")).unwrap_or_default();
     let repository = examples().join("slugs").display().to_string();
@@ -167,7 +169,7 @@ impl Bench {
         self.worker_on(name, None)
     }
 
-    /// On one processor alone, or on all.
+    /// Starts a worker on one CPU, or on all.
     fn worker_on(&self, name: &str, processor: Option<usize>) -> Result<Worker, Failure> {
         let program = env!("CARGO_BIN_EXE_testwright");
         let mut command = match processor {
@@ -189,10 +191,10 @@ impl Bench {
         Ok(Worker(child))
     }
 
-    /// Waits until these have ended, whether or not the database answers meanwhile.
+    /// Waits until these runs have ended, even if the database is down meanwhile.
     async fn wait(&self, ids: &[RunId]) -> Result<Vec<StoredRun>, Failure> {
         loop {
-            // When they ended is in the store.
+            // The store has the exact times of their ends.
             tokio::time::sleep(Duration::from_secs(1)).await;
             let filter = Filter {
                 limit: 10_000,
@@ -209,7 +211,7 @@ impl Bench {
     }
 
     async fn crashes(&self) -> Result<bool, Failure> {
-        // The environment is made once, beforehand.
+        // The environment is built once in advance.
         let first = self.ask(1).await?;
         let mut workers = vec![self.worker("0")?];
         self.wait(&first).await?;
@@ -220,7 +222,6 @@ impl Bench {
         let ids = self.ask(RUNS).await?;
         let some_time = || tokio::time::sleep(Duration::from_secs(fastrand::u64(4..12)));
         some_time().await;
-        // kill -9.
         drop(workers.swap_remove(fastrand::usize(..workers.len())));
         some_time().await;
         self.database.restart();
@@ -242,14 +243,14 @@ impl Bench {
         let left = self.sandboxes()?;
         println!(
             "{RUNS} runs, {WORKERS} workers, two killed, Postgres restarted: {statuses:?} in {seconds:.0} s and {attempts} attempts, \
-             {} trajectories with faults (wanted: 0), {left} processes of sandboxes left (wanted: 0)",
+             {} trajectories with faults (target: 0), {left} sandbox processes left (target: 0)",
             faults.len()
         );
         faults.iter().for_each(|fault| println!("  {fault}"));
         Ok(faults.is_empty() && left == 0 && statuses.get("accepted") == Some(&RUNS))
     }
 
-    /// What is wrong with the trajectory of a run that has ended.
+    /// Returns what is wrong with the trajectory of a finished run.
     async fn fault(&self, run: &StoredRun) -> Result<Option<String>, Failure> {
         let events = self
             .store
@@ -272,12 +273,12 @@ impl Bench {
         Ok(match (begins, ends, replies) {
             (1, 1, REPLIES) => None,
             _ => Some(format!(
-                "{begins} beginnings, {ends} ends, {replies} replies of the model"
+                "{begins} starts, {ends} ends, {replies} model replies"
             )),
         })
     }
 
-    /// Processes that see the cache of this bench as theirs. The last ones may take a moment.
+    /// Counts the processes that use the cache of this benchmark. The last ones may take a moment to exit.
     fn sandboxes(&self) -> Result<usize, Failure> {
         std::thread::sleep(Duration::from_secs(5));
         let cache = self.folder.join("cache").display().to_string();
@@ -290,36 +291,37 @@ impl Bench {
         Ok(left)
     }
 
-    /// As many workers as processors, each on one of its own, beside one alone on one: what they share is the database, the
-    /// caches and the machine's memory. Then the same without processors of their own, where one alone has its reruns side by
-    /// side on all of them.
+    /// Compares one worker per CPU with a single worker, first pinned to one CPU each, then unpinned.
+    ///
+    /// Pinned workers share only the database, the caches and the memory. A single unpinned worker makes its reruns in
+    /// parallel on all CPUs.
     async fn throughput(&self) -> Result<bool, Failure> {
         let processors = std::thread::available_parallelism()?.get();
         let alone = self.rate(1, true).await?;
         let together = self.rate(processors, true).await?;
         let ratio = together.runs_a_second / (alone.runs_a_second * processors as f64);
         println!(
-            "on one processor each: one worker {alone}; {processors} workers {together}: {ratio:.2} times the sum (wanted: 0.9)"
+            "on one CPU each: one worker {alone}; {processors} workers {together}: {ratio:.2} times the sum (target: 0.9)"
         );
         let alone = self.rate(1, false).await?;
         let together = self.rate(processors, false).await?;
         let allowed = processors as f64 / alone.processor_seconds;
         println!(
-            "on all processors: one worker {alone}; {processors} workers {together}: {:.2} times the sum, {:.2} times what the processors allow",
+            "on all CPUs: one worker {alone}; {processors} workers {together}: {:.2} times the sum, {:.2} times what the CPUs allow",
             together.runs_a_second / (alone.runs_a_second * processors as f64),
             together.runs_a_second / allowed.min(alone.runs_a_second * processors as f64),
         );
         Ok(ratio >= 0.9)
     }
 
-    /// Of the time in which all workers were busy: from the end of their first runs to the first end after which nothing waited.
+    /// Measures the rate while all workers are busy: from the end of their first runs until the queue is empty.
     async fn rate(&self, workers: usize, is_pinned: bool) -> Result<Rate, Failure> {
         let mut all = Vec::new();
         for n in 0..workers {
             let name = format!("rate-{workers}-{is_pinned}-{n}");
             all.push(self.worker_on(&name, is_pinned.then_some(n))?);
         }
-        // They have begun.
+        // All workers have started.
         let first = self.ask(workers).await?;
         self.wait(&first).await?;
         let meter = Meter::start();
@@ -339,7 +341,7 @@ impl Bench {
 
 struct Rate {
     runs_a_second: f64,
-    /// For each run, of the whole machine.
+    /// CPU time of the whole machine for each run.
     processor_seconds: f64,
 }
 
@@ -347,14 +349,14 @@ impl std::fmt::Display for Rate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "makes {:.1} runs a minute ({:.2} s of the processors each)",
+            "makes {:.1} runs per minute ({:.2} s of CPU time each)",
             self.runs_a_second * 60.0,
             self.processor_seconds
         )
     }
 }
 
-/// Reads the processor time again and again.
+/// A thread that samples the CPU time.
 struct Meter(
     tokio::task::JoinHandle<Result<(), Failure>>,
     Arc<Mutex<Vec<(i64, f64)>>>,
@@ -374,7 +376,7 @@ impl Meter {
         Meter(reading, readings)
     }
 
-    /// Of the time between two points in time, in milliseconds since 1970.
+    /// Returns the CPU time between two times, in milliseconds since 1970.
     fn between(self, begun: i64, ended: i64) -> Result<f64, Failure> {
         self.0.abort();
         let readings = self.1.lock().map_err(|e| e.to_string())?;
@@ -383,17 +385,17 @@ impl Meter {
             let reading = readings.find(|(read_at, _)| *read_at >= time);
             reading
                 .map(|(_, seconds)| *seconds)
-                .ok_or("the processor time was not read")
+                .ok_or("the CPU time was not read")
         };
         Ok(at(ended)? - at(begun)?)
     }
 }
 
-/// It is killed with this.
+/// A worker process, killed on drop.
 struct Worker(Child);
 
 impl Worker {
-    /// As an operator ends one.
+    /// Stops the worker with SIGTERM, as an operator does.
     fn terminate(&mut self) -> Result<(), Failure> {
         Command::new("kill").arg(self.0.id().to_string()).status()?;
         self.0.wait()?;

@@ -1,12 +1,14 @@
-//! What the tokens of recorded runs are spent on, by a tokenizer: to compare programs on the same replies, whoever counts
-//! them elsewhere.
+//! Counts the tokens of recorded runs by part of the prompt, with one tokenizer.
+//!
+//! This makes programs comparable on the same replies, independent of each provider's own counts.
 //!
 //! ```text
 //! testwright run … --model replay-by-order:REPLIES.jsonl --record TRAFFIC.jsonl
 //! cargo run --example recorded_tokens -- TRAFFIC.jsonl…
 //! ```
 //!
-//! Prompts alone, a line for each part and the sum: tokens of `o200k_base`, and characters divided by four.
+//! Only prompts are counted. The output has a line for each part and the sum: tokens of `o200k_base`, and characters
+//! divided by four.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use testwright_agent::retrieval::tokens;
 
-/// Tokens and characters.
+/// Tokens and characters by part of the prompt.
 type Shares = BTreeMap<String, (usize, usize)>;
 
 fn main() {
@@ -42,7 +44,7 @@ fn print(shares: &Shares) {
     }
 }
 
-/// Adds the parts of each prompt; how many there are.
+/// Adds the parts of each prompt. Returns the number of prompts.
 fn count(traffic: &str, shares: &mut Shares) -> usize {
     let (mut messages, mut tools) = (Vec::<Value>::new(), Value::Null);
     let mut calls = 0;
@@ -78,7 +80,7 @@ fn add_prompt(messages: &[Value], tools: &[Value], shares: &mut Shares) {
         let content = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str().unwrap() {
             "system" => add("system prompt", content),
-            // Nobody but the reviewer has no tools.
+            // Only the reviewer has no tools.
             "user" if tools.is_empty() => add("review", content),
             "user" => {
                 add(if is_first { "issue" } else { "remarks" }, content);

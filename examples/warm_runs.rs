@@ -1,12 +1,13 @@
-//! Runs the golden test files of benchmark instances in new processes and in forked ones, on the old and the new code, and
+//! Runs the golden test files of benchmark instances in new and in forked processes, on the old and the new code, and
 //! compares the outcomes.
 //!
 //! ```text
 //! cargo run --release --example warm_runs -- --mirrors DIR --cache DIR [--only WORD]… FILE.jsonl…
 //! ```
 //!
-//! DIR of mirrors holds `OWNER+NAME/repo`. A line for each instance and side: the seconds of a run in a new process, of
-//! one that is repeated, and of one after the first test file was edited; whether all give the same.
+//! The folder of mirrors contains `OWNER+NAME/repo`. Each line of the output shows an instance and a side, with the
+//! seconds of three runs: in a new process, repeated, and after an edit of the first test file. It also shows whether
+//! all outcomes are the same.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -155,7 +156,7 @@ async fn compared(session: &Session, tests: &Files, ids: &[String]) -> Result<St
     let (_, third) = timed(session, ids).await?;
     if let Some(Some(content)) = ids.first().and_then(|id| contents.get_mut(id)) {
         let mut bytes = STANDARD.decode(&*content)?;
-        // Tests that check their own file would see a further empty line.
+        // A comment is added, because tests that check their own file would fail on an extra empty line.
         bytes.extend(b"# edited\n");
         *content = STANDARD.encode(bytes);
     }
@@ -182,7 +183,7 @@ async fn compared(session: &Session, tests: &Files, ids: &[String]) -> Result<St
     ))
 }
 
-/// Seconds, and how each test ended.
+/// Runs tests. Returns the seconds and the outcome of each test.
 async fn timed(
     session: &Session,
     ids: &[String],

@@ -1,9 +1,9 @@
-//! Processor time of the whole machine, to tell what the processors allow from what the program does.
+//! CPU time of the whole machine, to separate limits of the CPUs from those of the program.
 
 use std::error::Error;
 
-/// For which all processors together have been busy since the machine started (proc(5): user, nice and system; a tick is 10 ms).
-pub fn processor_seconds() -> Result<f64, Box<dyn Error + Send + Sync>> {
+/// Returns the busy time of all CPUs since boot (proc(5): user, nice and system; a tick is 10 ms).
+pub(crate) fn processor_seconds() -> Result<f64, Box<dyn Error + Send + Sync>> {
     let all = std::fs::read_to_string("/proc/stat")?;
     let first = all.lines().next().unwrap_or_default();
     let ticks = first.split_whitespace().skip(1).take(3);

@@ -1,4 +1,4 @@
-//! Tar archives: as the old code (on the host and in the sandbox), and as an engine sends them.
+//! Tar archives: as old code (on the host and in the sandbox), and as sent by an engine.
 #![no_main]
 
 use testwright_fuzz::{bounded_target, file};

@@ -1,5 +1,5 @@
-//! Datasets and predictions as text: JSON lines, a JSON array, an object by instance. The same records in lines and in an
-//! array are the same.
+//! Datasets and predictions as text: JSON lines, a JSON array, or an object by instance. Lines and an array of the same
+//! records must give the same result.
 #![no_main]
 
 use testwright_evals::{Dataset, predictions};
@@ -32,7 +32,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     }
 });
 
-/// What counts; the last digits of numbers in other fields may change.
+/// Returns the fields to compare. In other fields, the last digits of numbers may change.
 fn facts(dataset: &Dataset) -> Vec<(&str, &str, Option<&str>, Option<&Vec<String>>)> {
     let of = |i| {
         let instance: &testwright_evals::Instance = i;

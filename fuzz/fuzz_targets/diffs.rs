@@ -1,5 +1,5 @@
-//! Unified diffs. Of any text, the paths and lines that readers see agree. Of two texts (divided by the byte 0xff), the
-//! diff that we write says exactly which lines went and which came, whatever the file is called.
+//! Unified diffs. For any text, all readers must agree on paths and lines. For two texts (divided by the byte 0xff),
+//! the written diff must list exactly the removed and added lines, for any file name.
 #![no_main]
 
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
-//! Patches that git applies: a file before and after and its name, divided by the byte 0xff. Our diff, applied by git,
-//! gives the file back; a third part is applied as it is, and leaves nothing outside of the folder.
+//! Patches applied by git. The input is a file before and after and its name, divided by the byte 0xff. The written
+//! diff, applied by git, must give the new file. A third part is applied unchanged, and must write nothing outside the
+//! folder.
 #![no_main]
 
 use testwright_fuzz::{bounded_target, folder, texts};

@@ -1,4 +1,4 @@
-//! Issues: their text, what the rule-based model takes out of it, and their addresses.
+//! Issues: their text, the rule-based extraction from it, and their URLs.
 #![no_main]
 
 use testwright_agent::rule_based::{Snippet, extract};
@@ -15,7 +15,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     };
     let text = issue.text();
     assert!(!text.contains(['\r', '\0']));
-    // Latin-1 takes two bytes a character in UTF-8.
+    // A Latin-1 character takes two bytes in UTF-8.
     assert!(text.len() <= 2 * data.len() + 2000);
     let parts = extract::extract(&text);
     let held = parts.prose().len();

@@ -1,4 +1,4 @@
-//! Replies of a jail's supervisor, as the host reads them.
+//! Replies of a jail's supervisor, as read by the host.
 #![no_main]
 
 use testwright_fuzz::{block_on, bounded_target};

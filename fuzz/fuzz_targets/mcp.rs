@@ -1,5 +1,5 @@
-//! MCP messages of the toolbox: whatever comes, the server answers in its protocol or ends. Arguments are read, tools
-//! that only read or edit files are run; those that start processes are not.
+//! MCP messages of the toolbox. For any message, the server must respond in its protocol or end. Arguments are parsed.
+//! Tools that only read or edit files are run; tools that start processes are not.
 #![no_main]
 
 use std::sync::Mutex;

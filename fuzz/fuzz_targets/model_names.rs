@@ -1,5 +1,5 @@
-//! Names of models, as clients give them. Only a name that says so is a recording, and a request goes to the configured host,
-//! below the configured path. The first byte says whether the service is Azure.
+//! Names of models from clients. Only names with the prefix are recordings. Every request must go to the configured
+//! host, below the configured path. The first byte selects whether the service is Azure.
 #![no_main]
 
 use std::sync::LazyLock;

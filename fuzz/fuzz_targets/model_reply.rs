@@ -1,5 +1,5 @@
-//! What a server answers, from the bytes of its response on: whole, as a stream, or as an error. The first byte says
-//! which. Whatever comes, ids are unique and the next request can hold the reply.
+//! Responses of a model server: complete, as a stream, or as an error. The first byte selects which. For any response,
+//! ids must be unique, and the next request can contain the reply.
 #![no_main]
 
 use std::collections::HashSet;

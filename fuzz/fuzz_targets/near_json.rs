@@ -1,4 +1,4 @@
-//! JSON as models write it: what is strict JSON is read as such, what was read can be written and read again.
+//! JSON as written by models. Strict JSON must be read unchanged, and everything read can be written and read again.
 #![no_main]
 
 use serde_json::Value;
@@ -23,13 +23,13 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
         Ok(prefix) => assert!(text.is_char_boundary(prefix.end)),
         Err(problem) => assert!(problem.at <= text.len() && problem.message.len() < text.len() + 200),
     }
-    // What a reply that was cut short holds is what it would hold if it were whole.
+    // A truncated reply must give the same values as the complete one.
     if let Ok(cut) = near_json::read(text, false) {
         assert_eq!(whole.ok(), Some(cut));
     }
 });
 
-/// Reading and writing may change its last digit.
+/// Returns whether a value contains a fraction, whose last digit may change when it is read and written.
 fn has_fraction(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),

@@ -1,5 +1,5 @@
-//! Events of a test run, as a plugin records them and as a test may forge them: to a report and its text. A test that
-//! was not asked for cannot take the place of one that was, and every test asked for is accounted for.
+//! Events of a test run, recorded by the plugin or forged by a test, up to the report and its text. An unrequested test
+//! must not replace a requested one, and every requested test must be accounted for.
 #![no_main]
 
 use testwright_fuzz::{bounded_target, folder};

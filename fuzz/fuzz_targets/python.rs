@@ -1,5 +1,5 @@
-//! Python sources: a file, and code that a model gives for it, divided by the byte 0xff. What is put into a file that
-//! parses leaves a file that parses, and what stood there stays.
+//! Python sources: a file and a model's code for it, divided by the byte 0xff. Inserting code into a valid file must
+//! give a valid file, and keep the existing code.
 #![no_main]
 
 use testwright_fuzz::{bounded_target, texts};

@@ -1,4 +1,4 @@
-//! Recipes: what was read is read again from what is written.
+//! Recipes: writing and reading a recipe must give the same recipe.
 #![no_main]
 
 use testwright_fuzz::bounded_target;

@@ -1,5 +1,5 @@
-//! Frames of a build's relay, as code in its sandbox may send them: once those before the byte 0xff, and then those behind
-//! it again and again. However long that goes on, the memory of each connection has a bound.
+//! Frames of a build's relay, as code in its sandbox may send them. The part before the byte 0xff is sent once, the
+//! rest repeatedly. The memory of each connection must stay bounded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use testwright_fuzz::{DIVIDER, block_on, held_by};
 use testwright_sandboxes::egress::carry_frames;
 
 const ROUNDS: usize = 200;
-/// Bytes of one connection: its window, which doubles while it grows, and its buffers.
+/// Maximum bytes of one connection: its window, which doubles as it grows, and its buffers.
 const CONNECTION: usize = 1 << 20;
 const FIXED: usize = 512 << 10;
 

@@ -1,5 +1,5 @@
-//! Replies that change files: whatever a model writes is read or refused, only paths of the repository come out of it, and
-//! what came out is text that can be read again. The parts of an input are the reply and an old file.
+//! Replies that change files. Any reply must be read or rejected, give only paths of the repository, and give text that
+//! can be read again. The parts of an input are the reply and an old file.
 #![no_main]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Reports on results: lines of `results.jsonl`, after them (behind the byte 0xff) a text that stands wherever a text may
-//! stand. It never becomes markup of the page.
+//! Reports on results. The input is lines of `results.jsonl` and, after the byte 0xff, a text for all text fields. The
+//! text must never become markup of the page.
 #![no_main]
 
 use testwright_evals::InstanceResult;
@@ -8,7 +8,7 @@ use testwright_evals::result::results_file::ResultsFile;
 use testwright_fuzz::{bounded_target, file, folder, texts};
 use testwright_sandboxes::plain_file::Lines;
 
-/// No page has this tag unless a text became markup.
+/// A tag that a page contains only if text became markup.
 const TAG: &str = "<fuzzed";
 
 bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {

@@ -1,5 +1,5 @@
-//! What a repository's own files say about its environment: `pyproject.toml`, `setup.py`, `setup.cfg`, `tox.ini`,
-//! `pytest.ini`, `.travis.yml`, `testwright.toml`, one after the other, divided by the byte 0xff.
+//! Detection of the environment from a repository's files: `pyproject.toml`, `setup.py`, `setup.cfg`, `tox.ini`,
+//! `pytest.ini`, `.travis.yml` and `testwright.toml`, in this order, divided by the byte 0xff.
 #![no_main]
 
 use testwright_fuzz::{bounded_target, folder, texts};

@@ -1,4 +1,4 @@
-//! `testwright.toml`: of the user, who may say everything, and of a repository, which says nothing about where keys go.
+//! `testwright.toml` of the user, who may set everything, and of a repository, which must not redirect keys.
 #![no_main]
 
 use testwright_config::settings::{Settings, Sources};

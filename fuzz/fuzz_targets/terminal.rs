@@ -1,5 +1,5 @@
-//! Foreign text on its way to a terminal: nothing that steers it gets through, and no secret (a second part, divided by
-//! the byte 0xff).
+//! Untrusted text for a terminal. No control sequence must pass, and no secret (the second part, divided by the byte
+//! 0xff).
 #![no_main]
 
 use serde_json::Value;
@@ -20,7 +20,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     assert!(!lines.chars().any(|c| steers(c) && c != '\n' && c != '\t'), "{shown:?}");
     let line = single_line(&text);
     assert!(!line.chars().any(|c| steers(c) && c != '\t'), "{line:?}");
-    // Each hidden character becomes ten at most.
+    // Each hidden character becomes at most ten characters.
     assert!(shown.len() <= 10 * text.len());
     let secret = secret.unwrap_or_default();
     let secret = secret.trim();

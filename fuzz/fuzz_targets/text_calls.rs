@@ -1,5 +1,5 @@
-//! Tool calls that a model writes as text: what is found is a call of a tool that there is, and what is said about the
-//! others is short enough to be sent back.
+//! Tool calls that a model writes as text. Every parsed call must name an existing tool, and remarks on the others must
+//! be short enough to send back.
 #![no_main]
 
 use testwright_fuzz::{bounded_target, tools};

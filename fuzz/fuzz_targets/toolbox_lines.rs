@@ -1,4 +1,4 @@
-//! Lines of a toolbox, as code that has taken its place may send them when it is called.
+//! Lines of a toolbox, as sent by code that has replaced it.
 #![no_main]
 
 use testwright_agent::session::call_answered_by;

@@ -1,4 +1,4 @@
-//! What the targets have in common.
+//! Shared code of the fuzz targets.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,10 +13,10 @@ pub use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use testwright_tools::tool::ToolSpec;
 
-/// Parts of an input are divided by this byte, which no UTF-8 holds.
+/// Divider between the parts of an input. This byte never occurs in UTF-8.
 pub const DIVIDER: u8 = 0xff;
 
-/// A folder of this process for inputs that are read from files, in `$TMPDIR`.
+/// Returns a folder of this process in `$TMPDIR`, for inputs that are read from files.
 pub fn folder() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = std::env::temp_dir().join(format!("fuzz-{}", std::process::id()));
@@ -33,7 +33,7 @@ pub fn file(name: &str, content: &[u8]) -> PathBuf {
     path
 }
 
-/// The parts of an input, as text; the last is `None` where there are fewer.
+/// Returns the parts of an input as text; missing parts are `None`.
 pub fn texts<const N: usize>(data: &[u8]) -> [Option<String>; N] {
     let mut parts = data.splitn(N, |byte| *byte == DIVIDER);
     std::array::from_fn(|_| {
@@ -43,8 +43,8 @@ pub fn texts<const N: usize>(data: &[u8]) -> [Option<String>; N] {
     })
 }
 
-/// The tools that a model is offered, without the words that only a model reads: to write those into a request takes longer than
-/// to read most replies.
+/// Returns the tools offered to a model, without descriptions, which would take longer to write into a request than
+/// most replies take to read.
 pub fn tools() -> &'static [ToolSpec] {
     static TOOLS: OnceLock<Vec<ToolSpec>> = OnceLock::new();
     TOOLS.get_or_init(|| {
@@ -61,7 +61,7 @@ pub fn tools() -> &'static [ToolSpec] {
 fn without_words(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            // A parameter of that name is an object.
+            // A parameter named `description` is an object, not a string.
             fields.retain(|name, value| name != "description" || !value.is_string());
             fields.values_mut().for_each(without_words);
         }
@@ -70,7 +70,7 @@ fn without_words(schema: &mut Value) {
     }
 }
 
-/// One thread, for what is asynchronous.
+/// Runs a future on a single-threaded runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
         let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -79,16 +79,15 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// Without it, a stack that is used up ends the process without a word, and the input is not kept.
+/// Installs a handler for stack overflows. Without it, an overflow ends the process silently and the input is lost.
 pub fn prepare() {
     const SIZE: usize = 256 * 1024;
     extern "C" fn end(_: libc::c_int) {
-        // SAFETY: may be called in a signal handler; libFuzzer's own handler keeps the input then.
+        // SAFETY: abort() may be called in a signal handler. libFuzzer's handler then saves the input.
         unsafe { libc::abort() }
     }
     let stack = Vec::leak(vec![0_u8; SIZE]);
-    // SAFETY: the stack lives for ever, the handler is a function of the type that is asked for, and there is no other
-    // thread yet.
+    // SAFETY: the stack is never freed, the handler has the required type, and there is no other thread yet.
     unsafe {
         let stack = libc::stack_t {
             ss_sp: stack.as_mut_ptr().cast(),
@@ -103,7 +102,7 @@ pub fn prepare() {
     }
 }
 
-/// Defines a fuzz target that may hold no more than `fixed + per_byte * (bytes of its input)` bytes at one time.
+/// Defines a fuzz target that may allocate at most `fixed + per_byte * (bytes of its input)` bytes at a time.
 #[macro_export]
 macro_rules! bounded_target {
     (fixed: $fixed:expr, per_byte: $per_byte:expr, |$data:ident: &[u8]| $body:expr) => {
@@ -114,7 +113,7 @@ macro_rules! bounded_target {
     };
 }
 
-/// Counts the bytes that Rust code holds.
+/// An allocator that counts the allocated bytes.
 struct CountingAllocator;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -128,36 +127,36 @@ fn count(bytes: usize) {
     PEAK.fetch_max(held, Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the rules of this call.
+        // SAFETY: the caller upholds the contract of this call.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the rules of this call.
+        // SAFETY: the caller upholds the contract of this call.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the rules of this call.
+        // SAFETY: the caller upholds the contract of this call.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are held while the content is copied.
+        // Both blocks exist while the content is copied.
         count(size);
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the rules of this call.
+        // SAFETY: the caller upholds the contract of this call.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
-/// The result of `work`, and the bytes that it held at one time, at most, in all threads together.
+/// Returns the result of `work` and its peak allocation in bytes, in all threads together.
 pub fn held_by<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -166,9 +165,9 @@ pub fn held_by<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (result, held)
 }
 
-/// Panics if `work` holds more than `max` bytes at one time.
+/// Panics if the peak allocation of `work` exceeds `max` bytes.
 pub fn within<T>(max: usize, work: impl FnOnce() -> T) -> T {
     let (result, held) = held_by(work);
-    assert!(held <= max, "{held} bytes were held, more than {max}");
+    assert!(held <= max, "{held} bytes were allocated, more than {max}");
     result
 }

@@ -1,4 +1,4 @@
-"""Titles become names for files and addresses."""
+"""Turns titles into names for files and URLs."""
 
 from .letters import to_ascii
 from .slug import slugify

@@ -1,8 +1,8 @@
-"""Letters that are not in ASCII."""
+"""Conversion of letters to ASCII."""
 
 import unicodedata
 
-# Letters that do not come apart into a plain letter and a mark.
+# Letters that Unicode does not decompose into an ASCII letter and a mark.
 SPECIAL = {
     "ß": "ss",
     "æ": "ae",
@@ -19,7 +19,7 @@ SPECIAL = {
 
 
 def to_ascii(text):
-    """Replace letters by the nearest ones in ASCII; what has none is left out."""
+    """Replace letters by the nearest ones in ASCII, and drop all others."""
     text = "".join(SPECIAL.get(letter, letter) for letter in text)
     apart = unicodedata.normalize("NFKD", text)
     return apart.encode("ascii", "ignore").decode("ascii")

@@ -1,4 +1,4 @@
-"""One title, one slug."""
+"""Slugs for titles."""
 
 import re
 
@@ -14,9 +14,9 @@ def slugify(text, separator="-", max_length=None, lowercase=True):
     A slug neither begins nor ends with the separator, and has no two of them in a row.
 
     :param text: any text; letters outside ASCII are replaced by the nearest ones
-    :param separator: what stands between words
-    :param max_length: the most characters of the slug; ``None`` for no limit
-    :param lowercase: turn capitals into small letters
+    :param separator: text between words
+    :param max_length: maximum length of the slug; ``None`` for no limit
+    :param lowercase: convert to lower case
     :raises ValueError: if ``max_length`` is less than 1
     """
     if max_length is not None and max_length < 1:

@@ -1,10 +1,10 @@
-"""Slugs that do not collide."""
+"""Unique slugs."""
 
 from .slug import slugify
 
 
 class Slugger:
-    """Makes slugs that are different from all that it made before.
+    """Makes slugs that differ from all earlier ones.
 
     >>> slugger = Slugger()
     >>> slugger("News"), slugger("News")

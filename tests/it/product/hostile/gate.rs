@@ -425,7 +425,7 @@ fn answered_after_the_kill(place: &Place) {
         .map(|event| event["result"]["content"].as_str().unwrap())
         .collect();
     assert!(
-        answers[1].starts_with("The tool server ended while `run_python` ran"),
+        answers[1].starts_with("`run_python` crashed the tool server"),
         "{answers:#?}"
     );
     assert_eq!(answers[2], "x is left");
