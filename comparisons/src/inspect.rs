@@ -14,6 +14,10 @@ use testwright_agent::trajectory::{Event, Events, TrajectoryError, entries_of};
 use testwright_config::error::{Error, Result};
 
 /// Renders a whole run, or a summary of each run of a comparison, depending on the folder.
+///
+/// # Errors
+///
+/// Fails if the folder contains neither a run nor a comparison, or cannot be read.
 pub fn text(folder: &Path) -> Result<String> {
     match Plan::read(folder)? {
         Some(plan) => comparison(folder, &plan),

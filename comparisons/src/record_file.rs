@@ -39,6 +39,10 @@ type Records<R> = BTreeMap<<R as Record>::Key, R>;
 
 impl<R: Record> RecordFile<R> {
     /// Opens the file, and removes an incomplete line that a killed process left at its end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened, is in use by another process, or contains an invalid line.
     pub fn open(path: PathBuf) -> Result<Self> {
         let failed = |error: std::io::Error| Error::io(format!("open {}", path.display()), &error);
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -61,6 +65,10 @@ impl<R: Record> RecordFile<R> {
     }
 
     /// Reads the records without opening the file for appending; empty if the file does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or contains an invalid line.
     pub fn read(path: &Path) -> Result<Records<R>> {
         match path.is_file() {
             true => read_lines(path).map(|(records, _)| records),
@@ -79,6 +87,10 @@ impl<R: Record> RecordFile<R> {
     }
 
     /// Adds a record and syncs it to disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the record cannot be serialized or written.
     pub fn add(&self, record: R) -> Result<()> {
         let failed = |error: std::io::Error| self.write_failed(&error);
         let mut line = serde_json::to_vec(&record).map_err(|e| failed(e.into()))?;
@@ -96,6 +108,10 @@ impl<R: Record> RecordFile<R> {
     }
 
     /// Rewrites the file with the records of the given keys, in this order and without duplicates, and returns them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written.
     pub fn keep(&self, keys: impl Iterator<Item = R::Key>) -> Result<Vec<R>> {
         let failed = |error: std::io::Error| self.write_failed(&error);
         let mut content = self.content();
@@ -136,6 +152,10 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
 }
 
 /// Writes a file atomically.
+///
+/// # Errors
+///
+/// Fails if the folder cannot be created or the file cannot be written.
 pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     folder::replace(path, 0o644, |aside| {

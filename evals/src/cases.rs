@@ -141,6 +141,10 @@ impl Default for CaseOptions {
 pub type Done<'d> = &'d (dyn Fn(usize) + Send + Sync);
 
 /// Runs cases and returns their outcomes, in the order of the cases.
+///
+/// # Errors
+///
+/// Fails if a sandbox cannot start or stops working for a reason other than a case.
 pub async fn verify(
     place: &Place,
     cases: &[Case],
@@ -150,6 +154,10 @@ pub async fn verify(
 }
 
 /// Runs cases as [`verify`] does, and also measures which lines of the repository they run.
+///
+/// # Errors
+///
+/// Fails as [`verify`] does, or if coverage.py is not available.
 pub async fn cov(
     place: &Place,
     cases: &[Case],
@@ -159,6 +167,10 @@ pub async fn cov(
 }
 
 /// Runs cases as [`verify`] does, and reports progress to `done`.
+///
+/// # Errors
+///
+/// Fails as [`verify`] does.
 pub async fn verify_with_progress(
     place: &Place,
     cases: &[Case],
@@ -170,6 +182,10 @@ pub async fn verify_with_progress(
 }
 
 /// Runs cases as [`cov`] does, and reports progress to `done`.
+///
+/// # Errors
+///
+/// Fails as [`cov`] does.
 pub async fn cov_with_progress(
     place: &Place,
     cases: &[Case],

@@ -76,6 +76,10 @@ pub struct Dataset {
 
 impl Dataset {
     /// Reads a dataset file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or contains invalid or duplicate instances, or none.
     pub fn read(path: &Path) -> Result<Dataset, RecordsError> {
         let (file, content) = File::read(path)?;
         match parse(content, file.place) {
@@ -88,6 +92,10 @@ impl Dataset {
     }
 
     /// Builds a dataset from records without a file, named `name`. Problems refer to positions in the list.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are invalid or duplicate instances, or none.
     pub fn of_records(name: &str, records: Vec<Value>) -> Result<Dataset, RecordsError> {
         let path = PathBuf::from(name);
         let place = "instance";
@@ -102,6 +110,10 @@ impl Dataset {
     }
 
     /// Parses the bytes of a file, named `name`, to records that are not checked as instances.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be parsed, or a record is not an object.
     pub fn records_in(name: &str, bytes: Vec<u8>) -> Result<Vec<Map<String, Value>>, RecordsError> {
         let (file, content) = File::of_bytes(Path::new(name), bytes)?;
         let (mut records, mut problems) = (Vec::new(), Vec::new());

@@ -26,6 +26,10 @@ fn outside() -> io::Error {
 
 /// Writes a file atomically: to a temporary file that is then renamed. An existing link is replaced, not followed. The
 /// umask of the process applies to `mode`.
+///
+/// # Errors
+///
+/// Fails if the temporary file cannot be created, written or renamed.
 pub fn replace(
     path: &Path,
     mode: u32,
@@ -41,6 +45,10 @@ pub fn replace(
 }
 
 /// Serializes records as JSON, one per line.
+///
+/// # Errors
+///
+/// Fails if a record cannot be serialized.
 pub fn json_lines<'r, T: Serialize + 'r>(
     records: impl IntoIterator<Item = &'r T>,
 ) -> serde_json::Result<Vec<u8>> {
@@ -74,6 +82,10 @@ fn parent<'a>(root: &Path, path: &'a str, make: bool) -> io::Result<(OwnedFd, &'
 }
 
 /// Reads a file below the folder.
+///
+/// # Errors
+///
+/// Fails if the path leads outside of the folder, or is not a regular file of limited size that can be read.
 pub fn read_below(root: &Path, path: &str) -> io::Result<Vec<u8>> {
     let (folder, name) = parent(root, path, false)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -83,6 +95,10 @@ pub fn read_below(root: &Path, path: &str) -> io::Result<Vec<u8>> {
 }
 
 /// Writes a new file below the folder, replacing any file of that name.
+///
+/// # Errors
+///
+/// Fails if the path leads outside of the folder, or the file cannot be written.
 pub fn write_below(root: &Path, path: &str, content: &[u8]) -> io::Result<()> {
     testwright_sandboxes::private::create(root)?;
     let (folder, name) = parent(root, path, true)?;

@@ -32,6 +32,10 @@ pub enum NameError {
 }
 
 /// Checks that a text is a valid name.
+///
+/// # Errors
+///
+/// Fails if the text is too long, or contains an invisible character.
 pub fn check_name(text: &str) -> Result<(), NameError> {
     if let Some(c) = unseen(text) {
         return Err(NameError::Unseen(c));

@@ -52,6 +52,10 @@ pub struct Mined {
 }
 
 /// Reads the history. Blocks for seconds.
+///
+/// # Errors
+///
+/// Fails if the history cannot be read.
 pub fn candidates(repository: &Repository, selection: &Selection) -> Result<Mined, SandboxError> {
     let changes = history::changes(repository, selection)?;
     let mut mined = Mined::default();
@@ -182,11 +186,19 @@ pub fn finish(
 }
 
 /// Writes instances as JSON lines, atomically.
+///
+/// # Errors
+///
+/// Fails if an instance cannot be serialized, or the file cannot be written.
 pub fn write(path: &Path, instances: &[Instance]) -> io::Result<()> {
     write_bytes(path, &folder::json_lines(instances)?)
 }
 
 /// Writes a text atomically.
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
 pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
     write_bytes(path, text.as_bytes())
 }

@@ -74,6 +74,11 @@ const PREDICTIONS: usize = 1_000_000;
 /// Reads predictions of one or several models, in order of each model's first occurrence. Predictions for instances
 /// that are in the dataset but not among the `chosen` ones are skipped silently. A file must not replace predictions of
 /// another file.
+///
+/// # Errors
+///
+/// Fails if a file cannot be read, contains invalid records, or replaces predictions of another file, or if there are
+/// too many models.
 pub fn read(
     files: &[&Path],
     dataset: &Dataset,

@@ -81,6 +81,10 @@ pub struct Report {
 }
 
 /// Writes the three reports of a results folder.
+///
+/// # Errors
+///
+/// Fails if the results cannot be read, or a report cannot be rendered or written.
 pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
     let (results, remarks) = results(folder)?;
     let sets = prediction_sets::group(results, run);
@@ -100,6 +104,10 @@ fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportEr
 
 /// Compares the prediction sets of several folders and writes `comparison.json`, `.md` and `.html` to the folder
 /// `into`. Sets with the same name are distinguished by their folders.
+///
+/// # Errors
+///
+/// Fails if the results or metadata of a folder cannot be read, or a report cannot be rendered or written.
 pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, ReportError> {
     let mut all: Vec<(&Path, PredictionSet)> = Vec::new();
     let mut remarks = Vec::new();

@@ -85,6 +85,11 @@ impl<'a> Agents<'a> {
     }
 
     /// Starts the run, or resumes it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder of the run cannot be read or written, or the approach or model is invalid. Infrastructure
+    /// failures are part of the result.
     pub async fn run(&self, ask: &Ask<'_>, model: Arc<dyn Model>) -> Result<AgentRun> {
         let cell = self.cell(ask.problem);
         let code = match cell.get_or_init(|| self.code(ask.problem)).await {
@@ -105,6 +110,10 @@ impl<'a> Agents<'a> {
     }
 
     /// Stops the builds of environments.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the backend cannot stop them.
     pub async fn abandon(&self) -> Result<()> {
         Ok(self.harness.backend.abandon().await?)
     }

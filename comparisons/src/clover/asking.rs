@@ -92,6 +92,11 @@ impl State {
 
 impl Asking<'_> {
     /// Asks all questions that have no reply yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a model cannot be set up, or a file in the folder cannot be read or written. A failed call is part of
+    /// the result.
     pub async fn ask(
         &self,
         asks: &[Ask<'_>],

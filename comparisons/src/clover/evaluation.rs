@@ -59,6 +59,10 @@ pub struct Judging<'a> {
 
 impl Judging<'_> {
     /// Grades the replies to these questions; existing grades are reused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a repository cannot be prepared, a sandbox fails, or a file in the folder cannot be read or written.
     pub async fn judge(&self, asks: &[Ask<'_>]) -> Result<Vec<Judgement>> {
         let known = Judgements::open(self.folder.join(JUDGEMENTS))?;
         let replies: BTreeMap<AnswerKey, Answer> = stored(self.folder)?
@@ -131,6 +135,10 @@ impl Judging<'_> {
 }
 
 /// Opens a repository at a revision, and builds its environment.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be opened or its environment cannot be built.
 pub async fn open(
     harness: &Harness,
     location: &str,
@@ -162,6 +170,10 @@ fn hash(problem: &Problem, answer: &Answer) -> Result<String> {
 }
 
 /// Returns all grades in a folder.
+///
+/// # Errors
+///
+/// Fails if the grades cannot be read.
 pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
     let stored = Judgements::read(&folder.join(JUDGEMENTS))?.into_values();
     let mut all: Vec<Judgement> = stored.map(|stored| stored.judgement).collect();
@@ -181,6 +193,10 @@ pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
 }
 
 /// Returns the cost of each answer in a folder. Answers to identical requests get the cost of the original call.
+///
+/// # Errors
+///
+/// Fails if the replies cannot be read.
 pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
     let replies = stored(folder)?;
     let asked: HashMap<(&str, &str), &StoredReply> = replies
@@ -208,6 +224,10 @@ pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
 }
 
 /// Returns the total costs of a folder's calls.
+///
+/// # Errors
+///
+/// Fails if the replies or the ledger cannot be read.
 pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let replies = stored(folder)?;
     let path = folder.join(SPENDING);
@@ -240,6 +260,10 @@ pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
 }
 
 /// Writes `report.json`, `report.md` and `report.html`.
+///
+/// # Errors
+///
+/// Fails if the report cannot be rendered or written.
 pub fn write(folder: &Path, report: &Report) -> Result<PathBuf> {
     let write = |name: &str, text: &[u8]| {
         let path = folder.join(name);

@@ -65,6 +65,10 @@ impl Ask<'_> {
 }
 
 /// Checks that the approaches support these tasks.
+///
+/// # Errors
+///
+/// Fails if an approach is unknown, or does not support one of the tasks.
 pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
     for name in approaches.iter().filter(|name| *name != SINGLE_CALL) {
         if name != COVER.name() {
@@ -86,6 +90,10 @@ pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
 
 impl Plan {
     /// Returns the hash of a benchmark's problems.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the problems cannot be serialized.
     pub fn hash(benchmark: &Benchmark) -> Result<String> {
         let lines = json_lines(&benchmark.problems);
         let lines =
@@ -124,6 +132,10 @@ impl Plan {
 
     /// Writes the plan to the folder of results. Questions may be added to an existing evaluation, but its problems
     /// must match.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder contains answers to other problems, or cannot be read or written.
     pub fn write(&self, out: &Path) -> Result<()> {
         let path = out.join(PLAN);
         if let Some(before) = Plan::read(out)?
@@ -141,6 +153,10 @@ impl Plan {
     }
 
     /// Reads the plan of a folder; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or is not a valid plan.
     pub fn read(folder: &Path) -> Result<Option<Plan>> {
         let path = folder.join(PLAN);
         let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {

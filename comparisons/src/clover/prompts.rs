@@ -68,6 +68,10 @@ pub fn forms(task: Task) -> [Form; 2] {
 }
 
 /// Returns the conversation that asks for an answer. `context` is `None` if no code is shown.
+///
+/// # Errors
+///
+/// Fails if a template cannot be rendered.
 pub fn messages(
     problem: &Problem,
     form: Form,

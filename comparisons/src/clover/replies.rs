@@ -86,11 +86,20 @@ pub fn key(ask: &Ask<'_>) -> AnswerKey {
 /// Replies of a folder, open for appending.
 pub type Replies = RecordFile<StoredReply>;
 
+/// Opens the replies of a folder for appending.
+///
+/// # Errors
+///
+/// Fails if the file cannot be opened, is in use by another process, or contains an invalid line.
 pub fn open(folder: &Path) -> Result<Replies> {
     RecordFile::open(folder.join(REPLIES))
 }
 
 /// Reads the replies of a folder.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read or contains an invalid line.
 pub fn stored(folder: &Path) -> Result<Vec<StoredReply>> {
     let replies = Replies::read(&folder.join(REPLIES))?;
     Ok(replies.into_values().collect())

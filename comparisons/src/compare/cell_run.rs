@@ -52,6 +52,10 @@ impl CellTask {
     }
 
     /// Returns the job for this folder: a new run, or one that was interrupted there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the approach, the model or the issue is invalid, or an interrupted run cannot be resumed.
     pub fn job(
         &self,
         harness: &Harness,
@@ -80,6 +84,10 @@ impl CellTask {
 }
 
 /// Opens the run that was interrupted in this folder, if there is one.
+///
+/// # Errors
+///
+/// Fails if the recording cannot be read, or was made with different code.
 pub fn begun(out: &Path, source: &Source) -> Result<Option<RecordedRun>> {
     if !has_begun(out)? {
         return Ok(None);
@@ -94,6 +102,10 @@ pub fn begun(out: &Path, source: &Source) -> Result<Option<RecordedRun>> {
 }
 
 /// Executes a job in its own sandbox. The processor is held while the sandbox starts and while tools run.
+///
+/// # Errors
+///
+/// Fails if the extra inputs do not match the code, the sandbox cannot start, or the run cannot be recorded.
 pub async fn work(
     job: Job,
     harness: &Harness,
@@ -150,6 +162,10 @@ async fn wanted_coverage(
 }
 
 /// Returns the outcome of a run that has ended, or `None` if it can resume.
+///
+/// # Errors
+///
+/// Fails if the trajectory cannot be read.
 pub fn ended(out: &Path) -> Result<Option<Outcome>> {
     if !trajectory(out).is_file() {
         return Ok(None);

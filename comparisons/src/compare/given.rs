@@ -62,7 +62,11 @@ struct Wanted<'v> {
     other: Option<&'v Variant>,
 }
 
-/// Collects the inputs that these approaches request. Fails if an input is missing for some instance.
+/// Collects the inputs that these approaches request.
+///
+/// # Errors
+///
+/// Fails if the options or the file of code patches do not fit together, or an instance lacks a requested input.
 pub fn inputs(
     variants: &[Variant],
     dataset: &Dataset,

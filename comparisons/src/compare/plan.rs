@@ -102,6 +102,10 @@ pub struct Cell {
 impl System {
     /// Combines approaches and models. A rule-based approach has its own model, so it is a single system whatever the
     /// models are.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a model is needed but missing, or a system occurs twice.
     pub fn all(approaches: &[Variant], models: &[ModelName]) -> Result<Vec<System>> {
         let mut systems: Vec<System> = Vec::new();
         for variant in approaches {
@@ -209,6 +213,10 @@ impl Plan {
     }
 
     /// Reads the plan of a folder; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, is not a valid plan, or has another format version.
     pub fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(PLAN);
         let wrong = |cause: String| {
@@ -233,6 +241,10 @@ impl Plan {
 
     /// Writes the plan. An existing plan may be extended with systems, samples and instances, but nothing may be
     /// removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the prompts differ, the plan does not extend the existing one, or the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let failed = || Error::usage(format!("compare into {}", folder.display()));
         // The plan of a replay comes from the recorded comparison.

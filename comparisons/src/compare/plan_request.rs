@@ -26,6 +26,10 @@ pub struct PlanRequest {
 
 impl PlanRequest {
     /// Returns the plan, the extra inputs of its systems, and a note for the user.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an approach or model is invalid, a price for the budget is missing, or an extra input is missing.
     pub fn plan(
         self,
         dataset: &Dataset,

@@ -37,6 +37,10 @@ pub fn prediction_sets(plan: &Plan, runs: &[RunRecord]) -> Vec<Predictions> {
 }
 
 /// Writes `predictions/NAME.jsonl` for each set.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
 pub fn write_predictions(folder: &Path, sets: &[Predictions]) -> Result<()> {
     let folder = folder.join(PREDICTIONS);
     let failed =

@@ -82,6 +82,10 @@ pub struct Summary {
 
 impl Summary {
     /// Returns a summary of the existing runs in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the runs cannot be read.
     pub fn of_folder(folder: &Path, plan: &Plan) -> Result<Self> {
         let mut runs = stored_runs(folder)?;
         let cells = plan.cells(plan.instances.iter().map(|i| i.id.as_str()));
@@ -125,6 +129,12 @@ struct Shared<'s> {
 }
 
 impl Schedule<'_> {
+    /// Makes all runs of the plan that have no record yet, and records them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file in the folder cannot be read or written, or a run fails with a usage error. Infrastructure
+    /// failures are recorded as runs.
     pub async fn work(&self, listener: StepListener) -> Result<Summary> {
         let mut instances: Vec<&Instance> = self.dataset.instances.iter().collect();
         instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));

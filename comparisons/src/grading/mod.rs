@@ -76,6 +76,11 @@ pub trait GradingListener: Send + Sync {
 
 impl GradingRun {
     /// Grades the predictions, writes the reports, and returns them with the results.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder contains other results, the harness cannot start, a file cannot be written, or grading is
+    /// interrupted.
     pub async fn grade(
         &self,
         sets: &[Predictions],
@@ -153,6 +158,10 @@ impl GradingRun {
     }
 
     /// Returns the harness, and notes about the leftovers of killed runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the backend cannot start.
     pub async fn harness(&self) -> Result<(Harness, Vec<String>)> {
         let given = HarnessArgs {
             repositories: self.options.repositories.clone(),

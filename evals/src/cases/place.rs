@@ -28,6 +28,10 @@ pub struct Place {
 
 impl Place {
     /// Opens a repository (a folder or a URL) at a revision, and builds its environment if necessary.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be opened or its environment cannot be built.
     pub async fn open(
         harness: &Harness,
         location: &str,
@@ -52,6 +56,10 @@ impl Place {
     }
 
     /// Returns the repository's Python files, relative to its root.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tree of the source cannot be read.
     pub fn python_files(&self) -> Result<Vec<String>> {
         let tree = self.source.tree()?;
         let paths = tree.paths().filter(|path| path.ends_with(".py"));

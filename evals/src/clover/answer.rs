@@ -48,6 +48,10 @@ pub enum Unusable {
 }
 
 /// Parses the code of an answer.
+///
+/// # Errors
+///
+/// Fails if the answer is not Python, or does not do what was asked.
 pub fn read(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusable> {
     if code.trim().is_empty() {
         return Err(Unusable::Gibberish("the answer is empty".to_owned()));

@@ -33,6 +33,10 @@ pub fn unique_lines(tests: &BTreeMap<String, Lines>) -> BTreeMap<String, Lines> 
 
 /// Returns the blocks in a test's own lines. Lines that cannot be executed do not end a block; lines that other tests
 /// run do.
+///
+/// # Errors
+///
+/// Fails if there are no blocks, or they span too many files.
 pub fn blocks<'f>(
     own: &Lines,
     statements: impl Fn(&str) -> Option<&'f FileLines>,

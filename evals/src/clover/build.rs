@@ -47,6 +47,10 @@ pub struct BuildOptions {
 pub type Report<'r> = &'r (dyn Fn(&str) + Send + Sync);
 
 /// Builds the problems of a repository at a commit.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be read, or a sandbox fails.
 pub async fn build(
     place: &Place,
     options: &BuildOptions,

@@ -118,6 +118,10 @@ struct Prepared {
 
 impl Judge<'_> {
     /// Grades answers and returns their grades in order.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a sandbox fails.
     pub async fn judge(&self, asked: &[(&Problem, &Answer)]) -> Result<Vec<Judgement>> {
         let mut judgements = Vec::with_capacity(asked.len());
         let mut prepared = Vec::new();

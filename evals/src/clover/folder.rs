@@ -106,6 +106,10 @@ impl Benchmark {
     }
 
     /// Writes the folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be written.
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         std::fs::create_dir_all(out).map_err(|error| FolderError::at(out, error))?;
         write_json(&out.join(PROBLEMS), folder::json_lines(&self.problems))?;
@@ -131,6 +135,10 @@ impl Benchmark {
     }
 
     /// Reads a folder, and checks the hashes of its sources.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read or parsed, or a hash does not match.
     pub fn read(folder: &Path) -> Result<Benchmark, FolderError> {
         let benchmark = Benchmark {
             manifest: read(&folder.join(MANIFEST))?,
@@ -186,6 +194,10 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {
 }
 
 /// Reads a file of JSON lines; every line that is not blank must be valid.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or a line is invalid.
 pub fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, FolderError> {
     let bytes = bytes(path)?;
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();

@@ -18,6 +18,10 @@ use super::problem::Problem;
 use crate::harness::layout;
 
 /// Returns the source that an agent works on; it has its own digest.
+///
+/// # Errors
+///
+/// Fails if the source cannot be read, or the changed source cannot be stored.
 pub fn with_hidden_tests(source: &Source, problem: &Problem, cache: &Path) -> Result<Source> {
     let tree = source.tree()?;
     let layout = layout(&tree)?;

@@ -23,6 +23,10 @@ pub struct Repository {
 
 impl Repository {
     /// Reads the source of a place.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tree of the source cannot be read.
     pub fn read(place: &Place) -> Result<Repository> {
         let tree = place.source.tree()?;
         let mut texts = BTreeMap::new();
@@ -41,6 +45,10 @@ impl Repository {
     }
 
     /// Indexes the definitions in all of the code.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread that reads the code cannot start, or panics.
     pub fn index(&self) -> Result<RepositoryIndex> {
         on_large_stack(|| index(&self.texts, &self.layout))
     }

@@ -30,8 +30,11 @@ enum Selector {
 }
 
 impl Dataset {
-    /// Selects the instances that match any of the comma-separated ids or globs, in the order of the dataset. Unknown
-    /// ids and globs without a match are errors.
+    /// Selects the instances that match any of the comma-separated ids or globs, in the order of the dataset.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an id is unknown, a glob is invalid or matches nothing, or the selection is empty.
     pub fn select(&self, pattern: &str) -> Result<Dataset, SelectionError> {
         let mut problems = Vec::new();
         let mut selectors = Vec::new();

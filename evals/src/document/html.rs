@@ -108,6 +108,10 @@ impl<T: Serialize> Page<'_, T> {
 }
 
 /// Renders a page from its template. `shown` prepares each text for display; the result is then escaped.
+///
+/// # Errors
+///
+/// Fails if the template does not match the page.
 pub fn render_with(
     name: &str,
     template: &str,

@@ -85,6 +85,10 @@ impl PreparedInstance {
 
 impl Harness {
     /// Returns the old code of an instance and its environment, in which predictions are graded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code cannot be fetched or the environment cannot be built.
     pub async fn old_code(
         &self,
         instance: &Instance,
@@ -96,6 +100,10 @@ impl Harness {
     }
 
     /// Opens a repository (a folder or a URL) at a revision, and builds its environment.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be opened or the environment cannot be built.
     pub async fn code_at(
         &self,
         location: &str,
@@ -108,6 +116,10 @@ impl Harness {
     }
 
     /// Opens a repository, changes its files, and builds its environment.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be opened, `change` fails, or the environment cannot be built.
     pub async fn changed_code_at(
         &self,
         location: &str,

@@ -33,6 +33,10 @@ impl PortableResult {
     }
 
     /// Writes the logs to the folder and returns the result. Refuses a result that no grading could have written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the result is implausible, or a log cannot be written.
     pub fn unpack(self, folder: &Path) -> Result<InstanceResult, ResultsError> {
         let failed = |path: &str, source| ResultsError {
             doing: "write",

@@ -31,6 +31,10 @@ pub struct Results {
 impl Results {
     /// Opens the results of a folder, and creates the folder if necessary. The file is unchanged until a result is
     /// added.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be created, or the file cannot be read or is in use by another process.
     pub fn open(place: &Path) -> Result<Results, ResultsError> {
         let path = place.join(FILE);
         let failed = |doing| {
@@ -71,6 +75,10 @@ impl Results {
     }
 
     /// Adds a result and syncs it to disk. A line that was cut off is removed first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the result cannot be written.
     pub fn add(&mut self, result: InstanceResult) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",
@@ -99,6 +107,10 @@ impl Results {
     }
 
     /// Rewrites the file: sorted, each result once, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written.
     pub fn tidy(&mut self) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",

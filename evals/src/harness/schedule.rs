@@ -120,6 +120,10 @@ pub fn ungraded<'a>(
 }
 
 /// Grades one job, one test run at a time. `add` stores each result before the next prediction starts.
+///
+/// # Errors
+///
+/// Fails if `add` fails. Infrastructure failures are part of the results.
 pub async fn grade_job(
     harness: &Harness,
     job: &Job<'_>,
@@ -130,6 +134,10 @@ pub async fn grade_job(
 }
 
 /// Grades all jobs without a result. Dropping the future loses only the gradings in progress.
+///
+/// # Errors
+///
+/// Fails if a result cannot be written. Infrastructure failures are part of the results.
 pub async fn grade_all(
     harness: &Harness,
     jobs: Vec<Job<'_>>,

@@ -56,6 +56,10 @@ pub struct RunMetadata {
 
 impl RunMetadata {
     /// Reads the metadata of a folder; empty if the folder has no `run.json`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or is not valid JSON.
     pub fn read(folder: &Path) -> Result<RunMetadata, ReportError> {
         let path = folder.join(FILE);
         let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
@@ -95,6 +99,11 @@ impl RunMetadata {
         }
     }
 
+    /// Writes the metadata to a folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
         put(folder, FILE, &super::json(self)?)
     }

@@ -40,6 +40,10 @@ fn result(line: &[u8]) -> Result<InstanceResult, ResultError> {
 
 impl ResultsFile {
     /// Reads all lines.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a line cannot be read.
     pub fn read<R: BufRead>(lines: &mut Lines<R>) -> io::Result<ResultsFile> {
         let mut results = ResultsFile::default();
         let (mut again, mut left_out) = (0, 0);

@@ -1,5 +1,5 @@
-//! The strict verdict. It requires that the same node id failed on the old code and passed on the new code, that no
-//! contributed test fails or errors on the new code, and that nothing that passed before fails after.
+//! The strict verdict. The same node id must fail on the old code and pass on the new code. No contributed test may fail
+//! or error on the new code, and no test that passed before may fail after.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

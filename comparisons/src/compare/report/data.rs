@@ -105,6 +105,10 @@ type Verdicts = BTreeMap<(String, String), Judgement>;
 
 impl Data {
     /// Reads the folder of a comparison.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder has no plan, or its runs, results or ledger cannot be read.
     pub fn read(folder: &Path) -> Result<Self> {
         let Some(plan) = Plan::read(folder)? else {
             return Err(Error::usage(format!("read {}", folder.display()))

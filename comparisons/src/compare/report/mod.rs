@@ -72,6 +72,10 @@ impl Report {
 }
 
 /// Writes the report of a folder.
+///
+/// # Errors
+///
+/// Fails if the folder cannot be read, or a report cannot be rendered or written.
 pub fn write(folder: &Path) -> Result<Report> {
     let data = Data::read(folder)?;
     let report = Report::of(&data);

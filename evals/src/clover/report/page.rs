@@ -4,6 +4,10 @@ use super::{Report, TITLE, tables};
 use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
 
 /// Renders the report as a page.
+///
+/// # Errors
+///
+/// Fails if the template does not match the page.
 pub fn page(report: &Report) -> Result<String, RenderError> {
     let names = names(report);
     let systems = names.iter().enumerate();
