@@ -1,8 +1,9 @@
 //! Measures repeated and submitted test runs, as ratios to a run in a new process.
 //!
 //! `cargo bench -p testwright-tools --bench test_runs -- FOLDER PYTHON TEST`, where FOLDER is a git checkout whose
-//! tests
-//! PYTHON can run, and TEST is a node id in it. The benchmark adds a line to the file of TEST while it runs. It prints
+//! tests PYTHON can run, and TEST is a node id in it. The benchmark adds a line to the file of TEST while it runs. It
+//! prints
+//!
 //! - repeated: later `run_pytest` calls of TEST, relative to the first call in a new toolbox;
 //! - edited: a `run_pytest` call after an edit of the test's file, relative to the same first call;
 //! - submit: `submit` of a failing test in that file, relative to a first run of the whole file.

@@ -61,6 +61,10 @@ impl Config {
     /// Returns the command prefix that starts a program in confinement; append the program and its arguments. The
     /// program cannot reach a running toolbox, or write to the parent of the private folder. Without a private folder,
     /// the folder of the toolbox is protected instead.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be encoded as JSON.
     pub fn confine(&self, toolbox: &Path) -> serde_json::Result<Vec<String>> {
         let config = Config {
             private: self

@@ -133,12 +133,20 @@ pub fn environment(config: &Config) -> BTreeMap<String, String> {
 }
 
 /// Creates the folder for `HOME`. Anything that programs left in its place, or in its parent's place, is removed.
+///
+/// # Errors
+///
+/// Fails if a folder cannot be created.
 pub fn make_home(scratch: &Path) -> Result<(), ToolError> {
     make_folder(scratch)?;
     make_folder(&scratch.join("home"))
 }
 
 /// Creates a folder where programs may write. It follows no links, since a program may have put one there.
+///
+/// # Errors
+///
+/// Fails if the folder cannot be created or made accessible.
 pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
     match std::fs::symlink_metadata(folder) {
         Ok(found) if found.is_dir() => {
@@ -155,6 +163,10 @@ pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
 }
 
 /// Creates an empty folder with a fixed name where programs may write. Any earlier content is removed.
+///
+/// # Errors
+///
+/// Fails if the earlier content cannot be renamed, or the folder cannot be created.
 pub fn make_anew(folder: &Path) -> Result<(), ToolError> {
     if let Some(above) = folder.parent() {
         make_folder(above)?;
@@ -224,6 +236,10 @@ pub fn run_recorded(
 
 /// Waits for a child of this process that leads a session, like [`run_recorded`]. `output` is the pipe that it prints
 /// into; `keep` is the maximum number of bytes kept of it.
+///
+/// # Errors
+///
+/// Fails like [`run_recorded`], or if `fork` does.
 pub fn run_forked(
     fork: impl FnOnce() -> Result<i32, ToolError>,
     output: OwnedFd,

@@ -47,6 +47,10 @@ pub enum ServeError {
 }
 
 /// Serves until the client closes the stream, then ends all running work.
+///
+/// # Errors
+///
+/// Fails if a thread, the interrupt or the connection with the client cannot be set up, or serving fails.
 pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
     runners::enable_warm_runs();
     interrupt::enable()?;
@@ -92,6 +96,10 @@ where
 }
 
 /// Calls a tool with a deadline. A panic in a tool is a bug in testwright, not a mistake of the model.
+///
+/// # Errors
+///
+/// Returns the tool's own error, or [`ToolError::Broken`] if it panics.
 pub fn call(
     tool: &dyn AnyTool,
     workspace: &mut Workspace,
@@ -116,6 +124,10 @@ pub fn call(
 
 /// Escapes hidden characters in the text of a result. All answers and refusals pass through here. The data is for
 /// programs and stays unchanged.
+///
+/// # Errors
+///
+/// Returns the given error, with its text escaped.
 pub fn with_visible_text(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
     let text = |text: String| visible(&text).into_owned();
     match result {
@@ -130,6 +142,10 @@ pub fn with_visible_text(result: Result<Answer, ToolError>) -> Result<Answer, To
 }
 
 /// Finds a tool by name, including the host's tools.
+///
+/// # Errors
+///
+/// Fails if there is no such tool; the error names the nearest ones.
 pub fn find(name: &str) -> Result<&'static dyn AnyTool, ToolError> {
     registry::find(name).ok_or_else(|| {
         let mut names: Vec<&str> = registry::for_models().map(|tool| tool.name()).collect();

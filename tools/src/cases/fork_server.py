@@ -1,9 +1,13 @@
-"""Forks a process for each Python program that is to run, from one that has imported what such programs import.
+"""Forks a process for each Python program to run, from one that has already imported the modules of such programs.
 
-Started with a socket as its standard input. A request names the arguments and the environment of a program, and brings
-the descriptors of its output and of what it reports: the process that is forked goes on as a new interpreter with these would, as a child of the
-toolbox and the leader of a session. Or it names modules to import before the next one is forked. Nothing is imported that
-lies in the workspace, which changes, and nothing that does more than to take time. Runs on Python 3.6 and everything later.
+The server starts with a socket as its standard input. There are two kinds of request:
+
+- A program's arguments and environment, with the descriptors of its output and report. The forked process continues
+  like a new interpreter with these, as a child of the toolbox and the leader of a session.
+- Modules to import before the next fork. Modules in the workspace are not imported, because it changes; nor are modules
+  whose import has any effect besides taking time.
+
+Runs on Python 3.6 and later.
 """
 
 import _thread
@@ -18,13 +22,13 @@ import sys
 
 from testwright_forking import fork_detached, probe, process_state, take_stdin
 
-# Programs do not see it.
+# Programs must not see it.
 del sys.modules["testwright_forking"]
 
-# Kept because modules that are imported here may replace the attribute.
+# Saved, because modules that are imported here may replace the attribute.
 _exit = os._exit
 
-# Processes that find out what can be imported, for one list of modules.
+# Maximum number of processes that try the imports of one list of modules.
 _PROBES = 8
 
 _SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_FORK_SERVER"))
@@ -33,17 +37,17 @@ _WORKSPACE = tuple({root.rstrip(os.sep) + os.sep for root in (_CWD, os.path.real
 
 
 def _entries(environ):
-    """What PYTHONPATH adds to the path."""
+    """Returns the entries that PYTHONPATH adds to the path."""
     given = environ.get("PYTHONPATH")
     return [os.path.abspath(entry) for entry in given.split(os.pathsep)] if given else []
 
 
-# The path, without the folder of this file and without what the environment adds.
+# The path, without the folder of this file and the entries of the environment.
 _PATH = [entry for entry in sys.path[1:] if entry not in _entries(os.environ)]
 
 
 def _set_dumpable(is_dumpable):
-    """Programs run as the same user: while it is not, they cannot reach into this process."""
+    """Programs run as the same user: they cannot access this process while it is not dumpable."""
     try:
         import ctypes
 
@@ -52,7 +56,7 @@ def _set_dumpable(is_dumpable):
         pass
 
 
-# What is imported
+# Imports
 
 
 def _is_outside(origin):
@@ -60,7 +64,7 @@ def _is_outside(origin):
 
 
 def _coverage():
-    """The modules of the coverage.py that measures, out of sight of programs."""
+    """Returns the modules of the measuring coverage.py, and hides them from programs."""
     package = _SETTINGS["package"]
     if package is None:
         return {}
@@ -82,12 +86,12 @@ def _import_pytest():
         _PLUGINS.update(_plugins())
 
 
-# Top-level modules of plugins. pytest rewrites their assertions, and warns where they are imported before it does.
+# Top-level modules of plugins. pytest rewrites their assertions, and warns if they are already imported.
 _PLUGINS = set()
 
 
 def _plugins():
-    """Of what is installed with an entry point for pytest, as pytest finds it."""
+    """Returns the modules of installed packages with a pytest entry point, found like pytest does."""
     try:
         from importlib.metadata import distributions
     except ImportError:  # Python 3.7
@@ -102,7 +106,7 @@ def _plugins():
                 continue
             files = [str(file) for file in found.files or ()]
         except Exception:
-            continue  # what is installed in part
+            continue  # an incomplete installation
         for file in files:
             parts = file.split("/")
             if len(parts) == 1 and file.endswith(".py"):
@@ -117,7 +121,7 @@ def _package(module):
 
 
 def _import_found(name, origin):
-    """In the same place still, and outside of the workspace."""
+    """Imports a module if it still has the same origin, outside of the workspace."""
     if name in sys.modules or name.partition(".")[0] == "coverage":
         return
     try:
@@ -129,7 +133,7 @@ def _import_found(name, origin):
 
 
 def _import_all(modules):
-    """As far as a program can only tell by the time that it takes."""
+    """Imports the modules whose only noticeable effect is the time that importing takes."""
     wanted = [module for module in modules if module[0] not in sys.modules and _package(module) not in _PLUGINS]
     for _ in range(_PROBES):
         if not wanted:
@@ -138,7 +142,7 @@ def _import_all(modules):
         for name, origin in wanted[:good]:
             _import_found(name, origin)
         if good < len(wanted):
-            # The others of its package import it as well.
+            # Other modules of its package import it as well.
             refused = _package(wanted[good])
             wanted = [module for module in wanted[good + 1 :] if _package(module) != refused]
         else:
@@ -155,11 +159,12 @@ def _is_allowed(module):
     return not isinstance(file, str) or _is_outside(os.path.abspath(file))
 
 
-# What is forked
+# Forks
 
 
 def _fork_program(output, report, number, control):
-    """In the process that is to become the program True; else its number. `number` is where it has its report."""
+    """Returns True in the process that becomes the program; otherwise that process's id. The program gets its report as
+    descriptor `number`."""
     child = fork_detached()
     if child is None:
         control.close()
@@ -175,7 +180,7 @@ def _fork_program(output, report, number, control):
 
 
 def _become(program, environ, coverage):
-    """Goes on as `python PROGRAM...` would."""
+    """Continues like `python PROGRAM...`."""
     _set_dumpable(True)
     os.environ.clear()
     os.environ.update(environ)
@@ -194,7 +199,7 @@ def _become(program, environ, coverage):
 
 
 def _serve():
-    """Returns in the process that is to become a program, with what that is."""
+    """Serves requests. Returns only in a process that becomes a program, with that program."""
     control = take_stdin()
     _set_dumpable(False)
     coverage = _coverage()
@@ -202,7 +207,7 @@ def _serve():
     while True:
         request, fds = control.request()
         if _thread._count():
-            _exit(0)  # a process with other threads is never forked: they would be missing
+            _exit(0)  # never fork with other threads: the child would lack them
         if "modules" in request:
             _import_all(request["modules"])
             if hasattr(gc, "freeze"):

@@ -1,16 +1,17 @@
-"""Runs a program as Python itself would run it, and notes which lines of some files it runs (by coverage.py), or how often.
+"""Runs a program like Python itself, and records which lines of some files it runs (by coverage.py), or how often.
 
-    driver.py -m MODULE ARGUMENT...     as python -m MODULE ARGUMENT...
-    driver.py FILE ARGUMENT...          as python FILE ARGUMENT...
+    driver.py -m MODULE ARGUMENT...     like python -m MODULE ARGUMENT...
+    driver.py FILE ARGUMENT...          like python FILE ARGUMENT...
 
-Measuring begins before anything of the program is imported, so that it may be a test runner that is itself the code
-under test. The program finds neither coverage.py nor this file: its own coverage.py, if it has one, stays its own.
-Runs on Python 3.6 and everything later. What was measured is written at the end, as one JSON object: a program that
-never comes to its end leaves none.
+Measuring begins before any module of the program is imported, so the program may be a test runner that is itself the
+code under test. The program sees neither coverage.py nor this file, and can still use a coverage.py of its own. The
+measurement is written at the end as one JSON object; a program that never finishes leaves none.
 
-Python processes that it starts since the first test are measured too, each that runs one of the files into a file of its
-own, which is empty until the process ends: `subprocess_trace.py` loads this module in them. Children that are forked and
-go on are not.
+Python processes that the program starts since the first test are measured too: `subprocess_trace.py` loads this module
+in them. Each process that runs one of the files writes its own result file, which is empty until the process ends.
+Forked children that do not execute a new program are not measured.
+
+Runs on Python 3.6 and later.
 """
 
 import atexit
@@ -20,39 +21,39 @@ import runpy
 import sys
 import threading
 
-# Kept because the program may replace the modules' attributes, and leaves of its own accord what it changed.
+# Saved, because the program may replace the modules' attributes and need not restore them.
 _dumps, _open, _replace, _getpid, _chdir = json.dumps, open, os.replace, os.getpid, os.chdir
 _realpath, _HERE = os.path.realpath, os.path.dirname(os.path.abspath(__file__))
 
 _PID, _CWD = _getpid(), os.getcwd()
-# Name of what runs since the first test began.
+# Name of the context that starts with the first test.
 _TESTS = "tests"
 
 
 class _Measure(object):
-    """What both kinds of measuring have in common."""
+    """Shared code of all kinds of measurement."""
 
     def __init__(self, settings):
         self.settings = settings
         self.tracer = None
         self.problems = []
         self.leave_children = None
-        # Tests have begun; measuring came to its end before the program did.
+        # Whether tests have begun, and whether measuring ended before the program did.
         self.has_tests, self.has_ended = False, False
-        # Of a process that the program started: it has not run any of the files yet.
+        # Whether this is a process of the program that has not run any of the files yet.
         self.is_idle = False
 
     def start(self, context=None):
-        """Starts measuring. Whatever keeps it from that is a problem to be told, and none of the program. Without a
-        context there is a first test to come."""
+        """Starts measuring. Failures are recorded as problems, and do not affect the program. Without a context, the
+        first test is still to come."""
         raise NotImplementedError
 
     def found(self):
-        """Ends measuring, and gives by name what was found of each file."""
+        """Ends measuring, and returns the result for each file, by name."""
         raise NotImplementedError
 
     def test_begins(self, test=None):
-        """For a plugin of ours. Whether it is to be told of the next one too."""
+        """Called by the recording plugin. Returns whether the plugin should report the next test too."""
         if not self.has_tests:
             self.has_tests = True
             self.first_test()
@@ -62,7 +63,7 @@ class _Measure(object):
         self.spread()
 
     def spread(self):
-        """Has the processes measured that are started from now on."""
+        """Measures the processes that are started from now on."""
         hook = self.settings["children"]
         scope = {"__name__": "testwright_children", "__file__": hook}
         try:
@@ -73,7 +74,7 @@ class _Measure(object):
             self.note("the processes that tests start are not measured: %s: %s" % (type(error).__name__, error))
 
     def by_test(self):
-        """By test and name of a file: lines, where that is asked for."""
+        """Returns lines by test and file name, if requested."""
         return {}
 
     def is_forked(self):
@@ -84,13 +85,13 @@ class _Measure(object):
             self.problems.append(problem)
 
     def runs(self):
-        """One of the files runs for the first time."""
+        """Called when one of the files runs for the first time."""
         if self.is_idle and _getpid() == _PID:
             self.is_idle = False
             _open(self.settings["result"], "w").close()
 
     def is_started(self):
-        """Whether there is anything to be found; notes what came in between."""
+        """Returns whether there is a result, and records whether something disturbed the measurement."""
         if self.tracer is None:
             return False
         if self.has_ended:
@@ -100,7 +101,7 @@ class _Measure(object):
         return True
 
     def watch(self, own):
-        """Notices that the program puts another trace function in the place of ours."""
+        """Detects that the program replaces the trace function."""
         original, tracer, note = sys.settrace, self.tracer, self.note
 
         def settrace(function):
@@ -113,7 +114,7 @@ class _Measure(object):
 
     def finish(self):
         if _getpid() != _PID:
-            return  # a child that the program forked and that found its way back here
+            return  # a forked child of the program that returned to this code
         if self.is_idle:
             return
         if self.leave_children is not None:
@@ -131,12 +132,12 @@ class _Measure(object):
 
 
 class _Ran(_Measure):
-    """Which lines run, by coverage.py."""
+    """Measures which lines run, by coverage.py."""
 
     def __init__(self, settings):
         _Measure.__init__(self, settings)
         self.coverage, self.modules = None, {}
-        # By path: lines of which nobody knows yet whether they run. None of them: measuring goes on to the end.
+        # Lines by path that have not run yet. If no lines are requested, measuring continues to the end.
         until = settings["until"]
         self.unseen = dict((settings["files"][name], set(lines)) for name, lines in until.items() if name in settings["files"])
 
@@ -145,27 +146,28 @@ class _Ran(_Measure):
         environ = dict((name, os.environ.pop(name)) for name in list(os.environ) if name.startswith("COVERAGE_"))
         sys.path.insert(0, package)
         try:
-            # From the process that this one was forked from.
+            # Inherited from the process that this one was forked from.
             sys.modules.update(sys.__dict__.pop("_testwright_coverage", {}))
             from coverage import Coverage, collector
 
-            # For those who debug coverage.py, and slow where many modules are loaded.
+            # Only useful for debugging coverage.py, and slow if many modules are loaded.
             collector.short_stack = lambda *words, **more: ""
             os.environ["COVERAGE_CORE"] = "ctrace"
             self.coverage = Coverage(
                 data_file=None,
-                # Not the repository's: that one may write data in parallel, leave out files or use other plugins.
+                # Do not use the repository's: it may write data in parallel, omit files or use other plugins.
                 config_file=False,
                 include=self.patterns(),
                 branch=False,
             )
-            # Its warnings go through the filters that the program sets, which may make errors of them.
+            # Its warnings would pass through the program's filters, which may turn them into errors.
             self.coverage._warn = self._warned
-            # What is marked as not to be counted can run all the same.
+            # Lines that are excluded from coverage can still run.
             self.coverage.clear_exclude()
             self.begin(context)
             if context is None:
-                # For a plugin of ours: what runs from then on is kept apart. It takes it away before there are tests.
+                # Called by the recording plugin: later lines are recorded separately. The plugin removes the attribute
+                # before tests run.
                 sys._testwright_test_begins = self.test_begins
         except Exception as error:
             self.problems.append("coverage.py could not be started: %s: %s" % (type(error).__name__, error))
@@ -182,7 +184,8 @@ class _Ran(_Measure):
 
     @staticmethod
     def literal(*paths):
-        """As patterns. A ? stands for what would have a meaning in one: other files that fit are not asked about."""
+        """Converts paths to patterns. A ? replaces special characters; other files that match are not requested
+        anyway."""
         return ["".join("?" if letter in "*?[]{}!" else letter for letter in path) for path in paths]
 
     def begin(self, context):
@@ -194,7 +197,7 @@ class _Ran(_Measure):
                 runs()
             return disposition
 
-        # Asked once for each file.
+        # Called once for each file.
         self.coverage._should_trace = should_trace
         self.trace(context)
 
@@ -206,7 +209,7 @@ class _Ran(_Measure):
         self.watch(os.path.join(self.settings["package"], ""))
 
     def _warned(self, text, slug=None, **more):
-        # That nothing was run of the files is an answer, and the tracer that is not in C is only slow.
+        # Running none of the files is a valid result, and a tracer that is not in C is only slow.
         if slug not in ("no-data-collected", "already-imported", "module-not-measured", "no-ctracer"):
             self.note("coverage.py warns: %s" % text)
 
@@ -234,12 +237,12 @@ class _Ran(_Measure):
         self.coverage.switch_context(_TESTS)
 
     def see(self):
-        """Forgets of the lines that are asked about those that ran since it was called before."""
+        """Removes the lines that ran since the previous call from the unseen lines."""
         for path, lines in self.unseen.items():
             lines.difference_update(self.ran(path))
 
     def ran(self, path):
-        """Lines that ran since the context changed."""
+        """Returns lines that ran since the context changed."""
         return self.coverage._collector.data.get(path) or ()
 
     def end(self):
@@ -269,21 +272,21 @@ class _Ran(_Measure):
 
 
 class _Monitored(_Ran):
-    """The same by sys.monitoring (Python 3.12), where only what runs for the first time costs anything. coverage.py knows
-    which lines are statements."""
+    """Measures by sys.monitoring (Python 3.12), which costs time only when a line runs first. coverage.py still finds
+    the statements."""
 
     TOOL = 3
 
     def __init__(self, settings):
         _Ran.__init__(self, settings)
         self.paths = frozenset(settings["files"].values())
-        # By path: lines that ran, all of them and since the first test.
+        # Lines by path: all that ran, and those since the first test.
         self.all = dict((path, set()) for path in self.paths)
         self.of_tests = dict((path, set()) for path in self.paths)
         self.now = self.all
-        # How often lines ran since the first test, where that is asked for.
+        # Execution counts since the first test, if requested.
         self.counts = dict((path, {}) for path in self.paths) if settings["counted"] else None
-        # By the name that the code has for its file: a path of these, or None.
+        # Path of the measured file by the code's own file name; None for other files.
         self.known = {}
         self.has_begun = False
 
@@ -304,7 +307,7 @@ class _Monitored(_Ran):
                 try:
                     set_local_events(tool, code, line_event)
                 except ValueError:
-                    pass  # the program freed the tool, which before Python 3.13 does not end its events
+                    pass  # the program freed the tool; before Python 3.13 its events still arrive
             return disable
 
         def line(code, number):
@@ -371,12 +374,12 @@ class _Monitored(_Ran):
 
 
 class _Counts(_Measure):
-    """How often lines run since the first test, which coverage.py does not know, and nothing else. Slow: for few tests."""
+    """Counts how often lines run since the first test, which coverage.py cannot do. Slow, so only for few tests."""
 
     def __init__(self, settings):
         _Measure.__init__(self, settings)
         self.counts = dict((name, {}) for name in settings["files"])
-        # By the name that the code has for its file: what counts there, or None.
+        # Counting function by the code's own file name; None for other files.
         self.local = {}
 
     def start(self, context=None):
@@ -450,7 +453,7 @@ def _marked(settings):
 
 
 def _load(name):
-    """What a file beside this one defines."""
+    """Returns the definitions of a file beside this one."""
     path = os.path.join(_HERE, name + ".py")
     scope = {"__name__": "testwright_" + name, "__file__": path}
     with _open(path) as source:
@@ -460,7 +463,7 @@ def _load(name):
 
 def _run(words):
     sys.argv[:] = words[1:] if words[0] == "-m" else words
-    # Python put the folder of this file first, unless it was told to put none there.
+    # Python put the folder of this file first, unless an option prevents that.
     is_first = not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated
     if words[0] == "-m":
         if is_first:
@@ -473,12 +476,12 @@ def _run(words):
 
 
 def measure_child(settings):
-    """In a process that the program started, before anything of what it runs is imported."""
+    """Starts measuring in a process that the program started, before it imports its modules."""
     settings = dict(settings, result="%s.%d.child" % (settings["result"], _PID))
     measure = _kind(settings)
     measure.is_idle = True
     measure.start(_TESTS)
-    # What is registered first runs last.
+    # Handlers run in reverse order of registration, so this one runs last.
     atexit.register(measure.finish)
 
 

@@ -1,15 +1,16 @@
-"""Notes which of some lines run without a trace function: when their files are imported, their code has a mark before
+"""Records which of some lines run, without a trace function: when their files are imported, a mark is inserted before
 each statement that begins in one of these lines.
 
-Before Python 3.12 a trace function makes all of the program slow; a mark costs no more than to look up a key in a
-dictionary, where it stands. It is an expression of constants alone, without names, calls or frames, so that whoever looks
-at the program finds the names, lines, calls and docstrings that are in the file. Code of these files that comes into being
-in any other way than by importing has no marks: an audit hook sees it before it runs, and tells.
+Before Python 3.12, a trace function slows down the whole program; a mark costs only one dictionary lookup. A mark is an
+expression of constants, without names, calls or frames. So code that inspects the program finds the same names, lines,
+calls and docstrings as in the file. Code of these files that is not created by an import has no marks: an audit hook
+detects it before it runs, and reports it.
 
-A mark tells that a statement begins. Whether it ran at all is thereby told as a trace function tells it; that it ran since
-the first test, but for what began before: a lambda of the line that is called later, the end of a `with` block.
+A mark records that a statement begins. So it shows that a line ran exactly as a trace function does. It does not show
+that a line ran since the first test if its statement began earlier: a lambda of the line that is called later, or the
+end of a `with` block.
 
-For CPython 3.8 to 3.11. Loaded by `driver.py`, before anything of the program is imported.
+For CPython 3.8 to 3.11. `driver.py` loads this module before any module of the program is imported.
 """
 
 import _ast
@@ -24,23 +25,23 @@ _getpid, _PID = os.getpid, os.getpid()
 _realpath, _isabs, _fsdecode, _ident = os.path.realpath, os.path.isabs, os.fsdecode, _thread.get_ident
 _Loader = _frozen_importlib_external.SourceFileLoader
 _Code = type(_realpath.__code__)
-# Stands for the marks until the code is made, since only such constants can be compiled.
+# Placeholder for the marks until the code exists, since only such constants can be compiled.
 _MARKS = "testwright marks " + os.urandom(16).hex()
-# What marks leave as it is.
+# Attributes of code that marks do not change.
 _ALIKE = ("co_name", "co_firstlineno", "co_flags", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount")
 _ALIKE += ("co_names", "co_varnames", "co_freevars", "co_cellvars")
-# Before Python 3.10 whoever jumps to one of these may go right to where it goes.
+# Before Python 3.10, a jump to one of these may go directly to its target.
 _JUMPS = (_ast.Continue, _ast.Break, _ast.Pass) if sys.version_info < (3, 10) else ()
 
 
 class Lines(defaultdict):
-    """Lines that ran, as keys: to read one is to set it. What is read is false."""
+    """Lines that ran, as keys: reading a key adds it. The value is false."""
 
-    # Code is hashed by its constants.
+    # The hash of code includes its constants.
     __hash__ = object.__hash__
 
     def __reduce__(self):
-        # In another process nobody asks.
+        # Other processes do not use the marks.
         return defaultdict, (int,)
 
 
@@ -54,7 +55,7 @@ class _Marker(object):
         return self.marked - self.refused >= self.lines
 
     def mark(self, line, at):
-        """As long as it is compiled, the key is a string, since a number might be an index of one."""
+        """Returns a mark. Its key is a string, since the placeholder is a string too, which a number could index."""
         self.marked.add(line)
         place = _place(at)
         key = _ast.Constant(value=str(line), kind=None, **place)
@@ -89,7 +90,7 @@ class _Marker(object):
             first = decorators[0] if decorators else child
             if first.lineno in self.lines:
                 if _JUMPS and isinstance(child, _JUMPS):
-                    # Only where another statement of the line comes first.
+                    # Possible only if another statement of the line comes first.
                     self.refused.update({first.lineno} - self.marked)
                 elif name == "body" and _is_fixed(node, at, child) or _is_empty(child):
                     self.refused.add(first.lineno)
@@ -101,7 +102,8 @@ class _Marker(object):
         return found
 
     def decorated(self, decorators, child):
-        """A decorator's line runs after the one above it, and that of `def` or `class` after the last one."""
+        """Marks the lines of decorators: each runs after the one above it, and the line of `def` or `class` after the
+        last."""
         below = [decorator.lineno for decorator in decorators[1:]] + [child.lineno]
         for at, decorator in enumerate(decorators):
             if below[at] in self.lines:
@@ -113,7 +115,7 @@ class _Marker(object):
                 decorators[at] = _ast.Subscript(value=both, slice=first, ctx=_ast.Load(), **place)
 
     def handler(self, handler):
-        """What comes first in its body."""
+        """Returns the statements to insert first in the handler's body."""
         if handler.lineno not in self.lines:
             return []
         if handler.type is None:
@@ -134,7 +136,7 @@ def _is_text(statement):
 
 
 def _is_fixed(node, at, child):
-    """Whether nothing can come before it without changing what it means: a docstring, or an import of what is to come."""
+    """Returns whether inserting code before it would change its meaning: a docstring, or a `__future__` import."""
     if isinstance(child, _ast.ImportFrom):
         return child.module == "__future__"
     documented = (_ast.Module, _ast.ClassDef, _ast.FunctionDef, _ast.AsyncFunctionDef)
@@ -142,14 +144,15 @@ def _is_fixed(node, at, child):
 
 
 def _is_empty(child):
-    """A function of a docstring alone runs its first line."""
+    """Returns whether a function has only a docstring; then its first line is what runs."""
     is_function = isinstance(child, (_ast.FunctionDef, _ast.AsyncFunctionDef))
     return is_function and len(child.body) == 1 and _is_text(child.body[0])
 
 
 def _compiled(source, path, lines):
-    """The code of a file with something for marks before these lines; None where one of them can have none."""
-    # As if it were not compiled: the file's own warnings come when it is imported.
+    """Returns the code of a file with placeholders for marks before these lines; None if one of them cannot have a
+    mark."""
+    # Suppress the file's own warnings: they appear when it is imported.
     _warnings.filters.insert(0, ("ignore", None, Warning, None, 0))
     try:
         tree = compile(source, path, "exec", 0x400, True)  # only the syntax tree
@@ -172,7 +175,7 @@ def _with(marks, path, code):
 def _are_alike(one, other):
     if any(getattr(one, name) != getattr(other, name) for name in _ALIKE):
         return False
-    # The docstring of a function.
+    # Compare the docstrings of functions.
     if one.co_flags & 1 and one.co_consts[:1] != other.co_consts[:1]:
         return False
     inner, others = ([const for const in code.co_consts if isinstance(const, _Code)] for code in (one, other))
@@ -185,20 +188,20 @@ class _File(object):
 
 
 class Marks(object):
-    """Of the files at these paths, by path the lines that are asked about. `runs` is told that one of them runs,
-    `is_unmarked` that one of them is about to that has no marks."""
+    """The marks of all files. `asked` holds the requested lines by path. `runs` is called when one of the files runs,
+    and `is_unmarked` when code without marks is about to run."""
 
     def __init__(self, asked, runs, is_unmarked):
         self.asked, self.runs, self.is_unmarked = asked, runs, is_unmarked
         self.files = {}
-        # By the name that code has for its file: a path of these, or None.
+        # Path of the file by the code's own file name; None for other files.
         self.known = {}
-        # Code with marks, by id; threads in which some is made.
+        # Code with marks, by id; and threads that are creating such code.
         self.made, self.making = {}, set()
         self.has_ended = False
 
     def prepare(self):
-        """Whether all lines can have marks, and none of the files is imported yet."""
+        """Returns whether all lines can have marks, and none of the files is imported yet."""
         for path, lines in self.asked.items():
             try:
                 with open(path, "rb") as file:
@@ -218,18 +221,18 @@ class Marks(object):
         sys.addaudithook(self.hook())
 
     def end(self):
-        """What is marked goes on to set lines, of which nobody asks any more."""
+        """Ends the recording. Marked code still adds lines, which are ignored."""
         self.has_ended = True
         if _Loader.__dict__.get("get_code") is self.getter:
             del _Loader.get_code
 
     def take(self):
-        """By path, what ran since it was called before."""
+        """Returns the lines that ran since the previous call, by path."""
         taken = {}
         for path, file in self.files.items():
             taken[path] = self.ran(path)
             for line in taken[path]:
-                # Each by itself: a thread may set others meanwhile.
+                # Remove one at a time, since a thread may add others meanwhile.
                 file.lines.pop(str(line), None)
         return taken
 
@@ -249,7 +252,7 @@ class Marks(object):
             return path
 
     def code(self, loader, name, original):
-        """In the place of `SourceFileLoader.get_code`, which does all else that it does."""
+        """Replaces `SourceFileLoader.get_code`, which it calls for everything else."""
         file = self.files[self.of_file(loader.path)]
         self.making.add(_ident())
         try:
@@ -284,7 +287,7 @@ class Marks(object):
             else:
                 name = args[0] if event == "cpython.run_file" else args[1]
                 if event == "cpython.run_file" and name.endswith(".pyc"):
-                    # Nothing tells what is in it.
+                    # Its content is unknown.
                     self.is_unmarked()
                     return
                 name = _fsdecode(name) if isinstance(name, bytes) else name
@@ -296,7 +299,7 @@ class Marks(object):
 
 
 class _Getter(object):
-    """An attribute of a class that gives the function that was there, but for loaders of the files."""
+    """A class attribute that returns the original function, except for loaders of the files."""
 
     def __init__(self, marks, original):
         self.marks, self.original = marks, original
@@ -304,7 +307,7 @@ class _Getter(object):
     def __get__(self, loader, owner=None):
         original, marks = self.original, self.marks
         try:
-            # Who inherits may do it in another way.
+            # A subclass may load code differently.
             if type(loader) is _Loader and not marks.has_ended and marks.of_file(loader.path) is not None:
                 return lambda fullname: marks.code(loader, fullname, original)
         except Exception:
@@ -313,16 +316,17 @@ class _Getter(object):
 
 
 def kind(base, tests):
-    """The kind of measuring, made from the one that traces; `tests` is the name of what runs since the first test."""
+    """Returns the class that measures, derived from the one that traces. `tests` is the context since the first
+    test."""
 
     class Marked(base):
-        """Which of the lines run that are asked about; of others nothing is known. Where a line can have no mark, all is
-        traced; code that has none is traced from the moment on that it is seen."""
+        """Measures only the requested lines. If a line cannot have a mark, everything is traced. Code without marks is
+        traced from the moment it is detected."""
 
         def __init__(self, settings):
             base.__init__(self, settings)
             self.marks, self.is_marked = Marks(self.unseen, self.runs, self.is_unmarked), False
-            # By path: lines that ran before the first test.
+            # Lines by path that ran before the first test.
             self.before = {}
 
         def begin(self, context):
@@ -334,7 +338,7 @@ def kind(base, tests):
                 base.trace(self, context)
                 return
             self.has_tests = context is not None
-            # All that tracing needs is imported and made now: it may begin at any time.
+            # Prepare tracing now, since it may begin at any time.
             self.coverage.start()
             self.coverage.stop()
             self.marks.begin()

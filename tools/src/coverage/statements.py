@@ -1,9 +1,9 @@
-"""Which lines of Python files are statements, as coverage.py sees them, whatever is marked as not to be counted.
+"""Finds the lines of Python files that are statements according to coverage.py, including excluded ones.
 
     statements.py PACKAGE < ["FILE", ...]
 
-Prints an object by name of the file: the first lines of its statements, and for each other line of theirs the first one.
-A file that cannot be parsed is left out. Nothing of the files is run.
+Prints an object for each file, by name: the first lines of its statements, and the first line for each other line of a
+statement. Files that cannot be parsed are left out. No code of the files runs.
 """
 
 import json
@@ -29,7 +29,7 @@ def main():
     coverage = Coverage(data_file=None, config_file=False)
     coverage._warn = lambda *words, **more: None
     coverage.clear_exclude()
-    # Files are found by what was measured: nothing.
+    # coverage.py needs its data before it can report on files, even if the data is empty.
     coverage.get_data()
     found = {}
     for path in json.load(sys.stdin):

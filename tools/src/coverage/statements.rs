@@ -40,6 +40,10 @@ impl Statements {
 
 /// Returns the statements of Python files in the workspace; files that cannot be parsed are left out. `package` is the
 /// folder of coverage.py.
+///
+/// # Errors
+///
+/// Fails if Python cannot be run, or its answer cannot be read.
 pub fn statements(
     config: &Config,
     package: &Path,

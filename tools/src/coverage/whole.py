@@ -1,28 +1,28 @@
-"""Which lines run of all Python files below a folder, by test: loaded by the driver where that is asked for.
+"""Measures all Python files below a folder, by test. The driver loads this module if that is requested.
 
-Lines are those that Python tells, which need not be the first of their statements. Which lines are statements is asked
-elsewhere (`statements.py`), once for many runs: here it would take longer than most tests.
+Lines are as Python reports them, which need not be the first lines of their statements. `statements.py` finds the
+statements separately, once for many runs: here that would take longer than most tests.
 """
 
 import os
 
-# What runs before the first test.
+# Name for lines that run before the first test.
 _IMPORT = ""
 
 
 def kind(base, is_monitored, realpath):
-    """`base` measures some files."""
+    """Returns the class that measures, derived from `base`, which measures some files."""
 
     class Whole(base):
         def __init__(self, settings):
             base.__init__(self, dict(settings, files={}, until={}))
             self.root = settings["root"].rstrip(os.sep) + os.sep
-            # By test and path: lines.
+            # Lines by test and path.
             self.ran_in = {}
             self.test = _IMPORT
 
         def patterns(self):
-            # One that ends like this stands for all that is below it, in each release of coverage.py.
+            # In every release of coverage.py, such a pattern matches everything below the folder.
             return [pattern + "*" for pattern in base.literal(self.root)]
 
         def test_begins(self, test=None):
@@ -40,7 +40,7 @@ def kind(base, is_monitored, realpath):
             return True
 
         def store(self):
-            """Keeps what ran since it was called before."""
+            """Stores the lines that ran since the previous call."""
             lines_of = self.ran_in.setdefault(self.test, {})
             for path, lines in self.take():
                 if lines:
@@ -77,7 +77,7 @@ def kind(base, is_monitored, realpath):
         def take(self):
             data = self.coverage._collector.data
             found = [(path, set(lines)) for path, lines in list(data.items())]
-            # In place: the trace functions hold them.
+            # Clear in place, because the trace functions hold references to these sets.
             for lines in list(data.values()):
                 lines.clear()
             return found

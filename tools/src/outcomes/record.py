@@ -1,7 +1,7 @@
-"""Records what happens in a run of tests: into a socket, one JSON object a line.
+"""Records the events of a test run into a socket, one JSON object per line.
 
-What the programs and plugins that run tests have in common. Runs on Python 3.6 and everything later. It names facts
-(outcomes, frames, messages); what they mean is decided by whoever reads the socket.
+This module is shared by the programs and plugins that run tests. It records facts (outcomes, frames, messages); the
+reader of the socket interprets them. Runs on Python 3.6 and later.
 """
 
 import errno
@@ -12,20 +12,20 @@ import os
 import sys
 import sysconfig
 
-# Kept because tests may replace the modules' attributes (fake file systems, frozen time).
+# Saved, because tests may replace the modules' attributes (fake file systems, frozen time).
 _write, _dup2, _getpid = os.write, os.dup2, os.getpid
 _dumps = json.dumps
 
-# A file, because an environment variable has its limits.
+# The settings are in a file, because environment variables have a size limit.
 with open(os.environ.pop("TESTWRIGHT_RECORD")) as _settings:
     SETTINGS = json.load(_settings)
 WORKSPACE = SETTINGS["workspace"]
 _PID = _getpid()
-# For tests that close descriptors: one more of the socket.
+# A duplicate of the socket, for tests that close descriptors.
 _SPARE = []
-# Lines that are not sent yet: see `hold`.
+# Lines that are not sent yet; see `hold`.
 _HELD = None
-# What the driver that measures coverage wants to be told, until it says no.
+# The coverage driver's callback for the start of a test, until it returns False.
 _TEST_BEGINS = [sys.__dict__.pop("_testwright_test_begins")] if hasattr(sys, "_testwright_test_begins") else []
 _HERE = os.path.dirname(os.path.abspath(__file__))
 MESSAGE = 6000
@@ -39,17 +39,17 @@ else:
 
 
 def hide():
-    """Takes this folder out of the path, when everything of it is imported."""
+    """Removes this folder from the path, once all of its modules are imported."""
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
 
 def is_child():
-    """A child that a test forked and that found its way back into the run."""
+    """Returns whether this is a forked child of a test that returned into the run."""
     return _getpid() != _PID
 
 
 def become(settings):
-    """Goes on with these settings, in a process that was forked for that: it is no child of a test."""
+    """Continues with these settings in a process forked for this purpose, which is not a child of a test."""
     global _PID
     _PID = _getpid()
     SETTINGS.clear()
@@ -57,7 +57,7 @@ def become(settings):
 
 
 def take_report(fd):
-    """From now on this is the socket, under the number that the settings name. Programs that tests start do not get it."""
+    """Makes `fd` the socket, under the number in the settings. Programs that tests start do not inherit it."""
     number = SETTINGS["report"]
     if fd != number:
         _dup2(fd, number)
@@ -67,7 +67,7 @@ def take_report(fd):
 
 
 def hold(held=True):
-    """Keeps what happens until somebody asks for it, or lets it go."""
+    """Holds events back, or sends those that were held back."""
     global _HELD
     lines, _HELD = _HELD, [] if held else None
     for line in lines or []:
@@ -100,7 +100,7 @@ def _send(line):
 try:
     take_report(SETTINGS["report"])
 except OSError:
-    pass  # a process from which those are forked that run tests
+    pass  # a process that only forks the processes that run tests
 
 
 def cut(text, most):
@@ -111,7 +111,7 @@ def cut(text, most):
 
 
 def _above(node_id):
-    """Itself, and what it may lie below: its parameters' function, its class, its file, folders."""
+    """Yields the id itself and everything above it: the function without parameters, the class, the file, folders."""
     yield node_id
     for at, letter in enumerate(node_id):
         if letter in "[/" or node_id.startswith("::", at):
@@ -119,7 +119,7 @@ def _above(node_id):
 
 
 class Asked(object):
-    """The ids, files and folders that were asked for."""
+    """The requested ids, files and folders."""
 
     def __init__(self, asked):
         self.asked = asked
@@ -129,12 +129,12 @@ class Asked(object):
         return any(above in self.plain for above in _above(node_id))
 
     def missing(self, node_ids):
-        """Those that are none of these, and above none."""
+        """Returns the requested entries that neither are one of these ids nor contain one."""
         found = set(above for node_id in node_ids for above in _above(node_id) if above in self.plain)
         return [a for a in self.asked if a.rstrip("/") not in found]
 
 
-# Where code lies
+# Locations of code
 
 
 roots = [root.rstrip(os.sep) + os.sep for root in {WORKSPACE, os.path.realpath(WORKSPACE)}]
@@ -142,15 +142,15 @@ _STANDARD = [
     path.rstrip(os.sep) + os.sep
     for path in {sysconfig.get_paths()["stdlib"], os.path.dirname(os.path.abspath(os.__file__))}
 ]
-# Above the tests in a traceback.
+# Folders whose frames are left out above the tests in a traceback.
 _INTERNAL = []
-# The runner's own, wherever in a traceback.
+# Folders of the runner, whose frames are left out anywhere in a traceback.
 _RUNNER = [_HERE + os.sep, os.path.dirname(SETTINGS["children"]["hook"]) + os.sep]
 
 
 def set_runner(above, own):
-    """Folders of the modules that run the tests, for `failure`: frames of `above` are left out above the test, and
-    those of `own` everywhere, unless they lie in the workspace."""
+    """Sets the folders of the modules that run the tests, for `failure`. Frames of `above` are left out above the test,
+    and frames of `own` everywhere, unless they are in the workspace."""
 
     def folders(modules):
         return [os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in modules]
@@ -167,7 +167,7 @@ def relative(path):
 
 
 def locate(filename):
-    """(base, name): base is "workspace" or "external", and name is relative to it."""
+    """Returns (base, name): base is "workspace" or "external", and name is relative to it."""
     if filename.startswith("<"):
         return "external", filename
     path = os.path.abspath(filename)
@@ -190,7 +190,7 @@ def _within(filename, folders):
     return any(path.startswith(folder) for folder in folders)
 
 
-# What was raised
+# Exceptions
 
 
 def _class_name(cls):
@@ -217,7 +217,7 @@ def _entries(traceback):
 
 
 def _below_the_runner(entries, path):
-    """Without the frames above the test (or fixture, or module) and without those of the runner."""
+    """Removes the frames above the test (or fixture, or module), and those of the runner."""
     for index, (frame, _) in enumerate(entries):
         if path is not None and os.path.abspath(frame.f_code.co_filename) == path:
             entries = entries[index:]

@@ -1,26 +1,27 @@
-"""Notes in which files of the code under test the Python processes run functions that a traced test starts, or has
-them measured as the run is (see `coverage/driver.py`).
+"""Traces the Python processes that a test starts: records the files of the code under test whose functions they run, or
+measures them like the run itself (see `coverage/driver.py`).
 
-Written out as sitecustomize.py into a folder of its own; the plugin loads it by that path and puts the folder in
-front of the PYTHONPATH of what the test starts, for as long as the test runs. Runs on every Python since 2.7, takes
-itself out of sight before the code that it runs in begins, and prefers to see nothing over disturbing anything:
-whatever goes wrong here is left alone. Not followed are interpreters that are told to look at no environment (-E, -I)
-or to do without the site module (-S), and those that are started by os.execve or a shell with a PYTHONPATH of its own.
-These interpreters, and programs other than Python such as shells, do find the two variables in their environment.
+This module is written as sitecustomize.py into its own folder. The plugin loads it by that path, and puts the folder in
+front of the PYTHONPATH of started processes while the test runs. It runs on every Python since 2.7, and hides itself
+before the program begins. It would rather record nothing than disturb a program, so all errors are ignored.
+
+Some interpreters are not traced: those that ignore the environment (-E, -I) or the site module (-S), and those started
+by os.execve or a shell with its own PYTHONPATH. These interpreters, and other programs such as shells, do see the two
+variables in their environment.
 """
 
 import os
 import sys
 
 _NAME = "TESTWRIGHT_CHILDREN"
-# Calls looked at in one process where each costs time (before Python 3.12).
+# Maximum number of calls inspected in one process if each costs time (before Python 3.12).
 _CALLS = 1000000
 
 
 def notes(facts, roots):
-    """A function that appends to `facts` the path of a source file, if it lies below one of the roots. The file
-    must exist: when its test is over it is taken away, and nothing is written any more."""
-    # Kept here, because code may replace the modules' attributes, and modules go away at exit.
+    """Returns a function that appends the path of a source file to `facts`, if it is below one of the roots. `facts`
+    must exist: it is removed when its test is over, and then nothing more is written."""
+    # Saved here, because code may replace the modules' attributes, and modules are cleared at exit.
     opened, write, close, encode = os.open, os.write, os.close, getattr(os, "fsencode", str)
     absolute, real = os.path.abspath, os.path.realpath
     flags = os.O_WRONLY | os.O_APPEND
@@ -44,8 +45,8 @@ def notes(facts, roots):
 
 
 def spread(given):
-    """Hands `given` to the processes that this one starts, whatever environment they get, and leaves os.environ as
-    it is. Returns a function that ends it."""
+    """Passes `given` to the processes that this one starts, whatever their environment is, without changing os.environ.
+    Returns a function that stops this."""
     folder = os.path.dirname(__file__)
     environ, putenv = os.environ, os.putenv
     encode = getattr(os, "fsencode", str)
@@ -86,7 +87,7 @@ def spread(given):
 
         return start
 
-    # Whoever replaced a function in the meantime may put ours back later.
+    # Code that replaced a function in the meantime may restore this wrapper later.
     over = []
     replaced = []
 
@@ -103,7 +104,7 @@ def spread(given):
     try:
         import _posixsubprocess
 
-        # What subprocess and multiprocessing start processes by; the place of the environment in their arguments.
+        # The functions that subprocess and multiprocessing use, with the position of the environment argument.
         replace([_posixsubprocess, sys.modules.get("subprocess")], "fork_exec", 5, listed)
         replace([os], "posix_spawn", 2, mapped)
     except Exception:
@@ -157,7 +158,7 @@ def _trace(note):
         code = frame.f_code
         if code.co_filename not in seen:
             run(code)
-            # Making a thread runs functions of this module, so it is seen in time.
+            # Creating a thread runs functions of this module, so the first thread is noticed in time.
             module = modules.get("threading")
             if module is not None and not threads and hasattr(module, "setprofile"):
                 threads.append(module)
@@ -181,7 +182,7 @@ def _hide():
 
 
 def _measure(given):
-    """Has a run measured that measures what runs in lines: by the driver that the first process runs under."""
+    """Measures lines in this process, with the same driver as the first process."""
     import json
 
     settings = json.loads(given)
@@ -209,6 +210,6 @@ if __name__ == "sitecustomize":
             _start()
         except Exception:
             pass
-    # The one that Python would have found without this one. Where there is none, this fails as Python expects it.
+    # The module that Python would have found without this one. If there is none, the import fails as Python expects.
     del sys.modules["sitecustomize"]
     import sitecustomize  # noqa: F401

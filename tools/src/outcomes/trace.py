@@ -1,4 +1,6 @@
-"""Which files a test runs functions of, in its own process and in those that it starts (see subprocess_trace.py)."""
+"""Records the files whose functions a test runs, in its own process and in those that it starts (see
+subprocess_trace.py).
+"""
 
 import os
 import sys
@@ -6,7 +8,7 @@ import threading
 
 from testwright_record import SETTINGS, Asked, emit, is_child, locate, roots
 
-# Kept because tests may replace the module's attributes.
+# Saved, because tests may replace the module's attributes.
 _open, _read, _close, _unlink = os.open, os.read, os.close, os.unlink
 
 
@@ -34,7 +36,7 @@ class _Profile(object):
 
 
 class _Monitor(object):
-    """The same by sys.monitoring (Python 3.12): each function is reported once a test."""
+    """Records by sys.monitoring (Python 3.12): each function is reported once for each test."""
 
     TOOL = 4
 
@@ -70,7 +72,7 @@ def _contents(path):
 
 
 class _Children(object):
-    """What runs in processes that a test starts: see subprocess_trace.py. Each test has a file of its own for it."""
+    """Records processes that a test starts (see subprocess_trace.py). Each test has its own file for this."""
 
     def __init__(self):
         self.tests = 0
@@ -86,7 +88,7 @@ class _Children(object):
         try:
             _close(_open(self.facts, os.O_WRONLY | os.O_CREAT, 0o600))
         except OSError:
-            return  # then they are not seen, which is no reason to fail
+            return  # the processes are not traced, which must not make the test fail
         self.note = self.code["notes"](self.facts, tuple(roots))
         self.end_spread = self.code["spread"]("\n".join([self.facts] + roots))
 
@@ -96,7 +98,7 @@ class _Children(object):
         self.end_spread()
         try:
             found = _contents(self.facts)
-            _unlink(self.facts)  # processes that live on write no more
+            _unlink(self.facts)  # surviving processes stop writing
         except OSError:
             return set()
         return set(os.fsdecode(line) for line in found.split(b"\n")[:-1])
@@ -115,7 +117,7 @@ _CHILDREN = _Children() if _TRACED.asked else None
 
 
 class Trace(object):
-    """Of one test after the other."""
+    """Traces one test after the other."""
 
     def __init__(self):
         self.traced = None
@@ -127,8 +129,8 @@ class Trace(object):
             _TRACER.begin()
 
     def end(self, node_id):
-        """Once more does no harm."""
-        # A child leaves the trace to its parent.
+        """Ends the trace; further calls have no effect."""
+        # A forked child leaves the trace to its parent.
         if self.traced != node_id or is_child():
             return
         self.traced = None

@@ -112,6 +112,10 @@ pub fn child_confinement() -> Option<ChildConfinement> {
 
 impl ChildConfinement {
     /// Applies the restrictions. It makes only system calls, because it runs between fork and exec.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system refuses a restriction.
     pub fn enter(&self) -> io::Result<()> {
         // SAFETY: plain system calls on numbers; no memory is involved.
         unsafe {

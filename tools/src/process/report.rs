@@ -26,6 +26,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Creates a socket pair for a report.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sockets cannot be created.
     pub fn new() -> Result<Self, ToolError> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
@@ -39,6 +44,10 @@ impl Report {
     }
 
     /// Returns the program's end, which becomes [`REPORT_FD`] there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the descriptor cannot be duplicated.
     pub fn writer(&self) -> std::io::Result<OwnedFd> {
         Ok(self.writer.try_clone()?.into())
     }

@@ -13,6 +13,10 @@ use nix::unistd::Pid;
 
 /// Makes orphaned descendants children of this process instead of init from now on. Intended for the toolbox,
 /// which has no other children.
+///
+/// # Errors
+///
+/// Fails if the kernel refuses.
 pub fn adopt_orphans() -> std::io::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Ok(())

@@ -1,6 +1,6 @@
-"""Runs Django's own tests by its tests/runtests.py, and records what happens.
+"""Runs Django's own tests with its tests/runtests.py, and records the events.
 
-    program.py OPTION...        options of runtests.py; the labels follow from the settings
+    program.py OPTION...        options of runtests.py; the settings determine the labels
 """
 
 import sys
@@ -20,10 +20,10 @@ def _main():
     hide()
     folder = os.path.join(WORKSPACE, "tests")
     script = os.path.join(folder, "runtests.py")
-    # As Python does for a script.
+    # Like Python does for a script.
     sys.path.insert(0, folder)
     if importlib.util.find_spec("django") is None:
-        sys.path.insert(1, WORKSPACE)  # as in a checkout
+        sys.path.insert(1, WORKSPACE)  # use the checkout
     labels, files, told = [], {}, set()
     for asked in SETTINGS["ids"]:
         file = os.path.normpath(asked.partition("::")[0])
@@ -36,7 +36,7 @@ def _main():
     emit("session")
 
     def all_wrong(error):
-        """Django itself, or what its tests have in common, cannot be imported or prepared."""
+        """Records that Django itself, or shared code of its tests, cannot be imported or prepared."""
         for label in labels:
             if label not in told:
                 emit("collection_error", id=files[label], failure=failure(error))
@@ -50,7 +50,7 @@ def _main():
     state = {"built": False, "ran": False}
 
     def wrong(label):
-        """A module that cannot be imported: unittest would keep only the text of what was raised."""
+        """Records a module that cannot be imported; unittest would keep only the text of the exception."""
         if not files[label].endswith(".py"):
             return
         path = os.path.join(WORKSPACE, files[label])
@@ -66,7 +66,7 @@ def _main():
 
     def build_suite(self, *args, **more):
         if state["built"]:
-            return original(self, *args, **more)  # of a run inside a test
+            return original(self, *args, **more)  # a run inside a test
         state["built"] = True
         for label in labels:
             wrong(label)

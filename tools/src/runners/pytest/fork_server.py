@@ -1,10 +1,12 @@
-"""Holds a pytest session at two points, and forks a process for each run of tests that is asked for from there on.
+"""Stops a pytest session at two points, and forks a process for each requested test run from there.
 
-Loaded beside testwright_pytest by a process that runs no tests itself. It waits where everything is configured and what
-the test modules import is imported. A process forked there collects the tests and waits as well, before the first of
-them; one forked from that runs them, and is to whoever looks at it what pytest started anew would be: a session leader,
-a child of the toolbox, with its own output and an unused copy of whatever is captured into. Both are told what to do
-over a socket, and end when it is closed. Runs on Python 3.6 and pytest 3.0 and everything later.
+Loaded beside testwright_pytest by a process that runs no tests itself. It waits once everything is configured and the
+imports of the test modules are imported. A process forked there collects the tests and waits before the first of them.
+A process forked from that one runs the tests. It looks like a newly started pytest: a session leader, a child of the
+toolbox, with its own output and unused capture files. Both waiting processes receive requests over a socket, and end
+when it is closed.
+
+Runs on Python 3.6 and later, and pytest 3.0 and later.
 """
 
 import _thread
@@ -20,10 +22,10 @@ from testwright_forking import Control, fork, fork_detached, probe, process_stat
 from testwright_process_state import files, flush, is_found, is_test_file, loaded
 from testwright_record import WORKSPACE, become, hold, take_report
 
-# Kept because code may replace the attribute.
+# Saved, because code may replace the attribute.
 _exit = os._exit
 
-# Processes that find out what can be imported before tests run, for one collection.
+# Maximum number of processes that try imports before tests run, for one collection.
 _PROBES = 5
 
 
@@ -33,7 +35,7 @@ def _identity(fd):
 
 
 class _Output(object):
-    """The file that takes the place of standard output and error while nobody reads them."""
+    """The file that replaces standard output and error while the process waits."""
 
     def __init__(self):
         self.fd = os.dup(1)
@@ -45,8 +47,8 @@ class _Output(object):
         os.ftruncate(self.fd, size)
 
     def become(self, new):
-        """From now on `new` is the output, wherever it is open, and begins with what was written so far. Files without a
-        name (those into which output is captured) are copied: one that is shared has one position for all."""
+        """Replaces the output with `new`, wherever it is open, and copies the text written so far. Files without a name
+        (capture files) are copied too, since shared files would share one position."""
         written = os.pread(self.fd, self.size(), 0)
         while written:
             written = written[os.write(new, written) :]
@@ -55,7 +57,7 @@ class _Output(object):
             try:
                 status = os.fstat(fd)
             except OSError:
-                continue  # that of the folder that was listed
+                continue  # the descriptor of the listed folder
             if (status.st_dev, status.st_ino) == old:
                 os.dup2(new, fd, os.get_inheritable(fd))
             elif stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
@@ -79,8 +81,8 @@ def _unshare(fd, size):
 
 _CONTROL = take_stdin()
 _OUTPUT = _Output()
-# What the process that collects knows: the modules of the process it was forked from, those that runs import, and where
-# it writes what it has imported itself.
+# State of the collecting process: the modules of the process it was forked from, the modules that runs import, and the
+# pipe for the modules that it has imported itself.
 _COLLECTING = []
 hold()
 
@@ -90,7 +92,7 @@ def _end_with_threads():
         _exit(0)
 
 
-# What is imported
+# Imports
 
 
 def _import_found(name, origin):
@@ -99,7 +101,7 @@ def _import_found(name, origin):
 
 
 def _import_too(modules):
-    """Where something cannot be imported by itself, this process is of no use."""
+    """Imports modules, and ends the process if one cannot be imported on its own."""
     size = _OUTPUT.size()
     try:
         for name, origin in modules:
@@ -113,7 +115,8 @@ def _import_too(modules):
 
 
 def _import_what_runs_import(modules):
-    """What tests imported while they ran, as far as a test can only tell by the time it takes. Returns what was left out."""
+    """Imports the modules that tests imported while running, if the only noticeable effect is the time. Returns the
+    names of the others."""
     wanted = [module for module in modules if module[0] not in sys.modules]
     if not wanted or any(_names_loaded_modules(file) for file in files() if is_test_file(file)):
         return []
@@ -131,7 +134,7 @@ def _import_what_runs_import(modules):
 
 
 def _names_loaded_modules(file):
-    """A test may look at what is imported already, or import it in its own way."""
+    """Returns whether a test may inspect the imported modules, or import them in its own way."""
     try:
         with open(os.path.join(WORKSPACE, file), "rb") as source:
             text = source.read()
@@ -140,8 +143,8 @@ def _names_loaded_modules(file):
     return any(word in text for word in (b"sys.modules", b"reload", b"__import__"))
 
 
-# The two points. No wrapper of `pytest_collection` that is a part of pytest is outside of these: warnings that come of
-# imports are treated as they are while tests are collected.
+# The two points. All of pytest's own wrappers of `pytest_collection` are inside this one, so import warnings are
+# handled as during collection.
 
 
 @pytest.hookimpl(hookwrapper=True)

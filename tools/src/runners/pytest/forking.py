@@ -1,6 +1,7 @@
 """Forks programs from a process that has imported what they import, at the request of the toolbox.
 
-Shared by the process that holds a pytest session and the one that becomes Python programs. Runs on Python 3.6 and later.
+Shared by the process that holds a pytest session and the one that becomes Python programs. Runs on Python 3.6 and
+later.
 """
 
 import _thread
@@ -71,7 +72,8 @@ def fork():
 
 
 def fork_detached():
-    """Returns None in the child, which leads a session and is a child of the toolbox; otherwise the child's process id."""
+    """Returns None in the child, which leads a session and is a child of the toolbox; otherwise the child's process
+    id."""
     reader, writer = os.pipe()
     between = fork()
     if between == 0:

@@ -1,7 +1,7 @@
-"""Writes what happens in a pytest session to a file (see testwright_record).
+"""Records the events of a pytest session (see testwright_record).
 
-Loaded with -p on the command line, so that sessions which tests start do not load it. Runs on Python 3.6
-and pytest 3.0 and everything later.
+Loaded with -p on the command line, so that sessions inside tests do not load it. Runs on Python 3.6 and later, and
+pytest 3.0 and later.
 """
 
 import _thread
@@ -29,7 +29,7 @@ from testwright_record import (
 )
 from testwright_trace import Trace
 
-# Kept because tests may replace the modules' attributes (fake file systems, frozen time).
+# Saved, because tests may replace the modules' attributes (fake file systems, frozen time).
 _exit, _fork = os._exit, os.fork
 _start_thread, _allocate_lock = _thread.start_new_thread, _thread.allocate_lock
 _now = time.time
@@ -42,7 +42,7 @@ set_runner([_pytest] + _OTHERS, [_pytest] + [module for module in _OTHERS if mod
 _TRACE = Trace()
 _FIRST = Asked(SETTINGS["first"])
 _MOST_WARNINGS = 50
-# Names of the modules that were imported when everything was collected.
+# Names of the modules that were imported when collection finished.
 _COLLECTED = set()
 
 
@@ -52,7 +52,7 @@ def _path(node):
 
 
 def _id(node):
-    """The node id relative to the workspace, whatever pytest took for its root folder."""
+    """Returns the node id relative to the workspace, whatever pytest's root folder is."""
     name, bracket, parameters = node.nodeid.partition("[")
     head, colons, tail = name.replace("::()", "").partition("::")
     path = _path(node)
@@ -66,7 +66,7 @@ def _id(node):
 
 
 def _import_failure(error):
-    """The exception beneath what pytest wraps around a module or conftest.py that cannot be imported."""
+    """Returns the original exception of a failed import, without pytest's wrappers for modules and conftest.py."""
     kind = type(error).__name__
     if kind == "ConftestImportFailure":
         cause = getattr(error, "cause", None)
@@ -97,7 +97,7 @@ def _collection_error(node_id, error, path):
 def pytest_load_initial_conftests(early_config):
     known = early_config.known_args_namespace
     if getattr(known, "cov_source", None):
-        known.cov_source = []  # measuring is not our business, and its thresholds are no outcome
+        known.cov_source = []  # the driver measures coverage, and thresholds of pytest-cov are not outcomes
     outcome = yield
     if outcome.excinfo is not None:
         error = outcome.excinfo[1]
@@ -107,15 +107,15 @@ def pytest_load_initial_conftests(early_config):
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_cmdline_main(config):
-    """Takes back what the repository's own options would do to this one run."""
+    """Overrides options of the repository that would affect this run."""
     quiet = {
-        # in one process
+        # run in one process
         "numprocesses": None,
         "dist": "no",
         "tx": [],
         "looponfail": False,
         "forked": False,
-        # all of the tests asked for, once
+        # run every requested test once
         "maxfail": 0,
         "lf": False,
         "failedfirst": False,
@@ -123,7 +123,7 @@ def pytest_cmdline_main(config):
         "stepwise": False,
         "reruns": None,
         "collectonly": False,
-        # nobody is there to answer, and nothing is written into the tree
+        # do not wait for input, and do not write into the tree
         "usepdb": False,
         "trace": False,
         "xmlpath": None,
@@ -137,7 +137,7 @@ def pytest_cmdline_main(config):
 
 
 class _Guard(object):
-    """Whether the functions that decide how tests come out are those that they were before tests were collected."""
+    """Checks that the functions that decide outcomes are the same as before collection."""
 
     def __init__(self):
         self.functions, self.told = None, False
@@ -174,7 +174,7 @@ class _Guard(object):
                 return
 
     def compare(self, call, report):
-        """An exception that is no skip and no expected failure cannot end in a pass."""
+        """Detects a passed test whose exception was neither a skip nor an expected failure."""
         if self.functions is None or report.outcome != "passed" or call.excinfo is None or hasattr(report, "wasxfail"):
             return
         self.tell("%s was raised, and the test is said to have passed" % type(call.excinfo.value).__name__)
@@ -194,7 +194,7 @@ def pytest_sessionstart(session):
         return
     cache = getattr(session.config, "cache", None)
     if type(getattr(cache, "_cachedir", None)).__name__ == "LocalPath" and _PYTEST < (3, 2):
-        # The ini option cache_dir, which is set on the command line, came with 3.2.
+        # The command line sets the ini option cache_dir, which was added in 3.2.
         cache._cachedir = type(cache._cachedir)(SETTINGS["cache"])
     emit("session", pytest=pytest.__version__, python=".".join(map(str, sys.version_info[:3])))
 
@@ -245,8 +245,9 @@ def pytest_collection_modifyitems(items):
 
 
 def _nearest_first(items):
-    """Those that come first, then what is like them: tests that name what was edited, in their class, with fixtures of
-    theirs, near them in the file. Tests of one class stay together, for the sake of its fixtures."""
+    """Sorts the first tests to the front, and the others by likeness to them: tests that name the edited code, in the
+    same class, with the same fixtures, near them in the file. Tests of one class stay together, because of its
+    fixtures."""
     edited = set(SETTINGS["near"])
 
     def place(item):
@@ -270,7 +271,7 @@ def _nearest_first(items):
 
 
 def _names(item):
-    """What the function of a test names, functions within it included."""
+    """Returns the names that a test's function uses, nested functions included."""
     function = getattr(item, "function", None)
     codes = [getattr(getattr(function, "__func__", function), "__code__", None)]
     found = set()
@@ -286,8 +287,8 @@ def _is_first(item):
 
 
 class _Limit(object):
-    """Seconds for the tests that come after the first ones: what has not begun by then does not run, and one that
-    takes half as long again is ended, and pytest with it."""
+    """The time limit, in seconds, of the tests after the first ones. Tests that have not started by then do not run. If
+    a test is still running after 1.5 times the limit, pytest is ended."""
 
     def __init__(self, seconds):
         self.seconds, self.begun, self.running = seconds, None, None
@@ -296,8 +297,8 @@ class _Limit(object):
         self.running = _id(item)
         if self.seconds is not None and self.begun is None and not _is_first(item):
             self.begun = _now()
-            # One for the whole time that is left, whichever test it finds running. Not faulthandler's timer, which
-            # pytest stops at each failure, nor a threading.Timer, which tests see among the threads.
+            # One timer for the whole time, whichever test is running at its end. faulthandler's timer would not do, as
+            # pytest stops it at each failure; nor would threading.Timer, which tests see among the threads.
             _start_thread(self._end, (_held_lock(), self.seconds * 1.5))
 
     def _end(self, never, seconds):
@@ -348,7 +349,7 @@ def pytest_runtestloop(session):
 
 
 def _run_alone(session, item):
-    """In a process that ends with it."""
+    """Runs one test in this process, and ends the process."""
     try:
         become(dict(SETTINGS))
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
@@ -374,7 +375,7 @@ def pytest_runtest_call(item):
     option = item.config.option
     verbose = getattr(option, "verbose", 0)
     if _id(item) in Asked(SETTINGS["whole_values"]):
-        # What -vv does for the messages of assertions, and for nothing else.
+        # Like -vv, but only for the messages of assertions.
         option.verbose = max(2, verbose)
     yield
     option.verbose = verbose
@@ -387,7 +388,7 @@ def pytest_runtest_teardown(item):
 
 
 def _with_sides(found):
-    """Says which side of a comparison a diff's signs stand for: until pytest 5.4 it was the other way round."""
+    """Adds which side of a comparison each sign of a diff stands for; before pytest 5.4 they were reversed."""
     lines = [line.strip() for line in found["message"].split("\n")]
     has_signs = any(line[:2] in ("+ ", "- ") and not line[2:].strip().startswith(("where ", "and ")) for line in lines)
     if found["exception"] == "AssertionError" and lines[0].startswith("assert ") and has_signs:
@@ -397,8 +398,8 @@ def _with_sides(found):
 
 
 def _is_unexpected_success(item, call, report):
-    """Strict xfail marks and unittest's expectedFailure: reported as failures, without an exception or, of unittest
-    since pytest 7.0, with one of pytest's own."""
+    """Returns whether a strict xfail mark or unittest's expectedFailure passed unexpectedly. They are reported as
+    failures: without an exception or, for unittest since pytest 7.0, with pytest's own exception."""
     if isinstance(report.longrepr, str) and report.longrepr.startswith(("[XPASS(strict)]", "Unexpected success")):
         return True
     error = call.excinfo.value if call.excinfo is not None else None
@@ -443,7 +444,7 @@ def pytest_runtest_makereport(item, call):
 
 
 class _Warnings(object):
-    """Those that the repository's own code gave while tests ran."""
+    """Warnings from the repository's own code while tests ran."""
 
     def __init__(self):
         self.counts = collections.OrderedDict()

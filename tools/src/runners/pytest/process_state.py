@@ -1,6 +1,6 @@
-"""What a process that runs pytest has loaded, and from where, and what it has written.
+"""Reports the modules that a pytest process has loaded, with their origins, and flushes its output.
 
-Runs on Python 3.6 and everything later.
+Runs on Python 3.6 and later.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ def is_test_file(path):
 
 
 def files():
-    """The files below the workspace."""
+    """Returns the loaded files below the workspace."""
     found = set()
     for module in list(sys.modules.values()):
         name = getattr(module, "__file__", None)
@@ -29,7 +29,7 @@ def files():
 
 
 def _origin(spec):
-    """Where a module comes from that Python's own loaders load; None for those of pytest, which are tests."""
+    """Returns the origin of a module from one of Python's own loaders; None for pytest's loaders, which load tests."""
     loader = getattr(spec, "loader", None)
     if getattr(loader, "__module__", None) not in _LOADERS:
         return None
@@ -37,7 +37,7 @@ def _origin(spec):
 
 
 def loaded():
-    """Name and origin of each module that is no test."""
+    """Returns name and origin of each module that is not a test."""
     found = []
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
@@ -48,7 +48,7 @@ def loaded():
 
 
 def is_found(name, origin):
-    """In the same place still, and without the folders that collecting adds to the path."""
+    """Returns whether the module still has the same origin, without the path entries that collection adds."""
     try:
         spec = importlib.util.find_spec(name)
     except (ModuleNotFoundError, ValueError):

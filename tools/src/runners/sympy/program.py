@@ -1,7 +1,7 @@
-"""Runs test files of SymPy as its bin/test does, and records what happens.
+"""Runs test files of SymPy like its bin/test, and records the events.
 
-Whole files run, because what a test does there may hang on those before it: a warning that is an error in one that
-runs alone is spent in a whole file. What was not asked for is not recorded.
+Whole files run, because the outcome of a test may depend on those before it. For example, a warning that makes a test
+fail alone may already have been issued in a whole file. Tests that were not requested are not recorded.
 """
 
 import sys
@@ -18,7 +18,7 @@ def _main():
 
     hide()
     now = time.time
-    # What bin/test does.
+    # Like bin/test.
     sys.path.insert(0, WORKSPACE)
     emit("session")
     asked = Asked(SETTINGS["ids"])
@@ -94,7 +94,7 @@ def _main():
         collected()
 
     def collected():
-        # Which functions there are is seen as they run.
+        # Test functions are discovered only as they run.
         if not state["collected"]:
             state["collected"] = True
             emit("collected", ids=[])
@@ -118,7 +118,7 @@ def _main():
     def one_file(self, filename, *args, **more):
         file = locate(filename)[1]
         if not any(file == name or file.startswith(name + "/") for name in names):
-            return None  # bin/test takes a path for a part of one
+            return None  # bin/test also accepts a part of a path
         state.update(file=file, path=os.path.abspath(filename), inside=False)
         try:
             return test_file(self, filename, *args, **more)
@@ -137,7 +137,7 @@ def _main():
         return good
 
     Tests.test = all_files
-    # Another order than the given one is a shuffled one, by the seed.
+    # The only other order is shuffled by the seed.
     good = sympy.test(*names, subprocess=False, seed=SETTINGS["hash_seed"], colors=False, sort=not SETTINGS["reversed"])
     emit("finish")
     sys.exit(not good)

@@ -1,8 +1,8 @@
-"""Runs tests as python -m unittest does, and records what happens.
+"""Runs tests like python -m unittest, and records the events.
 
     program.py [-p PATTERN] [-b]
 
-The files and folders that are asked for are in the settings; in folders, files that fit the pattern (test*.py).
+The settings name the files and folders to run. In folders, files that match the pattern (test*.py) run.
 """
 
 import sys
@@ -43,7 +43,7 @@ def _main():
     def load(file):
         path = os.path.join(WORKSPACE, file)
         parts = file[: -len(".py")].split("/")
-        # The outermost folder that is no package.
+        # The innermost parent folder that is not a package.
         top = len(parts) - 1
         while top > 0 and os.path.exists(os.path.join(WORKSPACE, *(parts[:top] + ["__init__.py"]))):
             top -= 1
@@ -53,7 +53,7 @@ def _main():
         name = ".".join(parts[top:])
         taken = sys.modules.get(name)
         if taken is not None and os.path.realpath(getattr(taken, "__file__", None) or "") != os.path.realpath(path):
-            name = ".".join(parts)  # another file of this name was imported from elsewhere
+            name = ".".join(parts)  # another file of this name is already imported
         return importlib.import_module(name)
 
     loader = unittest.defaultTestLoader

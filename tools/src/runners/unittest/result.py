@@ -1,4 +1,4 @@
-"""A result of unittest's that records what happens. Runs on Python 3.6 and everything later."""
+"""A unittest result that records the events. Runs on Python 3.6 and later."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def flatten(suite):
 
 
 def file_of(test):
-    """Where the class of a test is found: the module's path relative to the workspace."""
+    """Returns the path of the module with the test's class, relative to the workspace."""
     module = sys.modules.get(type(test).__module__)
     path = getattr(module, "__file__", None)
     if path is None:
@@ -35,7 +35,7 @@ def file_of(test):
 
 
 def id_of(test, file=None):
-    """`path::Class::method`."""
+    """Returns the node id `path::Class::method`."""
     file = file or file_of(test)
     method = getattr(test, "_testMethodName", None)
     kind = type(test)
@@ -48,12 +48,12 @@ def id_of(test, file=None):
 
 
 def is_failed_import(test):
-    """What unittest puts in the place of a module that cannot be imported, or of a name that is not there."""
+    """Returns whether this is unittest's placeholder for a failed import or a missing name."""
     return type(test).__module__ == "unittest.loader" and type(test).__name__ in ("_FailedTest", "ModuleImportFailure")
 
 
 def chosen(tests, asked):
-    """The tests that were asked for, each once. `tests`: pairs of id and test."""
+    """Returns the requested tests, each once. `tests` holds pairs of id and test."""
     asked = Asked(asked)
     emit("asked", missing=asked.missing(node_id for node_id, _ in tests))
     seen, kept = set(), []
@@ -65,7 +65,8 @@ def chosen(tests, asked):
 
 
 def recorded(base, planned):
-    """A subclass of a unittest result. `planned`: pairs of id and test, in the order in which they will run."""
+    """Returns a recording subclass of a unittest result. `planned` holds pairs of id and test, in the order of
+    execution."""
 
     class Recorded(base):
         def __init__(self, *args, **more):
@@ -74,7 +75,7 @@ def recorded(base, planned):
             self.trace = Trace()
             self.running = None
             self.begun = set()
-            # By class and by module: the last test that ran.
+            # The last test that ran, by class and by module.
             self.last = {}
             self.since = _now()
             self.skipped_parts = []
@@ -137,8 +138,8 @@ def recorded(base, planned):
                 self._phase(node_id, _phase_of(error[2]), "failed", error, path)
 
         def _fixture(self, description, error=None, reason=None):
-            """setUpClass, setUpModule and their counterparts: `setUpClass (module.Class)`. What they prepare for does
-            not run."""
+            """Records a failure or skip of setUpClass, setUpModule or their counterparts (`setUpClass (module.Class)`).
+            The tests that depend on them do not run."""
             name, _, rest = description.partition(" (")
             of = rest.rstrip(")")
             if not name.startswith("setUp"):
@@ -153,7 +154,7 @@ def recorded(base, planned):
                         self._alone(node_id, "failed", error)
 
         def _alone(self, node_id, outcome, error=None, **more):
-            """Of a test that does not begin: something before it went wrong."""
+            """Records a test that does not start, because something before it failed."""
             self.begun.add(node_id)
             emit("start", id=node_id)
             self._phase(node_id, "setup", outcome, error, **more)
@@ -199,7 +200,7 @@ def recorded(base, planned):
 
 
 def _phase_of(traceback):
-    """Whether setUp, the test or tearDown raised it."""
+    """Returns the phase that raised the exception: setUp, the test or tearDown."""
     inside = False
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -212,7 +213,7 @@ def _phase_of(traceback):
         elif inside or traceback.tb_next is None:
             break
         traceback = traceback.tb_next
-    if traceback is not None:  # before Python 3.8 the frames of unittest do not tell
+    if traceback is not None:  # before Python 3.8, unittest's frames do not show the phase
         if traceback.tb_frame.f_code.co_name == "setUp":
             return "setup"
         if traceback.tb_frame.f_code.co_name == "tearDown":
