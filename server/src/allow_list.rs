@@ -23,6 +23,10 @@ pub struct AllowList {
 impl AllowList {
     /// Compiles globs over URLs and absolute paths; `*` does not match a slash. A folder must match both as it is given
     /// and after its links are resolved.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a pattern is not a valid glob.
     pub fn new(patterns: &[String], recordings: bool) -> Result<Self> {
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
@@ -48,6 +52,12 @@ impl AllowList {
         &self.patterns
     }
 
+    /// Checks that clients may use a repository.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error that lists the allowed repositories if the repository, or the folder it resolves to, is
+    /// not allowed.
     pub fn check(&self, repository: &str) -> Result<()> {
         let refused = |cause: &str| {
             let hint = format!("the server allows: {}", self.patterns.join(", "));

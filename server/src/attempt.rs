@@ -39,7 +39,7 @@ impl Ending {
         }
     }
 
-    /// Ends a job that has a result; the first infrastructure failure, if any, makes the job fail.
+    /// Ends a job that ran to completion: done, or failed with the first failure of the machine.
     pub fn of_failures(failures: Vec<String>) -> Self {
         match failures.into_iter().next() {
             Some(failure) => Ending::failed(failure),
@@ -47,6 +47,11 @@ impl Ending {
         }
     }
 
+    /// Stores the end of an attempt and returns the resulting status of the job.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn store(self, store: &Store, taken: &Attempt) -> Result<Option<JobStatus>> {
         store.end_attempt(taken, self.status, self.results).await
     }

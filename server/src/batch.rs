@@ -22,6 +22,10 @@ pub struct Batch {
 
 impl Batch {
     /// Opens the batch of a folder, or creates one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database cannot be opened, or if the id cannot be read, parsed or written.
     pub async fn open(database: &str, folder: &Path, owner: &str) -> Result<Self> {
         Ok(Batch {
             store: Store::open(database).await?,

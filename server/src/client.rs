@@ -10,7 +10,7 @@ use testwright_sandboxes::http_client;
 
 use testwright_config::error::{Error, Result};
 
-/// Timeout for a response to start.
+/// Timeout for connecting and for each read.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before reconnecting to an event stream.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -26,6 +26,11 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
+    /// Creates a client for the server at a URL.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the URL is not an HTTP address or the HTTP client cannot be set up.
     pub fn new(server: &str, token: Option<SecretString>) -> Result<Self> {
         let failed = |cause: &dyn std::fmt::Display| {
             Error::usage(format!("use the server {server}"))
@@ -51,24 +56,43 @@ impl ApiClient {
         })
     }
 
+    /// Sends a GET request to the API and returns the JSON of the response.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server cannot be reached, responds with an error, or sends invalid JSON.
     pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value> {
         let response = self.send(Method::GET, path, query, None).await?;
         let read = response.json().await;
         read.map_err(|e| self.unreadable(&e))
     }
 
+    /// Sends a POST request to the API and returns the JSON of the response.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server cannot be reached, responds with an error, or sends invalid JSON.
     pub async fn post(&self, path: &[&str]) -> Result<Value> {
         let response = self.send(Method::POST, path, &[], None).await?;
         let read = response.json().await;
         read.map_err(|e| self.unreadable(&e))
     }
 
+    /// Sends a GET request to the API and returns the text of the response.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server cannot be reached, responds with an error, or closes the connection early.
     pub async fn text(&self, path: &[&str]) -> Result<String> {
         let response = self.send(Method::GET, path, &[], None).await?;
         response.text().await.map_err(|e| self.unreadable(&e))
     }
 
     /// Downloads a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server cannot be reached, responds with an error, or closes the connection early.
     pub async fn bytes(&self, path: &[&str]) -> Result<Vec<u8>> {
         let response = self.send(Method::GET, path, &[], None).await?;
         let read = response.bytes().await;
@@ -77,6 +101,10 @@ impl ApiClient {
 
     /// Calls `each` with the number and text of each trajectory line as it arrives, and returns the run once it has
     /// ended. Reconnects if the connection is cut.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server rejects the request, or if too many attempts in a row return no event.
     pub async fn follow(&self, run: &str, mut each: impl FnMut(i64, &str)) -> Result<Value> {
         let (mut last, mut tries) = (0, 0);
         loop {

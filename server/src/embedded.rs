@@ -32,6 +32,10 @@ pub struct Embedded {
 impl Embedded {
     /// Starts the server. If a database is named, the workers of that database run the jobs; otherwise this process has
     /// a worker.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the temporary folder cannot be created, the database cannot be opened, or telemetry cannot start.
     pub async fn start(
         settings: Settings,
         allowed: AllowList,
@@ -77,6 +81,10 @@ impl Embedded {
     }
 
     /// Runs jobs until `served` completes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `served` fails.
     pub async fn serve(self, served: impl Future<Output = Result<()>>) -> Result<()> {
         let stop = self.stop;
         let (store, signal) = (self.api.store.clone(), self.api.stop.clone());

@@ -12,6 +12,7 @@ pub const MAX_PATH_LEN: usize = 2_048;
 /// Checks a short text: a model, an approach, a commit, an owner, or an id.
 ///
 /// # Errors
+///
 /// Fails with a usage error that names the field and does not repeat the text.
 pub fn check_name(field: &str, text: &str) -> Result<()> {
     check(field, text, NAME)
@@ -20,6 +21,7 @@ pub fn check_name(field: &str, text: &str) -> Result<()> {
 /// Checks a path or an address, which may be longer than a name.
 ///
 /// # Errors
+///
 /// Fails for the same reasons as [`check_name`].
 pub fn check_path(field: &str, text: &str) -> Result<()> {
     check(field, text, MAX_PATH_LEN)

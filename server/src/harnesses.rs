@@ -31,6 +31,11 @@ impl Harnesses {
         }
     }
 
+    /// Returns the harness for a key, from the cache if possible.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the artifact store or the harness cannot be set up.
     pub async fn get(&self, repositories: &str, test_seconds: u64) -> Result<Arc<Harness>> {
         let key = (repositories.to_owned(), test_seconds);
         let mut made = self.made.lock().await;

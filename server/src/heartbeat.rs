@@ -20,12 +20,12 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Names a new process, with a number of slots for runs, matrices and gradings.
+    /// Creates the heartbeat of a new process, with a number of slots for runs, matrices and gradings.
     pub fn new(store: Store, slots: usize) -> Arc<Self> {
         let started_at = now();
         let system = rustix::system::uname();
         let process = WorkerProcess {
-            // Unique: process ids are reused, and differ between machines only by chance.
+            // Process ids alone are not unique: they are reused, and may coincide on different machines.
             name: format!("{}-{}", std::process::id(), RunId::new(started_at)),
             host: system.nodename().to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

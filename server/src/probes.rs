@@ -45,12 +45,21 @@ impl Probes {
         }
     }
 
+    /// Checks that the database responds in time.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the query fails or times out.
     pub async fn database_answers(&self) -> Result<()> {
         in_time(self.store.health()).await
     }
 
     /// Checks that this process can take work: it is not shutting down, its machine lacks nothing, and the database is
     /// up to date and writable.
+    ///
+    /// # Errors
+    ///
+    /// Fails if one of these conditions is not met.
     pub async fn ready(&self) -> Result<()> {
         if *self.stop.borrow() {
             return Err(Error::infrastructure("take work").cause("the process is shutting down"));

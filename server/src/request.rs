@@ -88,6 +88,10 @@ impl RunLimits {
 
 impl RunRequest {
     /// Checks the request and returns the run to store.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error that names the invalid field, or the missing price of the model.
     pub fn check(
         &self,
         settings: &Settings,
@@ -165,7 +169,11 @@ impl RunRequest {
     }
 }
 
-/// Returns the given repository, or the one of an issue URL. Fails if the server does not allow either of them.
+/// Returns the given repository, or the one of an issue URL.
+///
+/// # Errors
+///
+/// Fails if the path is invalid, no repository is given, or the server does not allow a repository.
 pub fn allowed_repository(
     issue: Option<&str>,
     named: Option<&str>,
@@ -195,6 +203,7 @@ pub fn allowed_repository(
 /// Parses the model that a client names in a field.
 ///
 /// # Errors
+///
 /// Fails with a usage error that names the field if the text is not a model name or the server does not allow the
 /// model.
 pub fn allowed_model(
@@ -233,6 +242,10 @@ fn allowed_model_with(
 }
 
 /// Checks a revision; texts that git could read as something else are refused.
+///
+/// # Errors
+///
+/// Fails with a usage error if the text is not a plain commit, tag or branch name.
 pub fn check_revision(commit: &str) -> Result<()> {
     check_name("commit", commit)?;
     let is_revision = |c: char| c.is_ascii_alphanumeric() || "._-/~^".contains(c);

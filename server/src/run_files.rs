@@ -35,7 +35,9 @@ impl RunFiles<'_> {
     /// Uploads all files of a run's folder, and the environment build log if it exists.
     ///
     /// # Errors
-    /// A shortage if the artifact store or the database lacks room or does not answer; otherwise an infrastructure error.
+    ///
+    /// Fails with a shortage if the artifact store or the database is full or unavailable; otherwise with an
+    /// infrastructure error.
     pub async fn upload(&self, taken: &Attempt, folder: &Path, log: Option<&Path>) -> Result<()> {
         for (name, path) in files(folder)? {
             self.upload_content(taken, name, read(&path)?).await?;
@@ -74,6 +76,10 @@ pub fn artifact(name: String, blob: &Blob) -> StoredArtifact {
 }
 
 /// Lists the names and paths of the files in a folder, which may be missing.
+///
+/// # Errors
+///
+/// Fails if the folder exists but cannot be listed.
 pub fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -80,6 +80,11 @@ pub struct WorkerSettings {
 
 /// Runs jobs of a store until `stop`, then returns running jobs to the queue. Calls `ready` with the address for
 /// probes. The future is boxed, as in [`Server::serve`], so that other crates need not compile it again.
+///
+/// # Errors
+///
+/// Fails if an address cannot be bound, the store or the artifact store cannot be used, telemetry cannot start, or
+/// shutdown takes too long.
 pub fn work<'a>(
     worker: WorkerSettings,
     ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + 'a>,
@@ -225,6 +230,11 @@ pub struct Server {
 
 impl Server {
     /// Opens the store and the port, but serves no requests yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the GitHub settings are invalid, the store or the artifact store cannot be used, or an address cannot
+    /// be bound.
     pub fn bind(settings: ServerSettings) -> BoxFuture<'static, Result<Self>> {
         Box::pin(Self::open(settings))
     }
@@ -247,10 +257,20 @@ impl Server {
         })
     }
 
+    /// Returns the listening address.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot report the address.
     pub fn address(&self) -> Result<SocketAddr> {
         local_address(&self.listener)
     }
 
+    /// Returns the separate address for metrics and probes, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot report the address.
     pub fn metrics_address(&self) -> Result<Option<SocketAddr>> {
         self.metrics.as_ref().map(local_address).transpose()
     }
@@ -284,6 +304,10 @@ impl Server {
     }
 
     /// Serves until `stop`. Running jobs are returned to the queue, and the next worker resumes them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if telemetry cannot start or shutdown takes too long.
     pub fn serve(self, stop: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<()>> {
         Box::pin(self.serve_until(stop))
     }

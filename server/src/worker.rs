@@ -55,7 +55,8 @@ pub struct Worker {
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
     pub harnesses: Harnesses,
-    /// Returns jobs to the queue after a shortage. If `None`, a shortage ends the job.
+    /// Health of this machine, which decides whether a job returns to the queue after a shortage. If `None`, a shortage
+    /// ends the job.
     pub machine: Option<Arc<Machine>>,
 }
 
@@ -427,7 +428,7 @@ async fn joined<T: Send + 'static>(
     }
 }
 
-/// Sends a stop if the run is cancelled or claimed by another worker, or if this process is shutting down.
+/// Sends the stop signal if the run is cancelled or claimed by another worker, or if this process is shutting down.
 async fn watch_for_end(
     store: Store,
     taken: Attempt,

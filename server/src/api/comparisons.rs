@@ -162,7 +162,7 @@ pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Compa
 
 /// Compare approaches and models
 ///
-/// Workers make the runs and grade them. A repeated Idempotency-Key returns the comparison of the first request.
+/// Workers execute and grade the runs. A repeated Idempotency-Key returns the comparison of the first request.
 #[utoipa::path(post, path = "/v1/comparisons", tag = "comparisons", request_body = ComparisonRequest, params(KeyHeader), responses(
     (status = 201, description = "comparison queued", body = Comparison, headers(("Location" = String, description = "its address"))),
     (status = 200, description = "repeated request: the existing job", body = Comparison),

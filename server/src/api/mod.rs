@@ -104,7 +104,8 @@ mod tests;
 /// Cancels a job.
 ///
 /// # Errors
-/// 409 if the job has ended.
+///
+/// Fails with 409 if the job has ended.
 async fn cancel(state: &ApiState, kind: JobKind, id: &RunId) -> ApiResult<()> {
     match state.store.cancel(kind, id).await? {
         true => Ok(()),
@@ -118,7 +119,8 @@ async fn cancel(state: &ApiState, kind: JobKind, id: &RunId) -> ApiResult<()> {
 /// Queues a job again; one that waits keeps its place.
 ///
 /// # Errors
-/// 409 with the hint if the job is running or has a result.
+///
+/// Fails with 409 and the hint if the job is running or has a result.
 async fn retry(state: &ApiState, job: (JobKind, &RunId, JobStatus), hint: &str) -> ApiResult<()> {
     let (kind, id, status) = job;
     if status == JobStatus::Queued || state.store.requeue(kind, id).await? {

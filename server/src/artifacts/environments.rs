@@ -115,6 +115,10 @@ impl Artifacts {
     }
 
     /// Lists all shared environments.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be listed or read, or if an entry contains an invalid digest.
     pub async fn environments(&self) -> Result<Vec<SharedEnvironment>> {
         let folder = self.prefix.clone().join(FOLDER);
         let found = self.store.list(Some(&folder)).try_collect::<Vec<_>>().await;
@@ -136,6 +140,10 @@ impl Artifacts {
     }
 
     /// Removes an environment. A process that is fetching it builds it instead.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an object cannot be removed. A missing object is not an error.
     pub async fn remove_environment(&self, environment: &SharedEnvironment) -> Result<()> {
         self.remove_object(&environment.entry).await?;
         match &environment.archive {
@@ -145,6 +153,10 @@ impl Artifacts {
     }
 
     /// Removes environments that no machine has fetched for this long, and returns their number.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be listed or read, or if an object cannot be removed.
     pub async fn remove_unused_environments(&self, unused: Duration) -> Result<u64> {
         let mut removed = 0;
         for environment in self.environments().await? {
@@ -167,6 +179,10 @@ fn told(error: Error) -> SandboxError {
 }
 
 /// Returns the store of environments that the settings name.
+///
+/// # Errors
+///
+/// Fails if the setting does not name a usable store.
 pub fn shared_environments(settings: &Settings) -> Result<Option<Arc<dyn SharedEnvironments>>> {
     let artifacts = Artifacts::of_settings(settings)?;
     Ok(artifacts.map(|artifacts| Arc::new(artifacts) as Arc<dyn SharedEnvironments>))

@@ -89,6 +89,10 @@ impl std::fmt::Debug for Artifacts {
 
 impl Artifacts {
     /// Opens the store that the settings name, without contacting it; `None` if they name no store.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the URL is invalid or the store cannot be set up.
     pub fn of_settings(settings: &Settings) -> Result<Option<Self>> {
         let url = settings.artifacts.as_ref();
         url.map(|url| location::open(url.reveal(), settings))
@@ -96,6 +100,10 @@ impl Artifacts {
     }
 
     /// Opens a store in a folder on this machine, and creates the folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path is not absolute or the folder cannot be created.
     pub fn in_folder(folder: &FilePath) -> Result<Self> {
         location::folder(folder)
     }
@@ -115,6 +123,10 @@ impl Artifacts {
     }
 
     /// Checks that the store responds and is writable.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store does not respond or cannot be written to.
     pub async fn check(&self) -> Result<()> {
         let about = serde_json::json!({ "format": 1, "made by": "testwright" });
         let path = self.prefix.clone().join("testwright.json");
@@ -123,6 +135,10 @@ impl Artifacts {
     }
 
     /// Writes content. An existing object is written again, which renews its timestamp.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store does not respond or cannot be written to.
     pub async fn put(&self, content: Vec<u8>) -> Result<Blob> {
         let digest = Digest::of(Sha256::new_with_prefix(&content));
         let bytes = content.len() as u64;
@@ -132,6 +148,10 @@ impl Artifacts {
     }
 
     /// Writes the content of a file, which may be large. The file must not change meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read or the store cannot be written to.
     pub async fn put_file(&self, file: &FilePath) -> Result<Blob> {
         let unread = |e: std::io::Error| Error::io(format!("read {}", file.display()), &e);
         let (digest, bytes) = digest_of(file).await.map_err(unread)?;
@@ -146,6 +166,10 @@ impl Artifacts {
     }
 
     /// Returns the content of an object; `None` if it does not exist. The digest is not checked.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store does not respond or cannot be read.
     pub async fn read(&self, digest: &Digest) -> Result<Option<Content>> {
         let found = match self.store.get(&self.blob(digest)).await {
             Ok(found) => found,
@@ -157,6 +181,10 @@ impl Artifacts {
     }
 
     /// Fetches an object into a file and checks its digest; `false` if there is no such object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store cannot be read, the file cannot be written, or the content does not match the digest.
     pub async fn fetch(&self, digest: &Digest, to: &FilePath) -> Result<bool> {
         let Some(mut content) = self.read(digest).await? else {
             return Ok(false);
@@ -182,6 +210,10 @@ impl Artifacts {
     }
 
     /// Removes an object; a missing one is not an error.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the store does not respond or refuses the removal.
     pub async fn remove(&self, digest: &Digest) -> Result<()> {
         self.remove_object(&self.blob(digest)).await
     }

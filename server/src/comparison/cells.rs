@@ -75,6 +75,10 @@ impl std::fmt::Display for ModelSettings {
 
 impl CellSettings {
     /// Checks that this worker would query the approach's language model with the settings of the comparison.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the approach is unknown, or if the worker's model settings differ from the comparison's.
     pub fn check_model(&self, worker: &Settings, approach: &str) -> Result<()> {
         let kind = Variant::parse(approach)?.approach.model();
         let own = ModelSettings::of(worker);
@@ -116,6 +120,10 @@ pub struct StoreRuns {
 
 impl StoreRuns {
     /// Stores the plan of the comparison, so that the server can list the comparison.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn put_plan(&self, plan: &Plan) -> Result<()> {
         let text = serde_json::to_string(plan)
             .map_err(|error| Error::infrastructure("store the comparison").cause(error))?;
@@ -129,7 +137,11 @@ impl StoreRuns {
         self.batch.store.put_comparison(&new).await
     }
 
-    /// Stores the report in a folder.
+    /// Stores the report that was written to a folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file of the report cannot be read, or if the database query fails.
     pub async fn put_report(&self, folder: &Path) -> Result<()> {
         let read = |name: &str| {
             let path = folder.join(name);

@@ -125,6 +125,10 @@ impl ComparisonRequest {
     }
 
     /// Checks the request and plans the comparison.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error if a field is invalid, a limit is exceeded, or a model or repository is not allowed.
     pub fn check(&self, settings: &Settings, allowed: &AllowList) -> Result<PreparedComparison> {
         check_name("name", &self.name)?;
         if !(1..=MAX_NAME_LEN).contains(&self.name.chars().count()) {
@@ -183,6 +187,10 @@ impl ComparisonRequest {
     }
 
     /// Plans a comparison that was checked before.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error if the dataset, a model or an approach is invalid, or if the server has custom prompts.
     pub fn prepare(&self, server: &Settings) -> Result<PreparedComparison> {
         let records_of = self.instances.iter().cloned().map(Value::Object).collect();
         let dataset = Dataset::of_records(&self.name, records_of).map_err(records)?;

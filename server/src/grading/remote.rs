@@ -36,6 +36,10 @@ impl StoreGradings {
     }
 
     /// Cancels the gradings, whose results are no longer needed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn cancel(&self) -> Result<()> {
         let Batch { store, id, .. } = &self.batch;
         store.cancel_gradings(id.as_str()).await.map(drop)

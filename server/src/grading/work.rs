@@ -21,6 +21,11 @@ pub struct GradingWork<'w> {
 }
 
 impl GradingWork<'_> {
+    /// Grades the predictions that have no result yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the request is invalid, this worker would grade differently, or the database or the machine fails.
     pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
         let text = self.store.grading_request(&taken.id).await?;
         let request: GradingRequest = serde_json::from_str(&text)
@@ -79,6 +84,10 @@ impl GradingWork<'_> {
 }
 
 /// Parses a result from the store.
+///
+/// # Errors
+///
+/// Fails if the text is not a valid result.
 pub fn read(text: &str) -> Result<PortableResult> {
     serde_json::from_str(text)
         .map_err(|error| Error::infrastructure("read a result of the grading").cause(error))

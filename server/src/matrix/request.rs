@@ -87,6 +87,10 @@ fn refused(cause: impl std::fmt::Display) -> Error {
 
 impl MatrixRequest {
     /// Checks the request and fills in tests and defaults from runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error if the request is invalid or a repository is not allowed, or if the database query fails.
     pub async fn resolve(
         &self,
         store: &Store,

@@ -86,12 +86,21 @@ pub struct Cell {
     pub infrastructure: Option<String>,
 }
 
+/// Parses the stored request of a matrix.
+///
+/// # Errors
+///
+/// Fails if the stored request is invalid.
 pub fn input(stored: &StoredMatrix) -> Result<MatrixInput> {
     serde_json::from_str(&stored.request)
         .map_err(|error| Error::infrastructure("read the request").cause(error))
 }
 
 /// Reads the stored cells.
+///
+/// # Errors
+///
+/// Fails if the database query fails or a stored cell is invalid.
 pub async fn results(store: &Store, stored: &StoredMatrix) -> Result<Vec<SelectionResult>> {
     let cells = store.cells(&stored.id).await?;
     let read = |cell: &String| {
@@ -102,6 +111,11 @@ pub async fn results(store: &Store, stored: &StoredMatrix) -> Result<Vec<Selecti
 }
 
 impl Matrix {
+    /// Creates the view of a stored matrix.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a database query fails, or if the stored request or a stored cell is invalid.
     pub async fn of(store: &Store, stored: &StoredMatrix) -> Result<Self> {
         let input = input(stored)?;
         let results = results(store, stored).await?;

@@ -27,6 +27,11 @@ pub struct MatrixWork<'w> {
 }
 
 impl MatrixWork<'_> {
+    /// Tries the cells that have no result yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be read, the harness cannot be set up, or the database or the machine fails.
     pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
         let stored = self.store.matrix(&taken.id.clone().into()).await?;
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;

@@ -40,7 +40,11 @@ impl McpClient {
         }
     }
 
-    /// Creates a client over HTTP. Fails if there are too many clients.
+    /// Creates a client over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are too many clients.
     pub fn of_http(parts: Arc<McpParts>) -> io::Result<Self> {
         if !parts.sessions.admit_client() {
             return Err(io::Error::other("there are too many clients"));

@@ -81,6 +81,7 @@ impl HttpSessions {
     /// Admits a client that starts a session.
     ///
     /// # Errors
+    ///
     /// Fails with a message if there are too many sessions.
     async fn admit(&self, owner: &str) -> Result<OwnerClient, String> {
         // Sessions can also end without a request, for example by timeout.

@@ -99,12 +99,20 @@ impl OpenSessions {
     }
 
     /// Waits until another sandbox is allowed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server is shutting down.
     pub async fn room(&self, owner: &str) -> Result<SandboxRoom> {
         let room = self.sandboxes.acquire(owner).await;
         room.map_err(|error| Error::infrastructure("start a sandbox").cause(error))
     }
 
     /// Reserves another sandbox if one is allowed now.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error if the owner or the server has reached its limit of sandboxes.
     pub fn room_now(&self, owner: &str) -> Result<SandboxRoom> {
         self.sandboxes.try_acquire(owner).map_err(|no_room| {
             let cause = match no_room {

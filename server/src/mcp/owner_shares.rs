@@ -50,6 +50,7 @@ impl SandboxRooms {
     /// Waits for a permit.
     ///
     /// # Errors
+    ///
     /// Fails if the server is shutting down.
     pub(super) async fn acquire(&self, owner: &str) -> Result<SandboxRoom, AcquireError> {
         let of_owner = match self.semaphore_of(owner) {

@@ -101,6 +101,10 @@ impl RawTools {
     }
 
     /// Calls a tool; `None` if there is no tool of this name.
+    ///
+    /// # Errors
+    ///
+    /// The inner result is an error if the sandbox fails.
     pub async fn call_by_name(
         &self,
         name: &str,
@@ -128,6 +132,10 @@ impl RawTools {
     }
 
     /// Ends the sandbox; running calls fail.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sandbox cannot be ended.
     pub async fn stop(&self) -> Result<(), SandboxError> {
         self.session.stop().await
     }

@@ -26,6 +26,7 @@ const QUEUE: usize = 16;
 /// again.
 ///
 /// # Errors
+///
 /// Fails with an infrastructure error if no client initializes the connection, or the connection breaks.
 pub fn serve_stdio(client: McpClient) -> BoxFuture<'static, error::Result<()>> {
     let failed = |what: &str, error: String| {

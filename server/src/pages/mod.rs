@@ -75,7 +75,7 @@ pub(crate) fn router(options: ServeOptions) -> Router<ApiState> {
 struct Page<T> {
     title: String,
     here: &'static str,
-    /// Source of updates: `poll`, or the address of an event stream.
+    /// Whether users must log in.
     tokens_required: bool,
     /// Source of updates: `poll`, or the address of an event stream.
     live: Option<String>,

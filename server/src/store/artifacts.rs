@@ -34,8 +34,9 @@ pub(super) const MARK_REMOVED: &str = "INSERT INTO removed_artifacts (digest) SE
 impl Store {
     /// Adds a file of an attempt at a run or a comparison; replaces a file with the same name.
     ///
-    /// Fails if another process has claimed the job since, or if the database fails. If another process has claimed the
-    /// job since.
+    /// # Errors
+    ///
+    /// Fails if another process has claimed the job since, or if the database query fails.
     pub async fn put_artifact(&self, taken: &Attempt, artifact: &StoredArtifact) -> Result<()> {
         let what = "record a file";
         let failed = |error: sqlx::Error| failure(what, &error);
@@ -71,6 +72,10 @@ impl Store {
     }
 
     /// Lists the files of a run or a comparison, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn artifacts(&self, run: &RunId) -> Result<Vec<StoredArtifact>> {
         let failed = |error: sqlx::Error| failure("list the files of a run", &error);
         let rows =
@@ -84,6 +89,10 @@ impl Store {
     }
 
     /// Returns up to `most` digests that runs no longer use. Their content can be removed unless another run uses it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn removed_artifacts(&self, most: i64) -> Result<Vec<String>> {
         let failed = |error: sqlx::Error| failure("list files to remove", &error);
         let rows = sqlx::query("SELECT digest FROM removed_artifacts ORDER BY digest LIMIT $1")
@@ -96,6 +105,11 @@ impl Store {
         digests.map_err(failed)
     }
 
+    /// Returns whether a run uses the content with a digest.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn has_artifact(&self, digest: &str) -> Result<bool> {
         let found = sqlx::query("SELECT digest FROM artifacts WHERE digest = $1 LIMIT 1")
             .bind(digest)
@@ -107,6 +121,10 @@ impl Store {
     }
 
     /// Forgets a digest, once its content was removed or found in use.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn forget_removed_artifact(&self, digest: &str) -> Result<()> {
         sqlx::query("DELETE FROM removed_artifacts WHERE digest = $1")
             .bind(digest)

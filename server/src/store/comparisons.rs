@@ -75,7 +75,7 @@ pub struct ComparisonFilter {
     pub owner: Option<String>,
     /// Name of the dataset.
     pub name: Option<String>,
-    /// Lists comparisons created before this one.
+    /// Selects comparisons created before this one.
     pub before: Option<RunId>,
     pub limit: u32,
 }
@@ -89,6 +89,10 @@ const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancel, r
 
 impl Store {
     /// Stores a comparison, or updates it; a cancelled one resumes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn put_comparison(&self, new: &NewComparison<'_>) -> Result<()> {
         sqlx::query(
             "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars) VALUES ($1, $2, $3, $4, $5, $6) \
@@ -106,6 +110,11 @@ impl Store {
         .map_err(|e| failure("store the comparison", &e))
     }
 
+    /// Stores the report on a comparison.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn put_comparison_report(&self, id: &RunId, report: &ComparisonReport) -> Result<()> {
         // A comparison of a command ends with its report; a server stores the end of its own comparisons.
         sqlx::query(
@@ -123,6 +132,10 @@ impl Store {
     }
 
     /// Lists comparisons, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn comparisons(&self, filter: &ComparisonFilter) -> Result<Vec<StoredComparison>> {
         let conditions = [
             (STATUS, '=', filter.status.map(JobStatus::as_str)),
@@ -138,6 +151,11 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
+    /// Returns a comparison; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn comparison(&self, id: &RunId) -> Result<Option<StoredComparison>> {
         self.comparison_where("id", id.as_str()).await
     }
@@ -158,6 +176,10 @@ impl Store {
     }
 
     /// Adds a comparison for a server. If the idempotency key is already in use, returns that comparison and `false`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn add_comparison(
         &self,
         asked: &AskedComparison<'_>,
@@ -191,6 +213,10 @@ impl Store {
     }
 
     /// Claims the oldest comparison that is due.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn claim_comparison(&self, worker: &str) -> Result<Option<Attempt>> {
         let oldest = sqlx::query(
             "SELECT id FROM comparisons WHERE status = 'queued' AND not_before <= $1 ORDER BY id LIMIT 1",
@@ -200,6 +226,11 @@ impl Store {
             .await
     }
 
+    /// Returns the report on a comparison; `None` if it has not been graded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn comparison_report(&self, id: &RunId) -> Result<Option<ComparisonReport>> {
         let failed = |e: &sqlx::Error| failure("read the report", e);
         let row = sqlx::query(
@@ -221,6 +252,10 @@ impl Store {
     }
 
     /// Counts the runs of comparisons by status.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn batch_statuses(
         &self,
         batches: &[&str],
@@ -246,6 +281,10 @@ impl Store {
 
     /// Cancels a comparison with all its runs and gradings, including later ones. Returns the number that had not
     /// ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn cancel_comparison(&self, id: &RunId) -> Result<u64> {
         let open = "status IN ('queued', 'running')";
         let statement = format!(
@@ -268,6 +307,10 @@ impl Store {
     }
 
     /// Returns the run with an idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn run_of_key(&self, key: &str) -> Result<Option<StoredRun>> {
         self.run_where("idempotency_key", key).await
     }

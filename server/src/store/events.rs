@@ -14,8 +14,11 @@ pub struct StoredEvent {
 }
 
 impl Store {
-    /// Adds the next event of an attempt. Fails if another worker has claimed the run since, or if the number is
-    /// already used, so that no step is recorded twice.
+    /// Adds the next event of an attempt. Each number can be used only once, so that no step is recorded twice.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another worker has claimed the run, the number is already used, or the database query fails.
     pub async fn add_event(&self, run: &RunId, attempt: i64, event: StoredEvent) -> Result<()> {
         let what = "store an event";
         match insert(&self.pool, run, attempt, &event).await {
@@ -28,6 +31,10 @@ impl Store {
     }
 
     /// Lists up to `most` events after a number.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn events(&self, run: &RunId, after: i64, most: u32) -> Result<Vec<StoredEvent>> {
         let rows = sqlx::query(
             "SELECT number, line FROM events WHERE run = $1 AND number > $2 ORDER BY number LIMIT $3",

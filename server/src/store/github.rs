@@ -58,6 +58,10 @@ const COLUMNS: &str = "id, created_at, repository, issue, details, run, attempt,
 
 impl Store {
     /// Stores a delivery and its tasks in one transaction; `false` if this delivery was already received.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn add_github_delivery(
         &self,
         id: &str,
@@ -99,6 +103,10 @@ impl Store {
     }
 
     /// Claims the oldest task that is due. A task whose run has not ended is not due.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn claim_github_task(
         &self,
         kind: GitHubTaskKind,
@@ -114,6 +122,11 @@ impl Store {
             .await
     }
 
+    /// Returns a task; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn github_task(&self, id: &str) -> Result<Option<GitHubTask>> {
         let statement = format!("SELECT {COLUMNS} FROM github_tasks WHERE id = $1");
         let row = sqlx::query(sqlx::AssertSqlSafe(statement))
@@ -126,6 +139,10 @@ impl Store {
 
     /// Returns a task to the queue until a time, unless another process has claimed it since. `why` is the reason, if
     /// it failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn postpone_github_task(
         &self,
         taken: &Attempt,
@@ -148,6 +165,10 @@ impl Store {
     }
 
     /// Links a task with the run that writes its test.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn link_github_run(&self, id: &str, run: &RunId) -> Result<()> {
         sqlx::query("UPDATE github_tasks SET run = $2 WHERE id = $1")
             .bind(id)
@@ -159,6 +180,10 @@ impl Store {
     }
 
     /// Lists the runs for an issue, latest request first; `None` for a run that does not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn github_runs(&self, repository: &str, issue: u64) -> Result<Vec<Option<RunId>>> {
         let rows = sqlx::query(
             "SELECT run FROM github_tasks WHERE kind = 'answer' AND (run IS NOT NULL OR status IN ('queued', 'running')) AND repository = $1 AND issue = $2 \

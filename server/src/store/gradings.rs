@@ -44,11 +44,11 @@ pub struct GradingBatch {
 /// Filters for listing gradings.
 #[derive(Debug, Clone, Default)]
 pub struct GradingFilter {
-    /// Lists batches with at least one grading of this status.
+    /// Selects batches with at least one grading of this status.
     pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub batch: Option<String>,
-    /// Lists batches before this one.
+    /// Selects batches before this one.
     pub before: Option<String>,
     pub limit: u32,
 }
@@ -57,6 +57,10 @@ const COLUMNS: &str = "id, status, batch, message";
 
 impl Store {
     /// Adds a grading, or returns the one with the same idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn add_grading(&self, new: &NewGrading) -> Result<StoredGrading> {
         let what = "store the grading";
         sqlx::query(
@@ -82,6 +86,11 @@ impl Store {
         read(&row)
     }
 
+    /// Lists the gradings of a batch, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn gradings(&self, batch: &str) -> Result<Vec<StoredGrading>> {
         let statement = format!("SELECT {COLUMNS} FROM gradings WHERE batch = $1 ORDER BY id");
         let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
@@ -93,6 +102,10 @@ impl Store {
     }
 
     /// Lists the batches that have gradings, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn grading_batches(&self, filter: &GradingFilter) -> Result<Vec<GradingBatch>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
@@ -138,12 +151,20 @@ impl Store {
     }
 
     /// Cancels all gradings of a batch and returns the number that had not ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn cancel_gradings(&self, batch: &str) -> Result<u64> {
         let asked = self.cancel_all(JobKind::Grading, "batch", batch).await;
         asked.map_err(|e| failure("cancel the gradings", &e))
     }
 
     /// Returns the request of a grading.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the grading does not exist or the database query fails.
     pub async fn grading_request(&self, id: &RunId) -> Result<String> {
         sqlx::query_scalar("SELECT request FROM gradings WHERE id = $1")
             .bind(id.as_str())
@@ -152,7 +173,11 @@ impl Store {
             .map_err(|e| failure("read the grading", &e))
     }
 
-    /// Adds a result of an attempt. Fails if another worker has claimed the grading since.
+    /// Adds a result of an attempt.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another worker has claimed the grading, or the database query fails.
     pub async fn add_graded(&self, taken: &Attempt, prediction: &str, result: &str) -> Result<()> {
         let what = "store a result of the grading";
         let added = sqlx::query(
@@ -174,6 +199,10 @@ impl Store {
     }
 
     /// Returns the results of a grading.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn graded(&self, id: &RunId) -> Result<Vec<String>> {
         sqlx::query_scalar(
             "SELECT result FROM graded_predictions WHERE grading = $1 ORDER BY prediction",
@@ -185,6 +214,10 @@ impl Store {
     }
 
     /// Deletes the gradings of a batch, whose results are now stored elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn delete_gradings(&self, batch: &str) -> Result<()> {
         for statement in [
             "DELETE FROM graded_predictions WHERE grading IN (SELECT id FROM gradings WHERE batch = $1)",

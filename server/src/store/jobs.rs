@@ -147,6 +147,10 @@ impl Store {
     }
 
     /// Returns whether this attempt still holds its job and the job was not cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn is_wanted(&self, taken: &Attempt) -> Result<bool> {
         let statement = format!(
             "SELECT id FROM {} WHERE id = $1 AND attempt = $2 AND status = 'running' AND cancel = 0",
@@ -163,6 +167,10 @@ impl Store {
 
     /// Stores the end of an attempt and returns the resulting status: a cancelled job that returns to the queue becomes
     /// cancelled. `None` if another process has claimed the job since.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails; the end is then not stored.
     pub async fn end_attempt(
         &self,
         taken: &Attempt,
@@ -210,6 +218,10 @@ impl Store {
 
     /// Queues an orphaned job again, or ends it if it was cancelled or orphaned too often. `false` if it is no longer
     /// an orphan.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn return_orphan(&self, orphan: &Attempt) -> Result<bool> {
         let explanation = orphan.kind.explanation();
         let statement = format!(
@@ -243,6 +255,10 @@ impl Store {
 
     /// Queues a job again that has no result, and resets its counts of losses and returns. `false` if it is queued or
     /// running, or has a result.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn requeue(&self, kind: JobKind, id: &RunId) -> Result<bool> {
         let statement = format!(
             "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, losses = 0, \
@@ -261,6 +277,10 @@ impl Store {
     }
 
     /// Cancels a job; a queued one ends immediately. `false` if it had already ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn cancel(&self, kind: JobKind, id: &RunId) -> Result<bool> {
         let asked = self.cancel_all(kind, "id", id.as_str()).await;
         let asked = asked.map_err(|e| failure(&format!("cancel the {}", kind.name()), &e))?;

@@ -79,7 +79,7 @@ pub struct MatrixFilter {
     pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub repository: Option<String>,
-    /// Lists matrices created before this one.
+    /// Selects matrices created before this one.
     pub before: Option<MatrixId>,
     pub limit: u32,
 }
@@ -88,6 +88,10 @@ const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, re
 
 impl Store {
     /// Adds a matrix. If the idempotency key is already in use, returns that matrix and `false`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn add_matrix(&self, new: &NewMatrix) -> Result<(StoredMatrix, bool)> {
         let what = "store the matrix";
         let id = MatrixId(RunId::new(now()));
@@ -114,6 +118,11 @@ impl Store {
         Ok((stored, added.rows_affected() > 0))
     }
 
+    /// Returns a matrix; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn matrix(&self, id: &MatrixId) -> Result<Option<StoredMatrix>> {
         self.matrix_where("id", id.as_str()).await
     }
@@ -133,6 +142,10 @@ impl Store {
     }
 
     /// Lists matrices, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn matrices(&self, filter: &MatrixFilter) -> Result<Vec<StoredMatrix>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
@@ -147,6 +160,10 @@ impl Store {
     }
 
     /// Counts the stored cells of all matrices from the oldest to the newest.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn cell_counts(
         &self,
         oldest: &MatrixId,
@@ -170,6 +187,10 @@ impl Store {
     }
 
     /// Deletes a matrix; `false` if it has not ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn delete_matrix(&self, id: &MatrixId) -> Result<bool> {
         let what = "delete the matrix";
         let deleted = sqlx::query(
@@ -190,7 +211,11 @@ impl Store {
         Ok(true)
     }
 
-    /// Adds a cell of an attempt; replaces a cell that failed. Fails if another worker has claimed the matrix since.
+    /// Adds a cell of an attempt; replaces a cell that failed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another worker has claimed the matrix, or the database query fails.
     pub async fn add_cell(
         &self,
         taken: &Attempt,
@@ -218,6 +243,10 @@ impl Store {
     }
 
     /// Returns the results of all stored cells.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn cells(&self, id: &MatrixId) -> Result<Vec<String>> {
         let what = "read the cells of the matrix";
         let rows =

@@ -65,6 +65,10 @@ pub struct Store {
 
 impl Store {
     /// Opens `sqlite:PATH` (created if missing) or `postgres://…`, and applies migrations.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the URL is invalid, the database cannot be opened, or a migration fails.
     pub async fn open(url: &str) -> Result<Self> {
         let failed =
             |error: sqlx::Error| failure(&format!("open the database {}", redacted(url)), &error);
@@ -128,6 +132,10 @@ impl Store {
     }
 
     /// Checks that the database responds.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database does not respond.
     pub async fn health(&self) -> Result<()> {
         let answered = sqlx::query("SELECT 1").execute(&self.pool).await;
         answered
@@ -136,6 +144,10 @@ impl Store {
     }
 
     /// Checks that the database is writable, with a write the size of a few rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database does not respond or cannot be written to.
     pub async fn check_write(&self) -> Result<()> {
         sqlx::query(
             "INSERT INTO write_probes (name, content) VALUES ('readiness', $1) \

@@ -230,6 +230,10 @@ impl Store {
     }
 
     /// Returns the US dollars that batches of runs have cost, including reservations.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn batch_dollars(&self, batches: &[&str]) -> Result<BTreeMap<String, f64>> {
         let failed = |e: &sqlx::Error| failure("read what was spent", e);
         let scopes: Vec<String> = batches.iter().map(|b| format!("{BATCH}{b}")).collect();

@@ -26,6 +26,11 @@ impl QueueState {
 }
 
 impl Store {
+    /// Counts the runs by status and finds the oldest queued run.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn queue_state(&self) -> Result<QueueState> {
         let what = "count the runs";
         let rows = sqlx::query(
@@ -59,6 +64,10 @@ impl Store {
     }
 
     /// Checks that the database has all tables and columns that this program needs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a migration is missing or the database query fails.
     pub async fn check_migrations(&self) -> Result<()> {
         let what = "compare the database with this program";
         let rows = sqlx::query("SELECT version FROM _sqlx_migrations WHERE success")

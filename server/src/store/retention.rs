@@ -83,6 +83,10 @@ pub struct KeptFiles {
 impl Store {
     /// Removes jobs that ended before a time, with all their data. Content in the artifact store is marked for removal.
     /// Jobs that were retried meanwhile stay.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails; jobs removed before that stay removed.
     pub async fn remove_ended_before(&self, time: i64) -> Result<Removed> {
         Ok(Removed {
             runs: self.remove_all(&RUNS, time).await?,
@@ -148,6 +152,10 @@ impl Store {
     }
 
     /// Returns the bytes of all files of runs and comparisons; shared content counts once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn artifact_bytes(&self) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
             "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM (SELECT DISTINCT digest, bytes FROM artifacts) contents",
@@ -159,6 +167,10 @@ impl Store {
     }
 
     /// Lists up to `most` ended runs and comparisons that have files, those that ended first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn oldest_files(&self, most: i64) -> Result<Vec<KeptFiles>> {
         let failed = |error: sqlx::Error| failure("list the oldest files of runs", &error);
         let of = |Ending {
@@ -196,6 +208,10 @@ impl Store {
     }
 
     /// Removes the files of a run or a comparison, and marks their content for removal.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn remove_files(&self, of: &RunId) -> Result<()> {
         let failed = |error: sqlx::Error| failure("remove the files of a run", &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;

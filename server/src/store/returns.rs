@@ -15,6 +15,10 @@ const MAX_RETURNS: i64 = 20;
 impl Store {
     /// Returns a job to the queue, or ends it if it was cancelled. The attempt does not count. Returns `false` if
     /// another process holds the job, or if it was returned too often and the machine is not `is_sick`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn return_to_queue(
         &self,
         taken: &Attempt,

@@ -134,9 +134,9 @@ pub struct Filter {
     pub repository: Option<String>,
     pub approach: Option<String>,
     pub model: Option<String>,
-    /// Lists the runs of a comparison.
+    /// Selects the runs of a comparison.
     pub batch: Option<RunId>,
-    /// Lists runs created before this one.
+    /// Selects runs created before this one.
     pub before: Option<RunId>,
     pub limit: u32,
 }
@@ -147,6 +147,10 @@ const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, ti
 
 impl Store {
     /// Adds a run. If the idempotency key is already in use, returns that run and `false`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn add_run(&self, new: &NewRun) -> Result<(StoredRun, bool)> {
         let now = now();
         let id = RunId::new(now);
@@ -180,6 +184,11 @@ impl Store {
         Ok((run, added.rows_affected() > 0))
     }
 
+    /// Returns a run; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn run(&self, id: &RunId) -> Result<Option<StoredRun>> {
         self.run_where("id", id.as_str()).await
     }
@@ -199,6 +208,10 @@ impl Store {
     }
 
     /// Lists runs, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn runs(&self, filter: &Filter) -> Result<Vec<StoredRun>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
@@ -216,6 +229,10 @@ impl Store {
     }
 
     /// Replaces the request of a run that has no result.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn set_request(&self, id: &RunId, request: &str) -> Result<()> {
         sqlx::query(
             "UPDATE runs SET request = $2 WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
@@ -229,6 +246,10 @@ impl Store {
     }
 
     /// Stores the title of the issue, once it was read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn set_title(&self, id: &RunId, title: &str) -> Result<()> {
         sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
             .bind(id.as_str())

@@ -31,6 +31,10 @@ struct Share {
 
 impl Store {
     /// Claims the run, matrix or grading that is next in turn; `None` if none is due.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a database query fails, or if other workers claim all candidates first.
     pub async fn take(&self, worker: &str) -> Result<Option<Attempt>> {
         for _ in 0..TRIES {
             let waiting = self.waiting_shares().await?;

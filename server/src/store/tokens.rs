@@ -51,6 +51,10 @@ pub struct Token {
 
 impl Store {
     /// Creates a token. Only this call returns it in plain text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a token with this name exists, random bytes are not available, or the database query fails.
     pub async fn add_token(
         &self,
         name: &str,
@@ -84,6 +88,10 @@ impl Store {
     }
 
     /// Lists tokens, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
         let rows = sqlx::query("SELECT * FROM tokens ORDER BY name")
             .fetch_all(&self.pool)
@@ -93,6 +101,10 @@ impl Store {
     }
 
     /// Revokes a token; `false` if there is no token of that name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn revoke_token(&self, name: &str) -> Result<bool> {
         let revoked = sqlx::query("DELETE FROM tokens WHERE name = $1")
             .bind(name)
@@ -103,6 +115,10 @@ impl Store {
     }
 
     /// Finds the token that a client sent, unless it was revoked or has expired.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn token(&self, shown: &SecretString) -> Result<Option<Token>> {
         let hash = hash(shown.expose_secret());
         let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1")

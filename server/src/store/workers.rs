@@ -52,6 +52,10 @@ impl Store {
     }
 
     /// Stores the heartbeat of a process, and deletes processes that died long ago.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn put_heartbeat(&self, process: &WorkerProcess) -> Result<()> {
         let failed = |e: sqlx::Error| failure("store the heartbeat", &e);
         let clock = self.clock();
@@ -78,6 +82,11 @@ impl Store {
             .map_err(failed)
     }
 
+    /// Removes the heartbeat of a process that is shutting down.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn remove_worker(&self, name: &str) -> Result<()> {
         sqlx::query("DELETE FROM worker_processes WHERE name = $1")
             .bind(name)
@@ -88,6 +97,10 @@ impl Store {
     }
 
     /// Lists the processes with slots, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn workers(&self) -> Result<Vec<StoredWorker>> {
         let failed = |e: sqlx::Error| failure("list the workers", &e);
         let statement = format!(
@@ -117,6 +130,10 @@ impl Store {
     }
 
     /// Lists the running jobs of processes that are silent or unknown, and those of this worker.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn orphans(&self, worker: &str) -> Result<Vec<Attempt>> {
         let failed = |e: sqlx::Error| failure("list orphaned jobs", &e);
         let statement = format!(

@@ -295,6 +295,10 @@ impl Metrics {
 
     /// Encodes all metrics as text. The caller passes the state of the queue; it is omitted if the database does not
     /// respond.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a metric cannot be encoded.
     pub fn text(&self, queue: Option<&QueueState>) -> Result<String, std::fmt::Error> {
         self.stored_runs.clear();
         for (status, count) in queue.iter().flat_map(|queue| &queue.by_status) {

@@ -28,6 +28,10 @@ pub struct Telemetry {
 
 impl Telemetry {
     /// Starts telemetry, as configured by environment variables.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the settings for traces are invalid.
     pub fn start() -> Result<Arc<Self>> {
         Ok(Arc::new(Telemetry {
             metrics: Metrics::default(),
