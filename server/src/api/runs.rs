@@ -313,6 +313,6 @@ fn nothing(status: JobStatus, what: &str) -> Problem {
     let problem = Problem::new(StatusCode::NOT_FOUND, format!("the run has no {what}"));
     match status.has_ended() {
         true => problem,
-        false => problem.hint("it has not ended"),
+        false => problem.hint("wait until it has ended"),
     }
 }

@@ -239,7 +239,8 @@ impl RemoteRuns for StoreRuns {
         RunFolder::restore(out, &lines)?;
         let record = run.record.as_deref().unwrap_or_default();
         let outcome: Outcome = serde_json::from_str(record).map_err(|_| {
-            Error::infrastructure("execute the run").cause(format!("it is {}", run.status.as_str()))
+            Error::infrastructure("execute the run")
+                .cause(format!("the run is {}", run.status.as_str()))
         })?;
         if lines.is_empty() {
             // The run ended before its first step.
