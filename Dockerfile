@@ -1,6 +1,6 @@
-# An image with the program, git and a Python: .ci/dist makes it.
+# An image with the program, git and Python. .ci/dist builds it.
 #   docker run --rm -v "$PWD:/work:ro" -v "$PWD/results:/results" testwright run issue.md --repo . --out /results/1
-# In a container the sandbox is Landlock and a filter of system calls (reduced isolation), which need no privileges.
+# In a container the sandbox uses Landlock and a system call filter (reduced isolation), which need no privileges.
 ARG BASE=python:3.13-slim-bookworm
 FROM ${BASE}
 RUN command -v git >/dev/null || (apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*)

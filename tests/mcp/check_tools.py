@@ -1,9 +1,9 @@
 """Calls every tool of a testwright server with the clients of the official SDK and of fastmcp, on stdio and over HTTP.
 
-Each answer must be valid by the tool's own output schema and by the protocol's. `protocol-2025-11-25.json` is the schema that
-the Model Context Protocol publishes for that version (Apache-2.0), without white space.
+Each result must match the tool's output schema and the schema of the protocol. `protocol-2025-11-25.json` is the published
+schema of that version of the Model Context Protocol (Apache-2.0), without white space.
 
-Usage: check_tools.py SETTINGS, with JSON: `command` (words that serve on stdio), `url`, `repository`, `issue`.
+Usage: check_tools.py SETTINGS, as JSON with `command` (arguments to serve on stdio), `url`, `repository` and `issue`.
 """
 import asyncio
 import json
@@ -45,7 +45,7 @@ def service_calls(settings):
     ]
 
 
-# Every tool of a session once, in an order in which each finds what it needs.
+# Calls every tool of a session once, in an order in which each finds what it needs.
 RAW_CALLS = [
     ('search', {'glob': '*.py'}),
     ('find_file', {'name': 'slug.py'}),
@@ -56,7 +56,7 @@ RAW_CALLS = [
     ('insert_function', {'path': TEST, 'code': MORE}),
     ('rewrite_function', {'path': TEST, 'name': 'test_more', 'code': MORE.replace('"a"', '"b"')}),
     ('edit_lines', {'path': TEST, 'first': 1, 'last': 0, 'text': ''}),
-    ('edit', {'path': SLUG, 'old': 'One title', 'new': 'A title'}),
+    ('edit', {'path': SLUG, 'old': 'Slugs for titles', 'new': 'Slugs of titles'}),
     ('revert', {'path': SLUG}),
     ('show_patch', {}),
     ('run_pytest', {}),
@@ -65,7 +65,7 @@ RAW_CALLS = [
     ('try_fix', {'edits': [FIX]}),
     ('submit', {'reason': 'it ends in a separator'}),
 ]
-# Other shapes of answers, for one of the clients.
+# Further calls with other forms of results, for one of the clients.
 OTHER_CALLS = [
     ('search', {'pattern': 'def slugify'}),
     ('search', {'pattern': 'nothing has this'}),
@@ -87,7 +87,7 @@ LAST_CALLS = [('close_session', {})]
 
 
 class OfficialClient:
-    """The client of the SDK; it checks answers itself as well."""
+    """The client of the SDK, which also validates results itself."""
 
     def __init__(self, settings, transport):
         env = dict(os.environ)
@@ -154,7 +154,7 @@ async def check_client(kind, transport, settings):
             answer = await client.call(name, arguments)
             check_protocol('CallToolResult', answer)
             assert answer.get('isError', False) == is_error, answer
-            assert ''.join(part['text'] for part in answer['content']), 'there is no text'
+            assert ''.join(part['text'] for part in answer['content']), 'the text is missing'
             if not is_error:
                 Draft202012Validator(tools[name]['outputSchema']).validate(answer['structuredContent'])
         except Exception as error:

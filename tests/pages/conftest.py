@@ -1,4 +1,4 @@
-"""A daemon of the built program, and a browser in front of it."""
+"""Fixtures: a server of the built program, and a browser."""
 
 import os
 import re
@@ -16,22 +16,22 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 SLUGS = str(EXAMPLES / "slugs")
 PROGRAM = os.environ.get("TESTWRIGHT_PROGRAM", "testwright")
-# Where each page is kept as a picture, for people to look at.
+# Folder for screenshots of each page.
 SHOTS = os.environ.get("TESTWRIGHT_SHOTS")
-# The distribution's; where there is none, Playwright's own.
+# Names of the distribution's browser. If none is installed, Playwright's own is used.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = {"wide": (1280, 900), "narrow": (375, 800)}
 SERIOUS = ("serious", "critical")
-# Less than serious, and held all the same.
+# Rules that are enforced although they are less than serious.
 RULES = ("landmark-unique",)
-# Longer than any wait for the work of a run.
+# Maximum time for a run.
 RUN_MS = 60_000
 
 expect.set_options(timeout=10_000)
 
 
 class Daemon:
-    """`testwright serve` on a port of its own."""
+    """`testwright serve` on its own port."""
 
     def __init__(self, data: Path, *words: str):
         self.data = data
@@ -45,8 +45,8 @@ class Daemon:
                 self.url = found.group(1)
                 break
         else:
-            raise RuntimeError(f"the daemon ended: {''.join(said)}")
-        # It is not to wait for a reader.
+            raise RuntimeError(f"the server exited: {''.join(said)}")
+        # Read on, so that the server does not block on a full pipe.
         threading.Thread(target=lambda: [None for _ in self.child.stderr], daemon=True).start()
 
     def new_token(self, name: str) -> str:
@@ -87,7 +87,7 @@ def browser():
 
 @dataclass
 class Trouble:
-    """What a page may not do: errors in the console, exceptions, dialogs."""
+    """Errors of a page: console errors, exceptions, dialogs."""
 
     found: list[str]
 
@@ -105,7 +105,7 @@ class Trouble:
         page.on("dialog", dialog)
 
     def expect_answer(self, status: int):
-        """Chromium reports the status of a refused form in the console: once, and nothing else."""
+        """Expect the one console error with which Chromium reports the status of a rejected form."""
         assert len(self.found) == 1 and f"status of {status}" in self.found[0], self.found
         self.found.clear()
 
@@ -119,7 +119,7 @@ def trouble():
 
 @pytest.fixture
 def page(browser: Browser, trouble: Trouble):
-    """A person's browser: the policy of the pages holds in it."""
+    """A page in a normal browser context, with the content security policy of the pages."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     trouble.watch(page)
@@ -129,8 +129,8 @@ def page(browser: Browser, trouble: Trouble):
 
 @pytest.fixture
 def inspect(browser: Browser, trouble: Trouble):
-    """Looks at what a page shows, in light and dark, wide and narrow: axe finds nothing serious, nothing scrolls sideways."""
-    # The policy of the pages would keep axe out.
+    """Check a page in light and dark, wide and narrow: axe finds nothing serious, and nothing scrolls sideways."""
+    # The content security policy of the pages would block axe.
     context = browser.new_context(bypass_csp=True)
     other = context.new_page()
     trouble.watch(other)
@@ -152,7 +152,7 @@ def inspect(browser: Browser, trouble: Trouble):
         other.goto(page.url)
         faults = []
         for is_open in (False, True):
-            # What is folded is looked at as well; the picture is of the page as it comes.
+            # Check the page with folded and with open details. Screenshots show it folded.
             other.evaluate("open => open && document.querySelectorAll('details').forEach(d => d.open = true)", is_open)
             for width, (x, y) in WIDTHS.items():
                 other.set_viewport_size({"width": x, "height": y})
@@ -162,7 +162,7 @@ def inspect(browser: Browser, trouble: Trouble):
                         faults += look(f"{name}, {scheme}, {width}")
                     elif SHOTS:
                         other.screenshot(path=f"{SHOTS}/{name}-{scheme}-{width}.png", full_page=True)
-        # The daemon may be ended before the page is closed.
+        # The server may stop before the page is closed.
         other.goto("about:blank")
         assert faults == []
 

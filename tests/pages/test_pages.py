@@ -1,4 +1,4 @@
-"""The pages of the daemon, as a person uses them in a browser."""
+"""Tests of the server's pages, used as a person does in a browser."""
 
 import json
 import re
@@ -34,22 +34,22 @@ def status(page: Page):
 
 
 def tab_to(page: Page, wanted):
-    """With the Tab key alone, as far as it takes."""
+    """Press Tab until this element is focused."""
     for _ in range(20):
         page.keyboard.press("Tab")
         if wanted.evaluate("element => element === document.activeElement"):
             return
-    raise AssertionError(f"the Tab key does not lead to {wanted}")
+    raise AssertionError(f"Tab does not reach {wanted}")
 
 
 @pytest.fixture(scope="session")
 def accepted(daemon: Daemon, browser) -> str:
-    """The address of a run that a person asked for with the keyboard alone, and saw go on."""
+    """The address of a run that was started with the keyboard alone and watched until its end."""
     context = browser.new_context()
     page = context.new_page()
     trouble = Trouble([])
     trouble.watch(page)
-    # Behind another, so that its page is there before its first step.
+    # An earlier run delays this one, so that its page is open before its first step.
     ask_by_program(page, daemon, {"issue": ISSUE, "repository": SLUGS})
     page.goto(daemon.url)
     tab_to(page, page.get_by_role("link", name="New run"))
@@ -62,7 +62,7 @@ def accepted(daemon: Daemon, browser) -> str:
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/*")
 
-    # What is put into the document is gone after a reload.
+    # This mark would disappear if the page were reloaded.
     page.evaluate("document.documentElement.dataset.seen = 'yes'")
     steps = page.locator("#steps ~ details")
     counts = {steps.count()}
@@ -72,7 +72,7 @@ def accepted(daemon: Daemon, browser) -> str:
         time.sleep(0.05)
     expect(status(page)).to_have_text("accepted")
     counts.add(steps.count())
-    assert min(counts) == 0 and len(counts) > 2, f"the steps did not come one after the other: {counts}"
+    assert min(counts) == 0 and len(counts) > 2, f"the steps did not appear one by one: {counts}"
     assert page.evaluate("document.documentElement.dataset.seen") == "yes"
     assert trouble.found == []
     url = page.url
@@ -80,7 +80,7 @@ def accepted(daemon: Daemon, browser) -> str:
     return url
 
 
-def test_a_person_asks_for_a_test_and_reads_it(page: Page, daemon: Daemon, accepted: str, inspect):
+def test_run_shows_test_and_evidence(page: Page, daemon: Daemon, accepted: str, inspect):
     page.goto(accepted)
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
     expect(page.locator("pre.diff .added", has_text="def test_")).to_have_count(1)
@@ -96,7 +96,7 @@ def test_a_person_asks_for_a_test_and_reads_it(page: Page, daemon: Daemon, accep
     assert "+++ b/tests/" in page.request.get(f"{daemon.url}{patch}").text()
 
 
-def test_the_list_is_filtered_by_status(page: Page, daemon: Daemon, accepted: str, inspect):
+def test_runs_are_filtered_by_status(page: Page, daemon: Daemon, accepted: str, inspect):
     page.goto(daemon.url)
     link = page.get_by_role("link", name=TITLE).first
     expect(link).to_be_visible()
@@ -112,7 +112,7 @@ def test_the_list_is_filtered_by_status(page: Page, daemon: Daemon, accepted: st
     expect(status(page)).to_have_text("accepted")
 
 
-def test_what_is_focused_and_scrolled_stays_while_a_page_is_refreshed(page: Page, daemon: Daemon, accepted: str):
+def test_refresh_keeps_focus_and_scrolling(page: Page, daemon: Daemon, accepted: str):
     page.set_viewport_size({"width": 375, "height": 800})
     page.goto(daemon.url)
     link = page.get_by_role("link", name=TITLE).first
@@ -126,7 +126,7 @@ def test_what_is_focused_and_scrolled_stays_while_a_page_is_refreshed(page: Page
     assert table.evaluate("element => element.scrollLeft") == 60
 
 
-def test_a_wrong_repository_is_named_beside_the_filled_form(page: Page, daemon: Daemon, trouble, inspect):
+def test_forbidden_repository_keeps_form_content(page: Page, daemon: Daemon, trouble, inspect):
     page.goto(f"{daemon.url}/new")
     inspect("new", page)
     ask(page, daemon.url, ISSUE, "/etc")
@@ -140,7 +140,7 @@ def test_a_wrong_repository_is_named_beside_the_filled_form(page: Page, daemon: 
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
 
 
-def test_a_run_is_cancelled_and_gone_on_with(page: Page, start, inspect):
+def test_run_is_cancelled_and_resumed(page: Page, start, inspect):
     idle = start("--workers", "0")
     ask(page, idle.url, ISSUE)
     expect(status(page)).to_have_text("queued")
@@ -162,7 +162,7 @@ def test_a_run_is_cancelled_and_gone_on_with(page: Page, start, inspect):
     expect(status(page)).to_have_text("accepted", timeout=RUN_MS)
 
 
-def test_what_came_while_nobody_looked_is_shown(page: Page, start):
+def test_hidden_page_updates_when_shown(page: Page, start):
     ask(page, start("--workers", "0").url, ISSUE)
     expect(status(page)).to_have_text("queued")
     hide = "hidden => Object.defineProperty(document, 'hidden', { value: hidden, configurable: true })"
@@ -176,7 +176,7 @@ def test_what_came_while_nobody_looked_is_shown(page: Page, start):
     expect(status(page)).to_have_text("cancelled")
 
 
-def test_the_workers_are_shown(page: Page, daemon: Daemon, inspect):
+def test_workers_are_listed(page: Page, daemon: Daemon, inspect):
     page.goto(daemon.url)
     page.get_by_role("link", name="Workers and queue").click()
     expect(page.get_by_role("region", name="Workers").locator("tbody tr")).to_have_count(1)
@@ -184,7 +184,7 @@ def test_the_workers_are_shown(page: Page, daemon: Daemon, inspect):
 
 
 def slug_patch(more: str) -> str:
-    """Changes what `truncate` of the example answers."""
+    """Return a patch that changes the result of `truncate` in the example."""
     return f"""\
 --- a/src/slugs/slug.py
 +++ b/src/slugs/slug.py
@@ -197,7 +197,7 @@ def slug_patch(more: str) -> str:
 """
 
 
-def test_a_matrix_says_which_patch_is_kept(page: Page, daemon: Daemon, accepted: str, inspect):
+def test_matrix_shows_kept_patch(page: Page, daemon: Daemon, accepted: str, inspect):
     page.goto(f"{daemon.url}/matrices")
     expect(page.get_by_text("No matrices yet.")).to_be_visible()
     inspect("matrices-none", page)
@@ -222,7 +222,7 @@ def test_a_matrix_says_which_patch_is_kept(page: Page, daemon: Daemon, accepted:
     inspect("matrices", page)
 
 
-def test_pages_without_anything_to_show(page: Page, daemon: Daemon, inspect):
+def test_empty_pages_are_accessible(page: Page, daemon: Daemon, inspect):
     page.goto(daemon.url)
     page.get_by_role("link", name="Comparisons").click()
     expect(page.get_by_text("No comparisons yet.")).to_be_visible()
@@ -232,7 +232,7 @@ def test_pages_without_anything_to_show(page: Page, daemon: Daemon, inspect):
     inspect("settings", page)
 
 
-def test_a_token_is_asked_for(page: Page, start, trouble, inspect):
+def test_pages_require_token(page: Page, start, trouble, inspect):
     daemon = start("--workers", "0", "--require-tokens")
     page.goto(f"{daemon.url}/workers")
     expect(page).to_have_url(f"{daemon.url}/login?next=/workers")
@@ -259,7 +259,7 @@ def test_a_token_is_asked_for(page: Page, start, trouble, inspect):
     expect(page).to_have_url(f"{daemon.url}/login")
 
 
-def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, trouble, inspect):
+def test_comparison_form_accepts_dataset(page: Page, start, trouble, inspect):
     daemon = start("--workers", "0")
     page.goto(f"{daemon.url}/comparisons")
     page.get_by_role("link", name="New comparison").click()
@@ -289,14 +289,14 @@ def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, troubl
     row = page.get_by_role("row", name="two.jsonl")
     expect(row).to_contain_text("snippet")
     inspect("comparisons-asked", page)
-    # On a phone each of its facts is in sight.
+    # On a phone every cell is visible.
     page.set_viewport_size({"width": 375, "height": 800})
     for cell in row.get_by_role("cell").all():
         box = cell.bounding_box()
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= 375, box
 
 
-def test_a_form_says_what_is_missing_by_its_fields(page: Page, daemon: Daemon, trouble):
+def test_missing_fields_are_named_by_label(page: Page, daemon: Daemon, trouble):
     page.goto(f"{daemon.url}/comparisons/new")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("alert")).to_contain_text("Instances: no instances were given")
@@ -309,7 +309,7 @@ def test_a_form_says_what_is_missing_by_its_fields(page: Page, daemon: Daemon, t
     trouble.expect_answer(422)
 
 
-def test_a_comparison_is_followed_ended_and_read(page: Page, start, inspect):
+def test_comparison_is_followed_and_cancelled(page: Page, start, inspect):
     daemon = start("--workers", "0")
     instance = {"repo": "examples/slugs", "base_commit": "abcdef01", "problem_statement": ISSUE}
     request = {
@@ -337,7 +337,7 @@ def test_a_comparison_is_followed_ended_and_read(page: Page, start, inspect):
 
 
 
-def test_a_report_leads_back_to_who_is_logged_in(page: Page, start):
+def test_report_links_back_when_logged_in(page: Page, start):
     daemon = start("--workers", "0", "--require-tokens")
     token = daemon.new_token("alice")
     instance = {"instance_id": "slugs-1", "repo": "examples/slugs", "base_commit": "abcdef01", "problem_statement": ISSUE}
@@ -361,7 +361,7 @@ def test_a_report_leads_back_to_who_is_logged_in(page: Page, start):
     expect(page).to_have_url(f"{daemon.url}/comparisons/{made}")
 
 
-def test_a_wrong_address_is_answered_in_words(page: Page, daemon: Daemon, trouble, inspect):
+def test_unknown_address_shows_error_page(page: Page, daemon: Daemon, trouble, inspect):
     page.goto(f"{daemon.url}/runs/nothing")
     expect(page.get_by_role("heading", name="Not Found")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_text("No run has this id.")
@@ -372,7 +372,7 @@ def test_a_wrong_address_is_answered_in_words(page: Page, daemon: Daemon, troubl
     expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
 
 
-def test_what_a_stranger_wrote_stays_text(page: Page, start, inspect):
+def test_untrusted_text_is_escaped(page: Page, start, inspect):
     daemon = start("--workers", "0")
     ask(page, daemon.url, f"# {HOSTILE}\n\n{HOSTILE}\n")
     expect(page.get_by_role("heading", level=1)).to_contain_text("<script>alert('title')</script>")

@@ -243,7 +243,7 @@ fn cheats(problem: &Value) -> Vec<(String, &'static str)> {
             "the answer uses `coverage`",
         ),
         (with("", "while True:\n    pass"), "the test timed out"),
-        ("the the the . ] the".to_owned(), "it is no Python"),
+        ("the the the . ] the".to_owned(), "the answer is not Python"),
     ]
 }
 

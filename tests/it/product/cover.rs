@@ -78,7 +78,7 @@ fn invalid_target_is_rejected_with_candidates() {
     let place = Place::new();
     let model = place.recording(&[]);
     for (target, cause) in [
-        ("src/slugs/slug.py", "it names no function and no lines"),
+        ("src/slugs/slug.py", "it names neither a function nor lines"),
         ("src/slugs/slug.py:90-99", "has the lines 1-"),
         ("src/slugs/slug.py::slugfy", "the nearest is `slugify`"),
         (

@@ -198,7 +198,7 @@ async fn comments_after_fix_are_ignored() {
     options.comments = true;
     let issue = load(URL, &options).await.unwrap();
     assert_eq!(bodies(&issue), ["day 2", "day 4"]);
-    insta::assert_snapshot!(issue.notes.last().unwrap(), @"2 of 4 comments are left out: written at 2024-03-05 10:00 UTC or later, when the fix was known");
+    insta::assert_snapshot!(issue.notes.last().unwrap(), @"2 of 4 comments are ignored: written at 2024-03-05 10:00 UTC or later, when the fix was known");
 
     options.before = Some("2024-03-03T00:00:00Z".parse().unwrap());
     assert_eq!(bodies(&load(URL, &options).await.unwrap()), ["day 2"]);
@@ -233,27 +233,27 @@ async fn server_errors_have_hints() {
     let (error, shown) = refused(&server, &options(&server)).await;
     insta::assert_snapshot!(shown, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
-      cause: it is not there, or it is private
-      hint: look at the number; for a private repository set GITHUB_TOKEN
+      cause: it does not exist, or it is private
+      hint: check the number; for a private repository set GITHUB_TOKEN
     ");
     assert_eq!(error.exit_code(), 2);
     insta::assert_snapshot!(refused(&server, &with_token(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
-      cause: it is not there, or the token may not see it
-      hint: look at the number, and at what the token in GITHUB_TOKEN may read
+      cause: it does not exist, or the token has no access to it
+      hint: check the number, and the access of the token in GITHUB_TOKEN
     ");
 
     let server = api(|_| Response::status(410));
     insta::assert_snapshot!(refused(&server, &options(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
-      cause: it was deleted, or the repository has no issues any more
-      hint: save the issue's text into a file and give that
+      cause: it was deleted, or the repository no longer has issues
+      hint: save the issue's text to a file and pass that
     ");
     let server = api(|_| Response::status(401));
     insta::assert_snapshot!(refused(&server, &with_token(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
       cause: the server says 401 Unauthorized: status 401
-      hint: the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues
+      hint: renew the token in GITHUB_TOKEN, or unset it for public issues
     ");
     let server = api(|_| Response::status(451));
     insta::assert_snapshot!(refused(&server, &options(&server)).await.1, @r"
@@ -291,7 +291,7 @@ async fn rate_limit_error_shows_end() {
     insta::assert_snapshot!(refused(&server, &with_token(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
       cause: the server's rate limit is used up for 30 s
-      hint: wait, or save the issue's text into a file and give that
+      hint: wait, or save the issue's text to a file and pass that
     ");
 
     // Here the request is forbidden for another reason.
@@ -411,7 +411,7 @@ async fn token_is_sent_only_to_server() {
     insta::assert_snapshot!(shown, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
       cause: 127.0.0.1 sends on to 127.0.0.1
-      hint: give the address where the issue is now, and set github.base-url to its server
+      hint: use the issue's current address, and set github.base-url to its server
     ");
     assert!(other.requests(|_| ()).is_empty());
     let server = api(|request| Response::status(302).with("location", &request.path));

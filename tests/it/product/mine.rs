@@ -246,7 +246,7 @@ fn verified_fixes_become_instances() {
         "      1  reverts an earlier change",
         "      1  changes no code (",
         "      1  names no issue that it fixes (",
-        "      1  the issue text is not available: the folder has no file of it (acme__sums-18)",
+        "      1  the issue text is not available: the folder has no file for it (acme__sums-18)",
         "      1  the issue text is not available: it was filed after the fix (",
         "      1  the golden tests already pass on the old code (",
     ] {

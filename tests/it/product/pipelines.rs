@@ -93,7 +93,7 @@ fn repairs_and_unreadable_replies_are_recorded() {
     let reason = record["reason"].as_str().unwrap();
     assert_eq!(
         reason,
-        "the model's reply cannot be used: the reply holds no diff"
+        "the model's reply cannot be used: the reply contains no diff"
     );
 
     // The test is submitted all the same, and the gate's verdict is only recorded.
@@ -191,9 +191,9 @@ fn assert_flip_inverts_pinned_behaviour() {
         })
         .collect();
     for (at, text) in [
-        (1, "cannot be used: the reply holds no `diff` block"),
+        (1, "cannot be used: the reply contains no `diff` block"),
         (2, "does not pass on the code as it is"),
-        (4, "With its assertions turned round it passes"),
+        (4, "With inverted assertions it passes"),
         (6, "def test_first_cut"),
         (7, "The name is bad."),
     ] {
@@ -463,7 +463,7 @@ fn custom_prompts_replace_built_in_prompts() {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(stderr.contains(says), "{stderr}");
     };
-    refused(&resume(&[]), "it was begun with prompts of your own");
+    refused(&resume(&[]), "it was started with custom prompts");
     std::fs::write(&task, "At {{ repository }}: {{ issue }}\n").unwrap();
     refused(&resume(&["--prompts", folder]), "or they were changed");
     std::fs::write(&task, "In {{ repository }}: {{ issue }}\n").unwrap();
@@ -475,7 +475,7 @@ fn custom_prompts_replace_built_in_prompts() {
     assert_exit_code(&output, 2);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        stderr.contains("zero-shot/task.md: it speaks of `solution`; the fields"),
+        stderr.contains("zero-shot/task.md: it uses `solution`; the fields"),
         "{stderr}"
     );
     assert!(!place.path("out").exists());

@@ -138,7 +138,7 @@ fn failures_post_no_comment() {
     ] {
         let output = answer(&place, &server, issue, arguments);
         assert_exit_code(&output, code);
-        let refused = String::from_utf8_lossy(&output.stderr).contains("the comment was refused");
+        let refused = String::from_utf8_lossy(&output.stderr).contains("the comment was rejected");
         assert_eq!(refused, code == 1);
     }
     assert_eq!(comments(&server).len(), 1);

@@ -111,7 +111,7 @@ fn extra_inputs_are_marked_in_report() {
     assert!(pairs.iter().all(|pair| pair["first"] != "zero-shot-plus@m"));
     assert_eq!(report["ablations"].as_array().unwrap().len(), 3);
     let markdown = std::fs::read_to_string(bench.out("out").join("report.md")).unwrap();
-    assert!(markdown.contains("know more than the issue"), "{markdown}");
+    assert!(markdown.contains("have more information than the issue"), "{markdown}");
 
     // The replay needs neither the file of patches nor a model.
     let (calls, before) = (bill.lock().unwrap().calls, tables(&bench.out("out")));
@@ -147,7 +147,7 @@ fn missing_extra_input_is_rejected() {
     let some = patches(&bench, "some.jsonl", &["example__sums-2"], WRONG);
     let words = ["--models", "m", "--approaches", OTHER];
     for (more, says) in [
-        (&[][..], "`other-patch` takes it from a file"),
+        (&[][..], "`other-patch` needs a file of code patches"),
         (
             &["--code-patches", &some],
             "1 of 2 instances have no patch of --code-patches: example__sums-1",

@@ -308,22 +308,22 @@ fn forged_outcomes_are_detected() {
         (
             "takes our plugin's place",
             beside("testwright_pytest.py", PLUGIN),
-            "before its tests run",
+            "runs before its tests",
         ),
         (
             "takes pytest's place",
             beside("pytest/__init__.py", STARTS),
-            "before its tests run",
+            "runs before its tests",
         ),
         (
             "starts with Python",
             beside("sitecustomize.py", STARTS),
-            "before its tests run",
+            "runs before its tests",
         ),
         (
             "starts with Python, below",
             beside("src/usercustomize.py", STARTS),
-            "before its tests run",
+            "runs before its tests",
         ),
     ];
     let predictions: Vec<_> = cases

@@ -156,8 +156,8 @@ fn invalid_inputs_are_rejected_before_build() {
     let files = "zero-shot-plus:given-files=on";
     let tests = "zero-shot-plus:given-tests=on";
     for (approach, flags, says) in [
-        (files, vec![], "there is nothing to give"),
-        (tests, vec![], "there is nothing to give"),
+        (files, vec![], "the input is missing"),
+        (tests, vec![], "the input is missing"),
         (
             "zero-shot-plus",
             patch("fix.patch"),
@@ -170,7 +170,7 @@ fn invalid_inputs_are_rejected_before_build() {
         ),
         (files, patch("gone.patch"), "No such file or directory"),
         (files, patch("picture.png"), "it is not a text file"),
-        (files, patch("prose.txt"), "it holds no diff"),
+        (files, patch("prose.txt"), "it contains no diff"),
         (
             files,
             patch("elsewhere.patch"),
@@ -222,7 +222,7 @@ fn missing_test_file_is_created() {
         asked.contains("\ntests/test_slugs.py (not there yet: create it)\n"),
         "{asked}"
     );
-    let note = "the test file tests/test_slugs.py is not in the old code: it is given as one to be created (the nearest is tests/test_slug.py)";
+    let note = "the test file tests/test_slugs.py is not in the old code, so it will be created (the nearest is tests/test_slug.py)";
     let notes = place.json("run.json")["notes"].to_string();
     assert!(notes.contains(note), "{notes}");
 }

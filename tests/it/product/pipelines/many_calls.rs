@@ -39,7 +39,7 @@ fn auto_code_rover_corrects_failed_patches() {
         last(1)
     );
     assert!(
-        last(1).contains("search_code(\"d\"): not made, since a message may hold 5 calls"),
+        last(1).contains("search_code(\"d\"): not run, because a message may have 5 calls"),
         "{}",
         last(1)
     );
