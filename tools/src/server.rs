@@ -252,7 +252,7 @@ impl Server {
             answer,
             is_cancelled: is_cancelled.clone(),
         };
-        let gone = |_| ToolError::Broken("the thread that runs tools is gone".to_owned());
+        let gone = |_| ToolError::Broken("the tool thread has stopped".to_owned());
         self.jobs.send(job).map_err(|e| gone(e.to_string()))?;
         tokio::select! {
             answer = answered => answer.map_err(|e| gone(e.to_string()))?,

@@ -93,7 +93,7 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
 pub fn make_folders(config: &Config) -> Result<(), ToolError> {
     let cannot = |folder: &Path, e: &dyn std::fmt::Display| {
         let folder = folder.display();
-        ToolError::Broken(format!("the folder {folder} cannot be made: {e}"))
+        ToolError::Broken(format!("could not create the folder {folder}: {e}"))
     };
     process::make_home(&config.scratch).map_err(|e| cannot(&config.scratch, &e))?;
     let private = config.private();

@@ -183,7 +183,7 @@ def test_replaced():
     assert_eq!(replaced.problem.is_some(), !is_monitored());
 }
 
-/// From Python 3.12 on, counting does not affect the other measurements.
+/// Counting does not affect the other measurements from Python 3.12 on.
 #[test]
 fn counting_also_reports_executed_lines() {
     let project = project();

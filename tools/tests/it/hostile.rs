@@ -9,7 +9,7 @@ use testwright_tools::outcomes::report::Outcome;
 use crate::project::{Project, answer, test};
 use crate::toolbox::Client;
 
-/// A project whose toolbox has a folder of its own, away from where programs write.
+/// A project with a private toolbox folder, outside the folders that programs write to.
 struct PrivateProject {
     project: Project,
     private: tempfile::TempDir,

@@ -288,6 +288,6 @@ impl Collector {
         let forked: Option<Forked> = self.control.receive(deadline);
         forked
             .map(|forked| forked.pid)
-            .ok_or_else(|| ToolError::Broken("no process was forked".to_owned()))
+            .ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))
     }
 }

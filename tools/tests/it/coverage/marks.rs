@@ -380,7 +380,7 @@ fn early_imports_and_rewritten_files_are_traced() {
     }
 }
 
-/// Before Python 3.8, new code objects cannot be observed.
+/// New code objects cannot be observed before Python 3.8.
 #[test]
 fn older_interpreters_use_tracing() {
     let Some(base) = interpreter("3.7") else {
