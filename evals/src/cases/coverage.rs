@@ -51,7 +51,7 @@ impl Measuring {
         worker: &mut Worker,
     ) -> Result<Measured> {
         let Some(coverage) = coverage else {
-            let problem = Some("nothing was measured".to_owned());
+            let problem = Some("coverage was not measured".to_owned());
             return Ok(Measured {
                 problem,
                 ..Measured::default()
@@ -75,7 +75,7 @@ impl Measuring {
         });
         let lost = (coverage.lost > 0).then(|| {
             let lost = coverage.lost;
-            format!("{lost} processes that tests started ended before their coverage was written")
+            format!("{lost} processes started by tests ended before their coverage was written")
         });
         Ok(Measured {
             files,

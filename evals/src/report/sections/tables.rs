@@ -209,9 +209,9 @@ pub(super) fn repositories(report: &Report, labels: &[String]) -> Section {
 pub(super) fn lengths(report: &Report, labels: &[String]) -> Section {
     Section::new(
         "lengths",
-        "By length of the issue",
+        "By issue length",
         [groups(
-            "Strict F→P by length of the issue in tokens",
+            "Strict F→P by issue length in tokens",
             "Tokens",
             report,
             labels,

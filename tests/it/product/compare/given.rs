@@ -111,7 +111,10 @@ fn extra_inputs_are_marked_in_report() {
     assert!(pairs.iter().all(|pair| pair["first"] != "zero-shot-plus@m"));
     assert_eq!(report["ablations"].as_array().unwrap().len(), 3);
     let markdown = std::fs::read_to_string(bench.out("out").join("report.md")).unwrap();
-    assert!(markdown.contains("have more information than the issue"), "{markdown}");
+    assert!(
+        markdown.contains("have more information than the issue"),
+        "{markdown}"
+    );
 
     // The replay needs neither the file of patches nor a model.
     let (calls, before) = (bill.lock().unwrap().calls, tables(&bench.out("out")));
