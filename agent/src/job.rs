@@ -32,16 +32,16 @@ use testwright_models::{Model, ModelName};
 
 pub use recorded_run::{RecordedRun, RecordedSettings};
 
-/// The content of `run.json`.
+/// The contents of `run.json`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Version of testwright.
     pub testwright: String,
     /// Title and origin of the issue.
     pub issue: Value,
-    /// `owner/name` or a folder's name.
+    /// Repository as `owner/name`, or the name of a folder.
     pub repository: String,
-    /// The old code.
+    /// Commit of the old code.
     pub commit: Option<String>,
     /// Name of the approach.
     pub approach: String,
@@ -49,64 +49,65 @@ pub struct Record {
     pub model: String,
     /// Settings in force, without secrets.
     pub settings: Value,
-    /// What the approach was given beyond the issue, as its options ask for.
+    /// Extra inputs of the approach beyond the issue, as its options require.
     #[serde(default, skip_serializing_if = "Given::is_empty")]
     pub given: Given,
-    /// What isolation was in force, and where things lay.
+    /// Isolation in force, and paths in the sandbox.
     pub sandbox: Value,
-    /// Its recipe, Python and packages, the log of its build, and whether it came from the cache.
+    /// Recipe, Python version and packages, log of the build, and whether the environment came from the
+    /// cache.
     pub environment: Value,
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What the command ended with.
+    /// Exit code of the command.
     pub exit_code: u8,
     pub usage: RunUsage,
-    /// Wall time of the run.
+    /// Wall time of the run in seconds.
     pub seconds: f64,
-    /// What the user was told, one line each.
+    /// Notes for the user, one line each.
     pub notes: Vec<String>,
 }
 
-/// A run, before it starts.
+/// A run before it starts.
 pub struct Job {
     pub settings: Settings,
     pub issue: Issue,
     pub place: RepositoryLocation,
     pub approach: Variant,
-    /// What it is given beyond the issue.
+    /// Extra inputs beyond the issue.
     pub given: Given,
     pub model: ModelName,
     /// Folder for the results.
     pub out: PathBuf,
-    /// What was recorded of a run that goes on.
+    /// Recording of the run to resume.
     pub recorded: Option<RecordedRun>,
-    /// A file that takes all traffic with the model.
+    /// File for all traffic with the model.
     pub traffic: Option<PathBuf>,
-    /// A further place that keeps the events.
+    /// Additional store for the events.
     pub sink: Option<Box<dyn EventSink>>,
-    /// What calls of its model count against.
+    /// Quota of the model's calls.
     pub quota: Option<Arc<dyn Quota>>,
-    /// Store of environments that other machines use too.
+    /// Store of environments that other machines also use.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
-    /// Ends the run as an interrupt of this process does, when it says `true`.
+    /// Signal that ends the run, like an interrupt of this process.
     pub stop: Option<StopSignal>,
-    /// What the user should know beforehand.
+    /// Notes for the user before the run.
     pub notes: Vec<String>,
 }
 
-/// What a run works with.
+/// A prepared sandbox, with all that a run needs.
 pub struct Workplace {
-    /// The old code.
+    /// Old code.
     pub source: Source,
     pub environment: Environment,
-    /// In a sandbox of that environment.
+    /// Session in a sandbox of that environment.
     pub session: Session,
     pub model: Arc<dyn Model>,
     pub processor: ProcessorShare,
 }
 
 impl Job {
-    /// A new run, that is given nothing beyond the issue.
+    /// Creates a new run without extra inputs.
     pub fn new(
         settings: Settings,
         issue: Issue,
@@ -133,7 +134,11 @@ impl Job {
         }
     }
 
-    /// One that goes on with a run that was cut short; `approach` is the recorded one.
+    /// Creates a run that resumes an interrupted one; `approach` is the recorded one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the recorded name of the model is invalid.
     pub fn resumed(
         recorded: RecordedRun,
         mut settings: Settings,
@@ -155,7 +160,7 @@ impl Job {
         })
     }
 
-    /// Where a commit was asked for, comments that are newer than it stay out of a new run.
+    /// Drops the newer comments of a new run if a commit was given.
     fn forget_newer_comments(&mut self, source: &Source, progress: &dyn Progress) {
         let date = source.date.as_deref().and_then(|date| date.parse().ok());
         let (Some(_), None, Some(date)) = (&self.place.revision, &self.recorded, date) else {
@@ -169,7 +174,12 @@ impl Job {
         }
     }
 
-    /// From the old code to the results on disk. Boxed, like [`Job::work_in`]: crates that await it would compile it again.
+    /// Runs from the old code to the results on disk. The future is boxed, as in [`Job::work_in`], so that
+    /// crates that await it do not compile it again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the run cannot be started or its results cannot be written; other failures are outcomes.
     pub fn work(
         self,
         progress: Arc<dyn Progress>,
@@ -198,7 +208,7 @@ impl Job {
             .recorded
             .as_ref()
             .map(|run| run.started.digest.as_str());
-        // What was started ends where the future is dropped.
+        // Dropping the future stops whatever was started.
         let (source, environment, session) = tokio::select! {
             started = setup.start_session(&self.place, digest) => started?,
             () = ended(self.stop.clone()) => {
@@ -228,7 +238,7 @@ impl Job {
         self.work_in(workplace, progress).await
     }
 
-    /// Does the old code fit what is given?
+    /// Returns a check that the extra inputs fit the old code.
     fn source_check(&self) -> SourceCheck {
         let (given, options) = (self.given.clone(), self.approach.options().clone());
         Box::new(move |source| {
@@ -285,7 +295,11 @@ impl Job {
         Ok((folder, events))
     }
 
-    /// From a sandbox of the old code to the results on disk.
+    /// Runs from a sandbox of the old code to the results on disk.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the run's folder cannot be opened or written; other failures are outcomes.
     pub fn work_in(
         self,
         workplace: Workplace,
@@ -329,7 +343,7 @@ impl Job {
         let limits = limits(&self.settings);
         let context = ApproachContext {
             max_steps: limits.steps.unwrap_or(u32::MAX),
-            // What a recipe or a build said may hold escapes.
+            // Notes of a recipe or a build may contain escape sequences.
             notes: (for_model.iter())
                 .map(|note| visible(note).into_owned())
                 .collect(),
@@ -382,7 +396,7 @@ impl Job {
     }
 }
 
-/// Ends when the run is to end.
+/// Completes when the run should end.
 async fn ended(stop: Option<StopSignal>) {
     match stop {
         Some(signal) => stopped(signal).await,
@@ -399,13 +413,21 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// Writes what a run leaves beside its trajectory.
+/// Writes the files of a run next to its trajectory.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
 pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
     write_outcome(folder, &record.outcome)?;
     Ok(folder.write_json("run.json", record)?)
 }
 
-/// The same, where there is no record.
+/// Writes only the files of the outcome, for a run without a record.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
 pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
     if let Outcome::Accepted { patch, evidence } = outcome {
         folder.write("test.patch", patch.as_bytes())?;

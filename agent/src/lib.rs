@@ -9,10 +9,10 @@
 //! - [`approaches`]: lists the ways to write a test; [`formats`], [`retrieval`] and [`rule_based`] serve them.
 //! - [`agent`]: the loop of model calls and tool calls.
 //! - [`gate`]: decides whether a submitted test is accepted.
-//! - [`outcome`]: how a run ended.
+//! - [`outcome`]: the outcome of a run.
 //! - [`trajectory`]: records a run, so that it can be read, resumed and replayed.
 //! - [`job`]: carries out one run from start to end.
-//! - [`own_prompts`]: reads prompts of the user, in place of built-in ones.
+//! - [`own_prompts`]: reads custom prompts, which replace built-in ones.
 
 pub mod issues;
 

@@ -1,4 +1,4 @@
-//! How a run ended. It is data, not an exception.
+//! The outcome of a run, as data rather than as an error.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use testwright_sandboxes::Shortage;
 
 use crate::gate::Evidence;
 
-/// What a step gives, or how the run ends with it: `?` ends the run.
+/// The result of a step, or the outcome that ends the run: `?` ends the run.
 pub type Flow<T = ()> = std::result::Result<T, Outcome>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,49 +18,49 @@ pub enum Outcome {
         patch: String,
         evidence: Box<Evidence>,
     },
-    /// The approach submitted, and the gate, asked for the record only, found fault.
+    /// The approach submitted a test that the gate did not accept; the gate decided only for the record.
     Refused {
         patch: String,
         findings: Vec<String>,
     },
-    /// Less speaks for the test than the user wants: it is not handed over.
+    /// The confidence in the test is below the minimum, so it is withheld.
     Withheld {
         patch: String,
-        /// Of a test that the gate accepted.
+        /// Evidence for a test that the gate accepted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
-        /// What the gate found, of a test that it did not accept.
+        /// Findings of the gate for a test that it did not accept.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         findings: Vec<String>,
-        /// The confidence that was asked for.
+        /// Minimum confidence that was requested.
         minimum: f64,
     },
-    /// The model says that the issue cannot fail in this environment, and why.
+    /// The model says that the issue cannot fail in this environment, and gives a reason.
     Abstained {
         reason: String,
-        /// Version of the Python there.
+        /// Version of the Python interpreter there.
         python: String,
-        /// What it ran, with a line of each answer.
+        /// Calls that the model made, each with one line of its answer.
         tried: Vec<String>,
     },
     /// A budget was used up before a test was accepted.
     OutOfBudget { limit: Limit },
-    /// The approach came to an end without a test.
+    /// The approach ended without a test.
     Nothing { reason: String },
-    /// The model cannot be used: a wrong key, a refused request, no answer after all tries.
+    /// The model cannot be used: a wrong key, a refused request, or no answer after all tries.
     ModelFailed {
         message: String,
         hint: Option<String>,
     },
-    /// The sandbox, the disk or a limit of ours failed: not the model's fault, not the approach's.
+    /// The sandbox, the disk or a limit of testwright failed; neither the model nor the approach is at fault.
     Infrastructure {
         message: String,
         hint: Option<String>,
-        /// What the machine ran out of, if that is the cause.
+        /// Resource that the machine ran out of, if that is the cause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shortage: Option<Shortage>,
     },
-    /// Ctrl-C or a signal to end.
+    /// Ctrl-C, or a signal to terminate.
     Interrupted,
 }
 
@@ -74,7 +74,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The flag that raises it.
+    /// Returns the flag that raises the limit.
     pub fn flag(self) -> &'static str {
         match self {
             Limit::Steps => "--max-steps",
@@ -86,7 +86,7 @@ impl Limit {
 }
 
 impl Outcome {
-    /// The run has come to its end; else it can go on later, where it was cut short.
+    /// Returns whether the run has ended; otherwise it can be resumed later.
     pub fn is_final(&self) -> bool {
         !matches!(
             self,
@@ -94,7 +94,7 @@ impl Outcome {
         )
     }
 
-    /// A failure of the machine or of a service that it needs.
+    /// Creates the outcome for a failure of the machine or of a service that it needs.
     pub fn of_error(error: testwright_config::error::Error) -> Self {
         Outcome::Infrastructure {
             message: error.with_cause(),
@@ -103,7 +103,7 @@ impl Outcome {
         }
     }
 
-    /// What the machine ran out of, if that ended the run.
+    /// Returns the resource that the machine ran out of, if that ended the run.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
             Outcome::Infrastructure { shortage, .. } => *shortage,
@@ -111,7 +111,7 @@ impl Outcome {
         }
     }
 
-    /// What failed that says nothing about the approach: the model service or the machine.
+    /// Returns the failure of the model service or the machine, which says nothing about the approach.
     pub fn failure(&self) -> Option<&str> {
         match self {
             Outcome::ModelFailed { message, .. } | Outcome::Infrastructure { message, .. } => {
@@ -121,7 +121,7 @@ impl Outcome {
         }
     }
 
-    /// What was handed in, accepted or not.
+    /// Returns the submitted patch, whether accepted or not.
     pub fn patch(&self) -> Option<&str> {
         match self {
             Outcome::Accepted { patch, .. } | Outcome::Refused { patch, .. } => Some(patch),
@@ -129,7 +129,7 @@ impl Outcome {
         }
     }
 
-    /// The test that was written, handed in or withheld, for people to look at.
+    /// Returns the test that was written, submitted or withheld, for people to read.
     pub fn written_patch(&self) -> Option<&str> {
         match self {
             Outcome::Withheld { patch, .. } => Some(patch),
@@ -137,7 +137,7 @@ impl Outcome {
         }
     }
 
-    /// Of a test; 0 for one in which the gate found fault.
+    /// Returns the confidence in the test; 0 if the gate did not accept it.
     pub fn confidence(&self) -> Option<f64> {
         match self {
             Outcome::Accepted { evidence, .. } => Some(evidence.confidence()),
@@ -149,7 +149,7 @@ impl Outcome {
         }
     }
 
-    /// A test for which less speaks than this is not handed over.
+    /// Withholds a test whose confidence is below the minimum.
     pub fn with_minimum(self, minimum: f64) -> Outcome {
         let is_enough = (self.confidence()).is_none_or(|confidence| confidence >= minimum);
         match self {
@@ -169,7 +169,7 @@ impl Outcome {
         }
     }
 
-    /// Exit code of the command line.
+    /// Returns the exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         match self {
             Outcome::Accepted { .. } => 0,
@@ -183,7 +183,7 @@ impl Outcome {
         }
     }
 
-    /// One line for people.
+    /// Returns a summary in one line, for people.
     pub fn summary(&self) -> String {
         match self {
             Outcome::Accepted { evidence, .. } => format!("accepted: {}", evidence.headline()),
@@ -206,7 +206,9 @@ impl Outcome {
                 )
             }
             Outcome::Abstained { reason, python, .. } => {
-                format!("abstained: the issue is said not to fail here (Python {python}): {reason}")
+                format!(
+                    "abstained: the model says that the issue does not fail here (Python {python}): {reason}"
+                )
             }
             Outcome::OutOfBudget { limit } => {
                 format!(
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_in_which_the_gate_found_fault_is_withheld_before_one_that_it_accepts() {
+    fn refused_test_is_withheld_first() {
         let accepted = Outcome::Accepted {
             patch: "p".to_owned(),
             evidence: Box::default(),

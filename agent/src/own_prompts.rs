@@ -1,4 +1,4 @@
-//! Prompts of the user's own: which of ours they stand in for, and a digest by which a run knows them again.
+//! Custom prompts, which replace built-in ones, and a digest to check that a resumed run has the same.
 
 use std::path::Path;
 
@@ -9,16 +9,20 @@ use testwright_sandboxes::plain_file::{self, Links};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
 
-/// Bytes of one prompt.
+/// Maximum bytes of one prompt.
 const MAX_PROMPT: u64 = 4 << 20;
 
-/// From now on they are used; refused where one of them could not be.
+/// Loads custom prompts for use from now on.
+///
+/// # Errors
+///
+/// Fails if the folder or a prompt cannot be read, or if a prompt is unknown or broken.
 pub fn load(folder: &Path) -> Result<()> {
-    let failed = Error::usage("use prompts of your own");
+    let failed = Error::usage("use custom prompts");
     if !folder.is_dir() {
         return Err(failed
             .cause(format!("{} is not a folder", folder.display()))
-            .hint("name a folder with files such as libro/judge.md"));
+            .hint("pass a folder with files such as libro/judge.md"));
     }
     let read = |path: &Path| plain_file::read_text(path, Links::Refuse, MAX_PROMPT);
     use_folder(folder, &read).map_err(|error| match error {
@@ -34,7 +38,7 @@ pub fn load(folder: &Path) -> Result<()> {
             failed
                 .cause(format!("there is no prompt `{name}`"))
                 .hint(format!(
-                    "the nearest name is {}.md; `testwright approaches` shows all",
+                    "use a name such as {}.md; `testwright approaches` lists all",
                     nearest.unwrap_or_default()
                 ))
         }
@@ -42,7 +46,7 @@ pub fn load(folder: &Path) -> Result<()> {
     })
 }
 
-/// Of their names and contents; `None` where there are none.
+/// Returns a digest of the names and contents; `None` if there are no custom prompts.
 pub fn digest() -> Option<String> {
     let own: Vec<(&str, &str)> = own_templates().collect();
     if own.is_empty() {
@@ -52,24 +56,25 @@ pub fn digest() -> Option<String> {
     Some(hex(&Sha256::digest(text)))
 }
 
-/// Are they those of a run that is gone on with?
+/// Checks that the custom prompts are those of the run to resume.
+///
+/// # Errors
+///
+/// Fails with `failed` if they are not.
 pub fn check_same(earlier: Option<&str>, failed: Error) -> Result<()> {
     let now = digest();
     if earlier == now.as_deref() {
         return Ok(());
     }
     let (cause, hint) = match (earlier, now) {
-        (None, _) => (
-            "it was begun without prompts of your own",
-            "leave out --prompts",
-        ),
+        (None, _) => ("it was started without custom prompts", "omit --prompts"),
         (Some(_), None) => (
-            "it was begun with prompts of your own",
-            "name their folder with --prompts",
+            "it was started with custom prompts",
+            "pass their folder with --prompts",
         ),
         (Some(_), Some(_)) => (
-            "it was begun with other prompts of your own, or they were changed",
-            "name the same folder with --prompts, as it was",
+            "it was started with other custom prompts, or they were changed",
+            "pass the same unchanged folder with --prompts",
         ),
     };
     Err(failed.cause(cause).hint(hint))

@@ -35,6 +35,10 @@ pub struct Coverage {
 impl Coverage {
     /// Unpacks the package into a sandbox's store, where tools can read but not write it, and returns the folder
     /// inside.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sandbox has ended, or the archive cannot be read or unpacked.
     pub async fn put(&self, sandbox: &dyn Sandbox) -> Result<PathBuf> {
         let folder = sandbox.info().paths.store.join("coverage");
         sandbox.unpack(&folder, &self.archive).await?;
@@ -59,7 +63,7 @@ fn release(python: &str) -> Result<&'static str> {
     let minor = parse_python(python).filter(|minor| *minor >= RELEASES[0].0);
     let found = minor.and_then(|minor| RELEASES.iter().rev().find(|(from, _)| *from <= minor));
     found.map(|(_, release)| *release).ok_or_else(|| {
-        let text = format!("measure coverage on Python `{python}`");
+        let text = format!("measure coverage on Python `{python}`: it is not supported");
         SandboxError::new(ErrorKind::Input, text)
             .hint("use CPython 3.6 or later to measure coverage")
     })

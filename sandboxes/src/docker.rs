@@ -64,6 +64,10 @@ impl Docker {
     }
 
     /// Asks the engine which isolation it supports.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the engine does not answer.
     pub async fn security(&self) -> Result<EngineSecurity> {
         self.engine.security().await
     }

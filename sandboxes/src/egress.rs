@@ -135,6 +135,10 @@ pub struct HostPort {
 }
 
 impl Egress {
+    /// # Errors
+    ///
+    /// Kind `Input` for an invalid address of an index or an invalid host. Also fails if the certificates, a proxy or
+    /// the download folder cannot be used.
     pub fn new(settings: &EgressSettings) -> Result<Egress> {
         let mut indexes = Vec::new();
         let urls = settings.extra_index_urls.iter().map(String::as_str);
@@ -168,6 +172,10 @@ impl Egress {
     }
 
     /// Starts the relay in a sandbox that has its own loopback. `python` is an interpreter in that sandbox.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the relay does not start in the sandbox.
     pub async fn attach(&self, sandbox: &dyn Sandbox, python: &str) -> Result<Gateway> {
         let inner = self.inner.clone();
         let relay = Relay::start(sandbox, python, move |stream| {
@@ -182,6 +190,10 @@ impl Egress {
     }
 
     /// Listens on the host's loopback, for sandboxes that share it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no port of the loopback can be opened.
     pub async fn listen(&self) -> Result<HostPort> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();

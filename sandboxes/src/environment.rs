@@ -222,9 +222,12 @@ pub type Progress<'a> = &'a (dyn Fn(Event) + Send + Sync);
 
 /// Returns the environment of a source, from the cache or built now.
 ///
-/// Errors of kind `Build` name the step, its last lines of output and the log.
-///
 /// The future is boxed because otherwise every crate that awaits it would compile the whole build code again.
+///
+/// # Errors
+///
+/// Kind `Build` if a step fails; the message names the step, its last lines of output and the log. Kind `Input` if the
+/// source has no Python files. Also fails if the backend does not answer or the cache cannot be written.
 pub fn prepare<'a>(
     backend: &'a dyn Backend,
     source: &'a Source,
@@ -329,7 +332,10 @@ fn is_python(source: &Source) -> Result<()> {
     }
     Err(SandboxError::new(
         ErrorKind::Input,
-        format!("{} has no Python files at this commit", source.name),
+        format!(
+            "build an environment for {}: it has no Python files at this commit",
+            source.name
+        ),
     )
     .hint("choose a repository with Python code (--repo) or another commit (--commit)"))
 }

@@ -47,6 +47,10 @@ pub fn open(path: &Path, links: Links, max: u64) -> io::Result<File> {
 }
 
 /// Opens a record file for reading and appending. Creates it if needed, but never through a link.
+///
+/// # Errors
+///
+/// Fails if the file cannot be opened or created, or is a link.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -57,6 +61,10 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
 }
 
 /// Checks that an open file is a plain one of at most `max` bytes.
+///
+/// # Errors
+///
+/// `IsADirectory` for a folder; `InvalidData` for pipes, sockets, devices and larger files.
 pub fn check(file: &File, max: u64) -> io::Result<()> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -69,17 +77,29 @@ pub fn check(file: &File, max: u64) -> io::Result<()> {
 }
 
 /// Reads a plain file of at most `max` bytes.
+///
+/// # Errors
+///
+/// Fails as [`open`] does, or if the file cannot be read.
 pub fn read(path: &Path, links: Links, max: u64) -> io::Result<Vec<u8>> {
     read_all(open(path, links, max)?, max)
 }
 
 /// Reads a plain UTF-8 file of at most `max` bytes.
+///
+/// # Errors
+///
+/// Fails as [`read`] does; `InvalidData` if the text is not UTF-8.
 pub fn read_text(path: &Path, links: Links, max: u64) -> io::Result<String> {
     let bytes = read(path, links, max)?;
     String::from_utf8(bytes).map_err(|error| invalid(format!("it is not UTF-8 text: {error}")))
 }
 
 /// Reads a stream of at most `max` bytes to its end. A file may have grown since its size was checked.
+///
+/// # Errors
+///
+/// Fails if reading fails; `InvalidData` if there are more than `max` bytes.
 pub fn read_all(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -92,6 +112,11 @@ pub fn read_all(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
 /// Reads at most `max` bytes of a file that the user gives, or of a pipe such as `<(command)` or `/dev/stdin`.
 ///
 /// A pipe is read until all processes close its other end. Devices are rejected, and so is a pipe without a writer.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read; `InvalidData` for devices, sockets, larger content, and pipes that have no writer
+/// within 3 s.
 pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = open_any(path, Links::Follow)?;
     if file.metadata()?.file_type().is_fifo() {
@@ -101,7 +126,7 @@ pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     read_all(file, max)
 }
 
-/// Iterator over the complete lines of a plain file.
+/// A reader of the complete lines of a plain file.
 pub struct Lines<R> {
     reader: R,
     line: Vec<u8>,
@@ -112,11 +137,19 @@ pub struct Lines<R> {
 
 impl Lines<BufReader<Take<File>>> {
     /// Opens a file of at most `max` bytes that the program found in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails as the function [`open`] does.
     pub fn open(path: &Path, max: u64) -> io::Result<Self> {
         Lines::of(open(path, Links::Refuse, max)?, max)
     }
 
     /// Reads the lines of an open file, from its current position.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`check`] does.
     pub fn of(file: File, max: u64) -> io::Result<Self> {
         check(&file, max)?;
         Ok(Lines::new(BufReader::new(file.take(max))))

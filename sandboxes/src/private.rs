@@ -6,6 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// Creates a folder and its parents, accessible only to their owner. Existing folders stay unchanged.
+///
+/// # Errors
+///
+/// Fails if a folder cannot be created.
 pub fn create(folder: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -14,6 +18,10 @@ pub fn create(folder: &Path) -> io::Result<()> {
 }
 
 /// Creates a folder that only this program uses. If the user's own folder exists and is open to others, it is closed.
+///
+/// # Errors
+///
+/// Fails if the folder cannot be created or closed.
 pub fn create_closed(folder: &Path) -> io::Result<()> {
     create(folder)?;
     let metadata = std::fs::metadata(folder)?;
@@ -25,6 +33,10 @@ pub fn create_closed(folder: &Path) -> io::Result<()> {
 
 /// Closes a folder, the folders directly in it and those in its subfolder `local`, if they belong to the user.
 /// Sandboxes of earlier versions could open them.
+///
+/// # Errors
+///
+/// Fails if `cache` cannot be created, or a folder cannot be closed.
 pub fn close_folders(cache: &Path) -> io::Result<()> {
     create_closed(cache)?;
     for folder in [cache.to_owned(), cache.join("local")] {

@@ -165,6 +165,11 @@ pub struct PreferredPython {
 /// Finds the recipe for a source and its origin: `built-in NAME`, `testwright.toml`, `detected from …`.
 ///
 /// An image named in the repository's own file is ignored; [`image_left_out`] reports that.
+///
+/// # Errors
+///
+/// Kind `Input` for an invalid recipe, or files of the repository that cannot be parsed. Also fails if the archive of
+/// the source cannot be read.
 pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> {
     let tree = source.tree()?;
     let mut layers = Vec::new();
@@ -228,6 +233,10 @@ fn brought(tree: &Tree) -> Result<Option<toml::Table>> {
 }
 
 /// Returns a note if [`find`] ignores an image that the repository names, and the user named no other.
+///
+/// # Errors
+///
+/// Fails if the repository's `testwright.toml` is invalid or cannot be read.
 pub fn image_left_out(source: &Source, overrides: &Overrides) -> Result<Option<String>> {
     // A caller that gives keys has read the user's files, and reported which of their keys do not count.
     if overrides.image.is_some() || overrides.keys.is_some() {

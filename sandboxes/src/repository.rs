@@ -161,6 +161,10 @@ impl Repository {
     }
 
     /// Returns the tracked files as an archive. Takes milliseconds if the cache has it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot read the objects, a limit on what is read is exceeded, or the archive cannot be written.
     pub fn source(&self) -> Result<Source> {
         archive::source(self)
     }
@@ -168,12 +172,20 @@ impl Repository {
 
 impl Source {
     /// Returns the files in the archive, to read single ones without unpacking.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
     pub fn tree(&self) -> Result<Tree> {
         Tree::open(&self.archive)
     }
 
     /// Returns the same commit with files replaced, added (mode 0644) or removed (`None`), as a source with its own
     /// digest. Modes are kept. Nothing is written if nothing differs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read, or the new one cannot be written.
     pub fn with_changes(
         &self,
         files: &BTreeMap<String, Option<Vec<u8>>>,
@@ -183,6 +195,10 @@ impl Source {
     }
 
     /// Returns the same commit with the files that a patch produced, with their kinds.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read, or the new one cannot be written.
     pub fn with_files(&self, files: &Files, cache: &Path) -> Result<Source> {
         derived_source::with_files(self, files, cache)
     }

@@ -260,6 +260,10 @@ pub(crate) const MAX_OUTPUT_LEN: u64 = 64 << 20;
 const MAX_MESSAGES: u64 = 64 << 10;
 
 /// Runs a command to its end. If the deadline passes, the process keeps running until [`Sandbox::stop`].
+///
+/// # Errors
+///
+/// Fails if the command does not start, its output exceeds 64 MiB, or the deadline passes.
 pub async fn output(
     sandbox: &dyn Sandbox,
     command: &Command,

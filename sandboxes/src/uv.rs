@@ -19,6 +19,11 @@ const OLDEST: [u32; 2] = [0, 9];
 /// - the PATH
 /// - the `uv` package of the host's Python
 /// - one installed by pip into the cache (if `may_install`)
+///
+/// # Errors
+///
+/// Kind `Input` if `given` or the variable names an unusable program. Kind `Unavailable`, with all reasons and a hint,
+/// if no candidate can be used.
 pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<PathBuf> {
     let variable = std::env::var_os("TESTWRIGHT_UV").map(PathBuf::from);
     if let Some(path) = given.map(Path::to_owned).or(variable) {

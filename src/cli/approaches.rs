@@ -10,7 +10,7 @@ use testwright_config::error::Result;
 use testwright_config::settings::Effort;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Print a JSON list
     #[arg(long)]
     json: bool,
@@ -109,7 +109,7 @@ fn levels(approach: &dyn Approach) -> BTreeMap<&'static str, Vec<String>> {
     .collect()
 }
 
-pub fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args) -> Result<()> {
     let all: Vec<Description> = ALL
         .iter()
         .map(|approach| Description::of(*approach))

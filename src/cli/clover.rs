@@ -8,7 +8,7 @@ mod report;
 use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -23,7 +23,7 @@ enum Command {
     Report(report::Args),
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     match &args.command {
         Command::Build(args) => build::run(args).await,
         Command::Eval(args) => eval::run(args).await,

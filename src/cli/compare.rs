@@ -28,7 +28,7 @@ use testwright_server::owners;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("Approaches:\n{}", approaches().described()))]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     grade: GradeArgs,
     /// Approaches, separated by commas, with their options: otter,otter:planner=off
@@ -88,7 +88,7 @@ const RUNS_A_WORKER: usize = 4;
 /// Expected memory of a waiting run, in bytes.
 const MEMORY_A_RUN: u64 = 1 << 30;
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let Some(out) = &args.grade.out else {
         return Err(Error::usage("compare").cause("--out is required"));
     };

@@ -9,11 +9,11 @@ use super::{Cli, output};
 #[command(
     after_help = "For bash:\n  testwright completions bash > ~/.local/share/bash-completion/completions/testwright"
 )]
-pub struct Args {
+pub(super) struct Args {
     shell: Shell,
 }
 
-pub fn run(args: &Args) {
+pub(super) fn run(args: &Args) {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "testwright", &mut script);
     output::out(String::from_utf8_lossy(&script));

@@ -12,7 +12,7 @@ use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Code to cover: `pkg/mod.py::Class.method`, or `pkg/mod.py:10-20`; may be repeated
     #[arg(required = true, value_name = "FILE::FUNCTION|FILE:FIRST-LAST")]
     targets: Vec<String>,
@@ -22,7 +22,7 @@ pub struct Args {
     options: RunOptions,
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let terminal = args.options.terminal();
     let job = new_job(args)?;
     args.options.work(job, terminal).await

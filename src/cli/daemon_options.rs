@@ -11,7 +11,7 @@ use testwright_server::store::Store;
 
 /// Options for the server's database and data folder.
 #[derive(Debug, clap::Args)]
-pub struct StoreArgs {
+pub(super) struct StoreArgs {
     /// Database of the server: postgres://USER@HOST/NAME or sqlite:FILE [default: SQLite in the
     /// data folder]
     #[arg(
@@ -28,12 +28,12 @@ pub struct StoreArgs {
 
 impl StoreArgs {
     /// Returns the data folder, creating it if necessary.
-    pub fn data_folder(&self) -> Result<PathBuf> {
+    pub(super) fn data_folder(&self) -> Result<PathBuf> {
         self.data.folder()
     }
 
     /// Returns the address of the database.
-    pub fn database(&self) -> Result<String> {
+    pub(super) fn database(&self) -> Result<String> {
         match &self.database {
             Some(database) => Ok(database.clone()),
             None => Ok(Store::url_in(&self.data_folder()?)),
@@ -42,7 +42,7 @@ impl StoreArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct DataArgs {
+pub(super) struct DataArgs {
     /// Data folder [default: ~/.local/share/testwright]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -50,14 +50,14 @@ pub struct DataArgs {
 
 impl DataArgs {
     /// Returns the data folder, creating it if necessary.
-    pub fn folder(&self) -> Result<PathBuf> {
+    pub(super) fn folder(&self) -> Result<PathBuf> {
         data_folder(self.data.as_deref())
     }
 }
 
 /// Options for a process that executes runs.
 #[derive(Debug, clap::Args)]
-pub struct RunnerArgs {
+pub(super) struct RunnerArgs {
     /// Artifact store for files of runs and shared environments, the same for all processes:
     /// s3://BUCKET/PREFIX or file:///FOLDER [default: the data folder, without sharing; none for a
     /// worker on Postgres]
@@ -74,12 +74,12 @@ pub struct RunnerArgs {
 }
 
 impl RunnerArgs {
-    pub fn settings(&self) -> Result<Settings> {
+    pub(super) fn settings(&self) -> Result<Settings> {
         let flags = |flags: &mut Flags| flags.set("artifacts", self.artifacts.clone());
         load(&self.sandbox.sources(flags))
     }
 
-    pub fn slots(&self) -> usize {
+    pub(super) fn slots(&self) -> usize {
         self.workers.unwrap_or_else(|| {
             let processors = std::thread::available_parallelism().map_or(2, usize::from);
             processors.div_ceil(2)
@@ -88,7 +88,7 @@ impl RunnerArgs {
 }
 
 /// Opens the artifact store in a data folder.
-pub fn own_artifacts(data: &Path) -> Result<Artifacts> {
+pub(super) fn own_artifacts(data: &Path) -> Result<Artifacts> {
     let folder = std::path::absolute(data.join("artifacts"));
     Artifacts::in_folder(&folder.map_err(|e| Error::io("find the data folder", &e))?)
 }

@@ -19,7 +19,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Flags, Settings, Sources};
 
 #[derive(Debug, Default, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Remove the sandboxes, containers and partial states of killed runs
     #[arg(long)]
     clean: bool,
@@ -54,7 +54,7 @@ struct Setting {
 }
 
 /// Prints the report. Fails with exit code 3 if no run is possible on this machine.
-pub async fn run(args: &Args) -> Result<()> {
+pub(super) async fn run(args: &Args) -> Result<()> {
     let settings =
         super::place::load(&Sources::of_process(Flags::default()).config(args.config.clone()))?;
     let report = examine(args, Arc::new(settings)).await;

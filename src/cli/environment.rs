@@ -14,7 +14,7 @@ use testwright_config::error::Result;
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
     /// Run N tests too, chosen at random
@@ -48,7 +48,7 @@ struct EnvironmentDescription {
 
 /// Builds the environment. The exit code is 0 if the build succeeds and, with `--sample`, at least one test passes;
 /// otherwise it is 1.
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let settings = args.place.settings(|_| {})?;
     let terminal = Arc::new(Terminal::new(args.json));
     settings.notes.iter().for_each(|note| terminal.note(note));

@@ -28,7 +28,7 @@ const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ enum Command {
 
 /// Options for the dataset, the sandbox and the output of a grading.
 #[derive(Debug, clap::Args)]
-pub struct GradeArgs {
+pub(super) struct GradeArgs {
     /// Dataset in SWE-bench's format: JSON lines, a JSON list or Parquet
     #[arg(long, value_name = "FILE", required = true)]
     pub dataset: Option<PathBuf>,
@@ -87,7 +87,7 @@ pub struct GradeArgs {
     pub json: bool,
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     match &args.command {
         Some(Command::Report(args)) => report::run(args),
         Some(Command::Verify(args)) => verify::run(args).await,
@@ -146,7 +146,7 @@ impl WorkersArgs {
 }
 
 impl GradeArgs {
-    pub fn grading_run(&self, settings: Settings) -> Result<GradingRun> {
+    pub(super) fn grading_run(&self, settings: Settings) -> Result<GradingRun> {
         let (Some(path), Some(out)) = (&self.dataset, &self.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are required"));
         };
@@ -172,7 +172,7 @@ impl GradeArgs {
     }
 
     /// Grades the predictions and shows the progress.
-    pub async fn grade(
+    pub(super) async fn grade(
         &self,
         grading: &GradingRun,
         sets: &[Predictions],

@@ -15,7 +15,7 @@ const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
 /// Formats the result of a run. The output stream removes the styles if it is not a terminal.
-pub fn render(outcome: &Outcome) -> Text {
+pub(super) fn render(outcome: &Outcome) -> Text {
     let mut text = Text::default();
     match outcome {
         Outcome::Accepted { patch, evidence } => {
@@ -48,7 +48,7 @@ pub fn render(outcome: &Outcome) -> Text {
 }
 
 /// Formats the evidence card without the patch.
-pub fn of(evidence: &Evidence) -> Text {
+pub(super) fn of(evidence: &Evidence) -> Text {
     let mut text = Text::default();
     text.push(GREEN.bold(), "A test was accepted.")
         .push(PLAIN, "\n");

@@ -6,12 +6,12 @@ use super::output;
 use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folder of a run or of a comparison
     dir: PathBuf,
 }
 
-pub fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args) -> Result<()> {
     output::out(testwright_comparisons::inspect::text(&args.dir)?);
     Ok(())
 }

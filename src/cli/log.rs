@@ -16,7 +16,7 @@ const VARIABLE: &str = "TESTWRIGHT_LOG";
 const FORMAT: &str = "TESTWRIGHT_LOG_FORMAT";
 
 /// Starts logging. Messages of libraries appear only if the variable names them.
-pub fn start() -> Result<()> {
+pub(super) fn start() -> Result<()> {
     let filter = match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => text.trim().parse().map_err(|error| {
             Error::usage(format!("read {VARIABLE}={text}"))

@@ -9,13 +9,13 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "For the program `man`:\n  testwright man ~/.local/share/man/man1")]
-pub struct Args {
+pub(super) struct Args {
     /// Folder for the pages: testwright.1, testwright-run.1 …
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
-pub fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args) -> Result<()> {
     let write = || {
         std::fs::create_dir_all(&args.folder)?;
         clap_mangen::generate_to(Cli::command(), &args.folder)

@@ -18,7 +18,7 @@ use testwright_server::embedded::Embedded;
 use testwright_server::mcp::{McpClient, McpParts, OpenSessions, RawTools, serve_stdio};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Issue, which the gate reads if a test uses a name that does not exist yet
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
@@ -42,7 +42,7 @@ pub struct Args {
     place: PlaceArgs,
 }
 
-pub async fn run(args: &Args) -> Result<()> {
+pub(super) async fn run(args: &Args) -> Result<()> {
     let settings = args.place.settings(|_| {})?;
     let terminal = Arc::new(Terminal::new(false));
     settings.notes.iter().for_each(|note| terminal.note(note));

@@ -25,7 +25,7 @@ use testwright_config::settings::Settings;
 use work::{Plan, Work};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Repository to read: a folder or a URL
     #[arg(long, value_name = "PATH|URL")]
     repo: String,
@@ -85,7 +85,7 @@ fn moment(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
 }
 
 /// Creates the dataset. The exit code is 0 if at least one instance is verified, otherwise 1.
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let settings = load(&args.sandbox.sources(|_| {}))?;
     if let Some(folder) = &args.issues
         && !folder.is_dir()

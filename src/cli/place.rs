@@ -1,6 +1,6 @@
 //! Flags shared by several commands: the repository, the sandbox and the settings file.
 
-pub mod names;
+pub(super) mod names;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use testwright_config::settings::{Flags, Settings, Sources};
 
 /// Location of the old code and its sandbox, for the commands that start a sandbox.
 #[derive(Debug, clap::Args)]
-pub struct PlaceArgs {
+pub(super) struct PlaceArgs {
     /// Repository: a folder or a URL [default: the issue's repository, or the current folder]
     #[arg(long, value_name = "PATH|URL")]
     repo: Option<String>,
@@ -28,7 +28,7 @@ pub struct PlaceArgs {
 
 /// Options of the sandbox that runs a repository's code.
 #[derive(Debug, Clone, clap::Args)]
-pub struct SandboxArgs {
+pub(super) struct SandboxArgs {
     #[arg(
         long,
         value_name = "KIND",
@@ -52,7 +52,7 @@ pub struct SandboxArgs {
 
 impl SandboxArgs {
     /// Returns the sources of the settings, with these flags and those that `more` adds.
-    pub fn sources(&self, more: impl FnOnce(&mut Flags)) -> Sources {
+    pub(super) fn sources(&self, more: impl FnOnce(&mut Flags)) -> Sources {
         let mut flags = self.flags();
         more(&mut flags);
         Sources::of_process(flags).config(self.config.clone())
@@ -70,12 +70,16 @@ impl SandboxArgs {
 
 impl PlaceArgs {
     /// Returns the location of the repository: from the flags, or from the issue, or the current folder.
-    pub fn place(&self, issue: Option<&Issue>) -> RepositoryLocation {
+    pub(super) fn place(&self, issue: Option<&Issue>) -> RepositoryLocation {
         self.place_or(issue.and_then(|issue| issue.repository.as_deref()), None)
     }
 
     /// Returns the location of the repository: from the flags, or from these arguments, or the current folder.
-    pub fn place_or(&self, location: Option<&str>, revision: Option<&str>) -> RepositoryLocation {
+    pub(super) fn place_or(
+        &self,
+        location: Option<&str>,
+        revision: Option<&str>,
+    ) -> RepositoryLocation {
         RepositoryLocation {
             location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
             revision: self.commit.as_deref().or(revision).map(str::to_owned),
@@ -83,12 +87,12 @@ impl PlaceArgs {
     }
 
     /// Returns whether `--repo` was given.
-    pub fn is_named(&self) -> bool {
+    pub(super) fn is_named(&self) -> bool {
         self.repo.is_some()
     }
 
     /// Loads the settings, with these flags and those that `more` adds.
-    pub fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
+    pub(super) fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
         let sources = self.sandbox.sources(more);
         let sources = match &self.repo {
             // A location with a scheme is always a URL, even if a folder named `https:` exists.
@@ -102,7 +106,7 @@ impl PlaceArgs {
 }
 
 /// Loads and checks the settings, and hides their secrets in all later output.
-pub fn load(sources: &Sources) -> Result<Settings> {
+pub(super) fn load(sources: &Sources) -> Result<Settings> {
     let settings = Settings::load(sources)?;
     output::hide(settings.redactor());
     if let Some(folder) = &settings.run.prompts {

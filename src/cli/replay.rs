@@ -19,7 +19,7 @@ use testwright_models::{Model, ModelError, Reply, Request};
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folder of a recorded run
     dir: PathBuf,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl Model for Silence {
 }
 
 /// Replays a run. The exit code is 0 if every tool answered as recorded, otherwise 1.
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let events = RunFolder::read(&args.dir).map_err(|error| {
         Error::usage(error.to_string()).hint("pass the folder of a recorded run")
     })?;

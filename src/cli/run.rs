@@ -22,7 +22,7 @@ use testwright_config::settings::Effort;
     approaches().described(),
     sandboxes().described()
 ))]
-pub struct Args {
+pub(super) struct Args {
     /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
     #[arg(required_unless_present = "resume")]
     issue: Option<String>,
@@ -58,7 +58,7 @@ pub struct Args {
     options: RunOptions,
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let terminal = args.options.terminal();
     let job = match &args.resume {
         Some(folder) => resumed_job(args, folder)?,

@@ -13,7 +13,7 @@ use testwright_config::settings::Flags;
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
-pub struct RunOptions {
+pub(super) struct RunOptions {
     /// Model, by its provider's name; `snippet` needs no API key; `replay:FILE` replays a recording
     /// [default: gpt-5-mini if OPENAI_API_KEY is set]
     #[arg(long, value_name = "NAME")]
@@ -46,7 +46,7 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// Adds these options to the flags, which override the settings.
-    pub fn set(&self, flags: &mut Flags) {
+    pub(super) fn set(&self, flags: &mut Flags) {
         flags.set("run.model", self.model.clone());
         flags.set("run.out", self.out.clone());
         flags.set("run.prompts", self.prompts.clone());
@@ -56,12 +56,12 @@ impl RunOptions {
         flags.set("run.max-minutes", self.max_minutes);
     }
 
-    pub fn terminal(&self) -> Arc<Terminal> {
+    pub(super) fn terminal(&self) -> Arc<Terminal> {
         Arc::new(Terminal::new(self.json))
     }
 
     /// Executes the job and prints its result.
-    pub async fn work(&self, mut job: Job, terminal: Arc<Terminal>) -> Result<u8> {
+    pub(super) async fn work(&self, mut job: Job, terminal: Arc<Terminal>) -> Result<u8> {
         job.shared = shared_environments(&job.settings)?;
         let record = job.work(terminal.clone()).await;
         terminal.clear();
@@ -100,10 +100,10 @@ fn failure(outcome: &Outcome) -> Option<Error> {
 }
 
 /// Default folder for results, in the current folder.
-pub const RUNS: &str = "testwright-runs";
+pub(super) const RUNS: &str = "testwright-runs";
 
 /// Returns a folder such as `testwright-runs/2025-01-31T120000-first-words-of-the-title`.
-pub fn unnamed_folder(title: &str) -> PathBuf {
+pub(super) fn unnamed_folder(title: &str) -> PathBuf {
     let words: Vec<String> = title
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())

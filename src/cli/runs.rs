@@ -13,7 +13,7 @@ use testwright_server::client::ApiClient;
 use testwright_server::run_files::is_file_name;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     what: What,
     /// Address of the server; the token is read from TESTWRIGHT_TOKEN
@@ -62,7 +62,7 @@ enum What {
     },
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let client = ApiClient::new(&args.server, token())?;
     match &args.what {
         What::List {

@@ -17,7 +17,7 @@ use testwright_comparisons::grading::{GradingRun, records};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     grade: GradeArgs,
     /// Generated tests, in the format of predictions; may be repeated
@@ -37,7 +37,7 @@ struct Selection {
     results: Vec<SelectionResult>,
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let settings = load(&args.grade.sandbox.sources(|_| {}))?;
     let grading = args.grade.grading_run(settings)?;
     let read = |files: &[PathBuf]| {

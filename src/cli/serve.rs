@@ -16,7 +16,7 @@ use testwright_server::mcp::SessionLimits;
 use testwright_server::server::{Server, ServerSettings};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Address to listen on; on a non-loopback address clients need a token (`testwright tokens`)
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
     listen: SocketAddr,
@@ -55,7 +55,7 @@ pub struct Args {
 
 /// Limits for the sessions of MCP clients.
 #[derive(Debug, clap::Args)]
-pub struct SessionArgs {
+pub(super) struct SessionArgs {
     /// Maximum concurrent sandboxes of MCP clients
     #[arg(long, value_name = "N", default_value_t = 4)]
     mcp_sandboxes: usize,
@@ -65,7 +65,7 @@ pub struct SessionArgs {
 }
 
 impl SessionArgs {
-    pub fn limits(&self) -> SessionLimits {
+    pub(super) fn limits(&self) -> SessionLimits {
         SessionLimits {
             sandboxes: self.mcp_sandboxes,
             idle: Duration::from_secs(self.mcp_idle.max(1)),
@@ -73,7 +73,7 @@ impl SessionArgs {
     }
 }
 
-pub async fn run(args: &Args) -> Result<()> {
+pub(super) async fn run(args: &Args) -> Result<()> {
     let limit = descriptors::raise_limit();
     let settings = args.runner.settings()?;
     let data = args.store.data_folder()?;

@@ -8,7 +8,7 @@ use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folder of a run
     dir: PathBuf,
     /// Print Markdown, for a comment on the issue
@@ -19,7 +19,7 @@ pub struct Args {
 /// Maximum characters of the patch in a comment. GitHub accepts comments of up to 65,536 characters.
 const PATCH: usize = 50_000;
 
-pub fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args) -> Result<()> {
     let wrong =
         |error: TrajectoryError| Error::usage(error.to_string()).hint("pass the folder of a run");
     let (mut first, mut outcome) = (None, None);

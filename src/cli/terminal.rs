@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::output::{Live, single_line};
 use testwright_agent::agent::{Progress, RunUsage, StepView};
 
-pub struct Terminal {
+pub(super) struct Terminal {
     live: Live,
     started: Instant,
     quiet: bool,
@@ -16,7 +16,7 @@ const WIDTH: usize = 90;
 
 impl Terminal {
     /// Creates the progress of a run; `quiet` shows only notes (for `--json`).
-    pub fn new(quiet: bool) -> Self {
+    pub(super) fn new(quiet: bool) -> Self {
         Terminal {
             live: Live::new(None, "{spinner} {msg}", quiet),
             started: Instant::now(),
@@ -35,7 +35,7 @@ impl Terminal {
     }
 
     /// Removes the live line, so that results can be printed.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.live.clear();
     }
 }
@@ -81,7 +81,7 @@ impl Progress for Terminal {
 }
 
 /// Formats totals such as `12.3k tokens (80 % cached) · $0.02 · 0:41`.
-pub fn totals(spent: &RunUsage, elapsed: Duration) -> String {
+pub(super) fn totals(spent: &RunUsage, elapsed: Duration) -> String {
     let mut parts = Vec::new();
     if spent.tokens() > 0 {
         let cached = match (100 * spent.cached_tokens).checked_div(spent.prompt_tokens) {

@@ -15,7 +15,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 const MAX_NAME_LEN: usize = 64;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     what: What,
     #[command(flatten)]
@@ -44,7 +44,7 @@ enum What {
     Revoke { name: String },
 }
 
-pub async fn run(args: &Args) -> Result<()> {
+pub(super) async fn run(args: &Args) -> Result<()> {
     let store = Store::open(&args.store.database()?).await?;
     match &args.what {
         What::Create {

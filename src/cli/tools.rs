@@ -9,7 +9,7 @@ use testwright_agent::approaches::Variant;
 use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Print a JSON list of name, description and parameters (JSON Schema)
     #[arg(long)]
     json: bool,
@@ -18,7 +18,7 @@ pub struct Args {
     approach: Option<String>,
 }
 
-pub fn run(args: &Args) -> Result<()> {
+pub(super) fn run(args: &Args) -> Result<()> {
     let tools = match &args.approach {
         Some(name) => Variant::parse(name)?.approach.tools(),
         None => registry::for_models().collect(),

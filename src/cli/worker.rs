@@ -11,7 +11,7 @@ use testwright_server::descriptors;
 use testwright_server::server::{WorkerSettings, work};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Database of the server: postgres://USER@HOST/NAME, or sqlite:FILE on the same machine
     #[arg(
         long,
@@ -26,7 +26,7 @@ pub struct Args {
     runner: RunnerArgs,
 }
 
-pub async fn run(args: &Args) -> Result<()> {
+pub(super) async fn run(args: &Args) -> Result<()> {
     descriptors::raise_limit();
     let settings = args.runner.settings()?;
     let data = args.data.folder()?;

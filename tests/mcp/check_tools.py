@@ -56,7 +56,7 @@ RAW_CALLS = [
     ('insert_function', {'path': TEST, 'code': MORE}),
     ('rewrite_function', {'path': TEST, 'name': 'test_more', 'code': MORE.replace('"a"', '"b"')}),
     ('edit_lines', {'path': TEST, 'first': 1, 'last': 0, 'text': ''}),
-    ('edit', {'path': SLUG, 'old': 'Slugs for titles', 'new': 'Slugs of titles'}),
+    ('edit', {'path': SLUG, 'old': 'One title', 'new': 'A title'}),
     ('revert', {'path': SLUG}),
     ('show_patch', {}),
     ('run_pytest', {}),

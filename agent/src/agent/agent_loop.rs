@@ -1,4 +1,4 @@
-//! The loop.
+//! The agent loop.
 
 use testwright_agent_prompts::{
     Cut, HeldBack, NearlySpent, NoToolCall, NothingTried, Prompt, ReasonMissing, RenderError,
@@ -12,27 +12,27 @@ use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
 use testwright_models::Message;
 
-/// How an agent works: what differs between approaches.
+/// Settings of an agent that differ between approaches.
 pub struct LoopConfig {
-    /// What is offered, in this order.
+    /// Tools to offer, in this order.
     pub tools: Vec<&'static dyn AnyTool>,
-    /// Several calls in one reply are carried out; else only the first.
+    /// Whether to run all calls of a reply; otherwise only the first.
     pub parallel_calls: bool,
-    /// Answers without a tool call in a row that end the run.
+    /// Number of consecutive replies without a tool call that end the run.
     pub max_empty_replies: u32,
     /// When a submission ends the run.
     pub on_submit: OnSubmit,
 }
 
 impl LoopConfig {
-    /// Is this the name of a tool that hands in what was made?
+    /// Returns whether this tool submits tests.
     fn submits(&self, name: &str) -> bool {
         let mut tools = self.tools.iter();
         tools.any(|tool| tool.name() == name && tool.route() == Route::Gate)
     }
 }
 
-/// Names of the templates of what the loop itself says to a model.
+/// Names of the templates for the loop's own messages to a model.
 pub const LOOP_PROMPTS: &[&str] = &[
     NoToolCall::NAME,
     Skipped::NAME,
@@ -43,17 +43,17 @@ pub const LOOP_PROMPTS: &[&str] = &[
     Cut::NAME,
 ];
 
-/// Asks, carries out, writes down, until the run ends.
+/// Asks the model, runs its calls and records them until the run ends.
 pub async fn run_loop(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Outcome {
     match steps(run, config, hook).await {
         Ok(outcome) | Err(outcome) => outcome,
     }
 }
 
-/// What an approach does between the calls.
+/// An approach's actions between the calls.
 #[async_trait::async_trait]
 pub trait Hook: Send {
-    /// Before a call is carried out; `Some` is the answer instead.
+    /// Runs before a call. `Some` is an answer that replaces the call.
     async fn before(
         &mut self,
         _run: &mut Run,
@@ -62,11 +62,11 @@ pub trait Hook: Send {
         Ok(None)
     }
 
-    /// After a call was carried out.
+    /// Runs after a call.
     fn after(&mut self, _answer: &crate::trajectory::Answer) {}
 }
 
-/// No hook.
+/// A hook that does nothing.
 pub struct NoHook;
 
 impl Hook for NoHook {}
@@ -109,7 +109,7 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
                 return Ok(outcome);
             }
         }
-        // In the order in which the assistant's message holds them: those that could not be read come last.
+        // Keep the order of the assistant's message: unreadable calls come last.
         for answer in turn.answers {
             run.answered(answer);
         }
@@ -144,7 +144,7 @@ fn last_words(content: &str) -> String {
     }
 }
 
-/// A rendered prompt as a user message.
+/// Wraps a rendered prompt as a user message.
 pub(crate) fn user(text: Result<String, RenderError>) -> Flow<Message> {
     Ok(Message::User {
         content: prompt(text)?,

@@ -1,4 +1,4 @@
-//! What a run may spend. Checked before it is spent: a call whose estimate does not fit is not made.
+//! The budget of a run. It is checked in advance: a call whose estimate does not fit is not made.
 
 use std::time::{Duration, Instant};
 
@@ -9,24 +9,25 @@ use super::token_shares::{TokenShares, add_shares};
 use crate::outcome::Limit;
 use testwright_models::{Message, Reply, Request, Usage};
 
-/// Limits of a run; `None` stands for no limit.
+/// Limits of a run; `None` means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Model calls of the conversation (side calls such as reviews are paid for, but are not steps).
+    /// Maximum model calls of the conversation. Side calls such as reviews are paid for, but do not count as
+    /// steps.
     pub steps: Option<u32>,
     pub dollars: Option<f64>,
-    /// Prompt and completion tokens together.
+    /// Maximum tokens, prompts and completions together.
     pub tokens: Option<u64>,
     pub minutes: Option<f64>,
 }
 
-/// What was spent so far.
+/// Usage of a run so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunUsage {
     pub steps: u32,
-    /// All model calls, side calls included.
+    /// All model calls, including side calls.
     pub model_calls: u32,
-    /// Model calls that failed and were made again.
+    /// Model calls that failed and were retried.
     pub failed_calls: u32,
     /// Tool calls that could not be read.
     pub malformed_calls: u32,
@@ -36,10 +37,10 @@ pub struct RunUsage {
     pub prompt_tokens: u64,
     pub cached_tokens: u64,
     pub completion_tokens: u64,
-    /// All of these by what they were spent on; a prompt's parts share its tokens by their length.
+    /// Tokens by purpose; the parts of a prompt share its tokens in proportion to their length.
     #[serde(default)]
     pub token_shares: TokenShares,
-    /// `None` where the model has no price.
+    /// Cost in US dollars; `None` if the model has no price.
     pub dollars: Option<f64>,
     pub model_seconds: f64,
     pub tool_seconds: f64,
@@ -69,17 +70,17 @@ pub struct Budget {
     started: Instant,
     /// Seconds that the run took before it was resumed.
     before: f64,
-    /// Waiting for a processor that other runs had.
+    /// Time spent waiting for a processor that other runs used.
     waited: Duration,
     last: Usage,
     last_length: usize,
 }
 
-/// Characters a token, for prompts that no provider has counted yet.
+/// Characters per token, for prompts that no provider has counted yet.
 const CHARACTERS_A_TOKEN: usize = 4;
-/// Tokens for fewer calls like the last one are nearly used up.
+/// Number of calls like the last one below which tokens count as nearly used up.
 const CALLS_LEFT: u64 = 3;
-/// Completion tokens that a call is expected to need at least.
+/// Minimum completion tokens that a call is expected to need.
 const COMPLETION: u64 = 256;
 
 impl Budget {
@@ -100,19 +101,19 @@ impl Budget {
         here + Duration::from_secs_f64(self.before)
     }
 
-    /// Time that is no run's own.
+    /// Excludes time spent waiting for a processor.
     pub fn leave_out(&mut self, waited: Duration) {
         self.waited += waited;
     }
 
-    /// Time left until the limit of minutes; a day if there is none.
+    /// Returns the time left until the limit of minutes, or a day if there is no limit.
     pub fn left(&self) -> Duration {
         let all =
             Duration::from_secs_f64(self.limits.minutes.map_or(86_400.0, |m| m.max(0.0) * 60.0));
         all.saturating_sub(self.elapsed())
     }
 
-    /// Books seconds of an earlier part of the run.
+    /// Adds the seconds of an earlier part of the run.
     pub fn book_past(&mut self, seconds: f64) {
         self.before += seconds;
     }
@@ -131,7 +132,7 @@ impl Budget {
         }
     }
 
-    /// The limit that the next call of the conversation would pass, if any.
+    /// Returns the limit that the next call of the conversation would exceed, if any.
     pub fn next_call(&self, messages: &[Message]) -> Option<Limit> {
         if self
             .limits
@@ -143,7 +144,7 @@ impl Budget {
         self.side_call(messages)
     }
 
-    /// The limit that a call of its own with these messages would pass, if any.
+    /// Returns the limit that a side call with these messages would exceed, if any.
     pub fn side_call(&self, messages: &[Message]) -> Option<Limit> {
         if self.left().is_zero() {
             return Some(Limit::Minutes);
@@ -157,7 +158,7 @@ impl Budget {
             return Some(Limit::Tokens);
         }
         if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars) {
-            // The price of a token so far is the best guess at the price of the next one.
+            // The price per token so far is the best estimate for the next token.
             let price = spent / self.spent.tokens().max(1) as f64;
             if spent + price * tokens as f64 > most {
                 return Some(Limit::Dollars);
@@ -166,7 +167,8 @@ impl Budget {
         None
     }
 
-    /// Completion tokens that a call with these messages may take: `most`, or what the limit of tokens leaves of it.
+    /// Returns the maximum completion tokens of a call with these messages: `most`, or less if the token
+    /// limit leaves less.
     pub fn completion_tokens(&self, messages: &[Message], most: Option<u64>) -> Option<u64> {
         let most = most?;
         let Some(limit) = self.limits.tokens else {
@@ -177,7 +179,7 @@ impl Budget {
         Some(most.min(left.max(COMPLETION)))
     }
 
-    /// Limits for one of so many parts alike of what is left.
+    /// Returns the limits for one of `parts` equal parts of the remaining budget.
     pub fn share(&self, parts: u32) -> Limits {
         let parts = parts.max(1);
         let limits = &self.limits;
@@ -193,7 +195,7 @@ impl Budget {
         }
     }
 
-    /// What is nearly used up, in words, for a reminder in good time.
+    /// Describes a budget that is nearly used up, to remind the model in time.
     pub fn nearly_spent(&self) -> Option<String> {
         let steps = self
             .limits
@@ -216,7 +218,7 @@ impl Budget {
             .last
             .prompt_tokens
             .saturating_add(self.last.completion_tokens);
-        // Each call is at least as long as the one before it.
+        // Each call is at least as long as the previous one.
         let is_for_few = last > 0 && left < last.saturating_mul(CALLS_LEFT);
         (is_for_few || share(self.spent.tokens() as f64, most as f64))
             .then(|| format!("{left} tokens"))
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_call_that_would_pass_a_limit_is_not_made() {
+    fn call_over_limit_is_not_made() {
         let mut budget = Budget::new(Limits {
             steps: Some(2),
             tokens: Some(5_000),
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_calls_get_what_tokens_are_left_and_are_told_of() {
+    fn last_calls_get_remaining_tokens() {
         let mut budget = Budget::new(Limits {
             tokens: Some(10_000),
             ..Limits::default()
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn dollars_are_estimated_from_what_a_token_cost_so_far() {
+    fn dollars_are_estimated_from_token_price() {
         let mut budget = Budget::new(Limits {
             dollars: Some(1.0),
             ..Limits::default()
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_what_was_used_before_a_crash() {
+    fn time_includes_use_before_crash() {
         let mut budget = Budget::new(Limits {
             minutes: Some(1.0),
             ..Limits::default()
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_part_leaves_goes_to_the_others() {
+    fn unused_share_goes_to_others() {
         let mut budget = Budget::new(Limits {
             steps: Some(60),
             tokens: Some(9_000),
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_counts_of_tokens_do_not_start_again_from_nothing() {
+    fn hostile_token_counts_do_not_overflow() {
         let usage = Usage {
             prompt_tokens: u64::MAX,
             completion_tokens: u64::MAX,

@@ -1,14 +1,15 @@
-//! A full context: the answers of tools that are furthest back are cut to a line each. What the model said and
-//! what it was asked stays, and no model call is spent on it.
+//! Compaction of a full context: the oldest tool results are cut to one line each. Messages of the model and
+//! of the user stay, and no model call is needed.
 
 use testwright_agent_prompts::{Cut, Prompt};
 
 use testwright_models::Message;
 
-/// Answers shorter than this are left: cutting them gains nothing.
+/// Minimum length of an answer to cut; shorter ones gain nothing.
 const SHORT: usize = 400;
 
-/// Up to which message answers are to be cut, so that about half of their length goes; `None` if nothing is left to cut.
+/// Returns the index of the message up to which answers should be cut, to remove about half of their length.
+/// Returns `None` if nothing is left to cut.
 pub(super) fn until(messages: &[Message]) -> Option<usize> {
     let lengths: Vec<(usize, usize)> = messages
         .iter()
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_answers_go_first_until_nothing_is_left() {
+    fn oldest_answers_are_cut_first() {
         let mut messages: Vec<Message> = [
             exchange("a", 1_000),
             exchange("b", 1_000),

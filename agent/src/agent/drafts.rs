@@ -1,6 +1,7 @@
-//! Several drafts in one run, each a conversation of its own with its share of the budget, and the choice among those that
-//! the gate accepts. The choice is made by the tests × fixes matrix: every candidate fix of every draft is tried on
-//! every accepted draft.
+//! Several drafts in one run, each with its own conversation and share of the budget.
+//!
+//! The choice among the drafts that the gate accepts uses the tests × fixes matrix: every candidate fix of
+//! every draft is tried on every accepted draft.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +17,18 @@ use crate::gate::{Evidence, FixTrial, ReviewVerdict};
 use crate::session::Contents;
 use crate::trajectory::Event;
 
-/// Candidate fixes of one draft that are tried on the others: the last ones.
+/// Number of candidate fixes of one draft that are tried on the others; the last ones count.
 const MAX_FIXES: usize = 3;
 
-/// What the drafts of a run came to so far.
+/// The results of a run's drafts so far.
 pub struct Drafts {
     planned: u32,
     begun: u32,
-    /// Of the run as a whole.
+    /// Limits of the run as a whole.
     limits: Limits,
     accepted: Vec<Draft>,
     fixes: Vec<CandidateFix>,
-    /// Of the drafts without an accepted test, how the one that came furthest ended.
+    /// Outcome of the draft without an accepted test that came furthest.
     miss: Option<Outcome>,
 }
 
@@ -35,20 +36,20 @@ pub struct Drafts {
 struct Draft {
     number: u32,
     patch: String,
-    /// Of the files that the patch changes.
+    /// Contents of the files that the patch changes.
     contents: Contents,
     evidence: Box<Evidence>,
-    /// Patches of fixes of other drafts that were tried on it, whatever came of them.
+    /// Patches of other drafts' fixes that were tried on it, whatever the result.
     tried: Vec<String>,
 }
 
-/// A candidate fix, whichever draft made it.
+/// A candidate fix from any draft.
 struct CandidateFix {
     patch: String,
     edits: Vec<Value>,
-    /// Which call tried it first.
+    /// Number of the call that first tried it.
     origin: usize,
-    /// Numbers of the drafts that made it.
+    /// Numbers of the drafts that produced it.
     drafts: Vec<u32>,
 }
 
@@ -64,7 +65,7 @@ impl Drafts {
         }
     }
 
-    /// Begins the next draft: the workspace is the old code again, and the conversation is empty.
+    /// Starts the next draft, with the old code in the workspace and an empty conversation.
     pub async fn begin(&mut self, run: &mut Run) -> Flow {
         self.begun += 1;
         if self.begun > 1 {
@@ -77,7 +78,7 @@ impl Drafts {
         Ok(())
     }
 
-    /// Takes how the draft ended; what ends the whole run comes back as an error.
+    /// Records how the draft ended. An outcome that ends the whole run is returned as an error.
     pub async fn end(&mut self, run: &mut Run, outcome: Outcome) -> Flow {
         run.budget.limits = self.limits.clone();
         if !outcome.is_final() {
@@ -111,7 +112,7 @@ impl Drafts {
                     tried: Vec::new(),
                 });
             }
-            // Of equals the first.
+            // On a tie, the first one counts.
             other if (self.miss.as_ref()).is_none_or(|known| rank(&other) < rank(known)) => {
                 self.miss = Some(other);
             }
@@ -120,7 +121,8 @@ impl Drafts {
         Ok(())
     }
 
-    /// Do two accepted drafts pass with each other's fixes? A further one could not say much against them.
+    /// Returns whether two accepted drafts pass with each other's fixes, so that a further draft could hardly
+    /// refute them.
     pub async fn agree(&mut self, run: &mut Run) -> Flow<bool> {
         if self.accepted.len() < 2 || self.begun >= self.planned {
             return Ok(false);
@@ -137,7 +139,7 @@ impl Drafts {
         }))
     }
 
-    /// The accepted draft on which most candidate fixes and most other drafts agree.
+    /// Returns the accepted draft with which most candidate fixes and other drafts agree.
     pub async fn choose(mut self, run: &mut Run) -> Flow<Outcome> {
         self.try_all_fixes(run).await?;
         let matrix: Vec<Vec<bool>> = (self.accepted.iter())
@@ -169,7 +171,7 @@ impl Drafts {
         } = self.accepted.swap_remove(best);
         result.push(format!("chosen: draft {number}"));
         run.stage("choose", result.join("\n"))?;
-        // A fix that makes no draft pass says nothing of this one.
+        // A fix that makes no draft pass is no evidence about this one.
         let is_fix = |patch: &str| {
             let mut columns = self.fixes.iter().enumerate();
             columns.any(|(at, fix)| fix.patch == patch && matrix.iter().any(|row| row[at]))
@@ -187,7 +189,7 @@ impl Drafts {
         Ok(())
     }
 
-    /// Tries on an accepted draft the candidate fixes that were not tried on it.
+    /// Tries the missing candidate fixes on an accepted draft.
     async fn try_fixes(&mut self, run: &mut Run, at: usize) -> Flow {
         let draft = &mut self.accepted[at];
         let missing =
@@ -201,7 +203,7 @@ impl Drafts {
             if run.replay.is_over() && run.budget.left().is_zero() {
                 break;
             }
-            // A fix that ends the tool server is no trial; it does not end the run.
+            // Code of a fix that ends the tool server must not end the run.
             run.ends_before = run.session.ended_by_code();
             draft.tried.push(fix.patch.clone());
             let arguments = json!({ "edits": fix.edits });
@@ -217,7 +219,7 @@ impl Drafts {
 }
 
 impl Draft {
-    /// What this fix did to the tests as they were submitted.
+    /// Returns the trial of a fix on the tests as they were submitted.
     fn trial(&self, fix: &CandidateFix) -> Option<&FixTrial> {
         let mut trials = self.evidence.fixes.iter();
         trials.find(|trial| trial.on_submitted_tests && trial.patch == fix.patch)
@@ -228,7 +230,7 @@ impl Draft {
             .is_some_and(|trial| trial.holds(&self.evidence.tests))
     }
 
-    /// What decides between drafts on which the fixes agree alike.
+    /// Ranks drafts that the same fixes support.
     fn rank(&self) -> (u8, bool) {
         let verdict = self.evidence.review.as_ref().map(|review| review.verdict);
         let opinion = match verdict {
@@ -243,21 +245,21 @@ impl Draft {
     }
 }
 
-/// Index of the draft with the highest score. Each fix that makes a draft pass counts as much as there are drafts that it makes
-/// pass, so that tests and fixes which agree with each other outweigh those that stand alone.
+/// Returns the index of the draft with the highest score. Each fix that makes a draft pass counts once for
+/// every draft it makes pass. So tests and fixes that agree with each other outweigh isolated ones.
 fn best(matrix: &[Vec<bool>], drafts: &[Draft]) -> Option<usize> {
     let support = |fix: usize| matrix.iter().filter(|row| row[fix]).count();
     let score = |row: &[bool]| -> usize {
         let cured = row.iter().enumerate().filter(|(_, cured)| **cured);
         cured.map(|(fix, _)| support(fix)).sum()
     };
-    // Of equals the first.
+    // On a tie, the first one counts.
     (0..drafts.len())
         .rev()
         .max_by_key(|at| (score(&matrix[*at]), drafts[*at].rank()))
 }
 
-/// How far a draft without an accepted test came: the lower, the more it has to say of the issue.
+/// Ranks the outcome of a draft without an accepted test: the lower, the more it says about the issue.
 fn rank(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Refused { .. } => 0,
@@ -268,7 +270,7 @@ fn rank(outcome: &Outcome) -> u8 {
 }
 
 impl Run {
-    /// Nothing of the conversation so far counts for the next one.
+    /// Clears the conversation for the next draft.
     fn forget_conversation(&mut self) {
         self.messages.clear();
         self.trials.clear();

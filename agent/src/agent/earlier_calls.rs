@@ -1,5 +1,5 @@
-//! Calls of one message depend on those before them: what follows a refused edit is skipped, and a submission is held back
-//! where no test fails in the run before it, or tests fail with the fix before it.
+//! Dependencies between the calls of one message. Calls after a refused edit are skipped. A submission is
+//! held back if no test fails in the run before it, or if tests fail with the fix before it.
 
 use testwright_agent_prompts::{HeldBack, Prompt, Skipped};
 use testwright_tools::outcomes::report::Outcome as TestOutcome;
@@ -13,19 +13,19 @@ use super::run_counts::RunCounts;
 use crate::trajectory::Answer;
 use testwright_models::ToolCall;
 
-/// What the calls of this message did so far.
+/// The results of this message's earlier calls.
 #[derive(Default)]
 pub(super) struct EarlierCalls {
     is_edit_refused: bool,
-    /// Why the tests should be looked at before they are submitted: for what the last run of them showed …
+    /// Reason from the last test run to look at the tests before they are submitted.
     run: Option<&'static str>,
-    /// … and for what the last fix did.
+    /// Reason from the last trial of a fix.
     fix: Option<&'static str>,
 }
 
 impl EarlierCalls {
-    /// The answer to a call that is not to be carried out.
-    pub fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Flow<Option<String>> {
+    /// Returns the answer to a call that should not run.
+    pub(super) fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Flow<Option<String>> {
         let is_of_tests = tool.runs_code() && (tool.route() != Route::Sandbox || takes_tests(tool));
         let is_abstention = call.arguments.value()["reproducible"] == false;
         if self.is_edit_refused && is_of_tests && !is_abstention {
@@ -41,16 +41,16 @@ impl EarlierCalls {
         }
     }
 
-    pub fn note(&mut self, tool: &dyn AnyTool, answer: &Answer) {
+    pub(super) fn note(&mut self, tool: &dyn AnyTool, answer: &Answer) {
         let is_edit = tool.effect() == Effect::Writes && !tool.runs_code();
         self.is_edit_refused |= is_edit && answer.refused;
         if is_edit && !answer.refused {
-            // What ran before it ran on other files.
+            // An earlier run used other files.
             (self.run, self.fix) = (None, None);
         }
         if tool.route() == Route::Fork {
             let trials = RecordedTrial::read(&answer.data, 0);
-            // On other tests it says nothing of those that are submitted.
+            // A trial on other tests says nothing about the submitted ones.
             if !answer.refused && !trials.iter().any(|trial| trial.contributed) {
                 return;
             }
@@ -84,7 +84,7 @@ impl EarlierCalls {
     }
 }
 
-/// Does it run tests in the workspace itself?
+/// Returns whether a tool runs tests in the workspace itself.
 pub(super) fn takes_tests(tool: &dyn AnyTool) -> bool {
     tool.name() == RunPytest::NAME
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use testwright_models::ToolResult;
 
-    /// Is a submission held back after these calls?
+    /// Returns whether a submission is held back after these calls.
     fn is_held_back(calls: &[(&str, Value)]) -> bool {
         let mut earlier = EarlierCalls::default();
         for (name, data) in calls {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_run_and_the_last_fix_of_the_tests_decide() {
+    fn last_run_and_fix_decide() {
         let run = |failed: usize, contributed: bool| {
             let counts =
                 json!({"passed": 1, "failed": failed, "errors": 0, "contributed": contributed});
@@ -153,7 +153,7 @@ mod tests {
             (vec![fix("failed", true), fix("passed", false)], true),
             (vec![("try_fix", Value::Null), fix("passed", true)], false),
             (vec![("run_pytest", Value::Null), run(1, true)], false),
-            // Each clears its own reason.
+            // Each call clears its own reason.
             (vec![run(0, true), fix("passed", true)], true),
             (vec![fix("failed", true), run(1, true)], true),
         ] {

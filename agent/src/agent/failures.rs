@@ -1,4 +1,4 @@
-//! What ends a run, or a call, for reasons that are not the test's: as outcomes and as answers.
+//! Conversion of failures that are not the test's fault into outcomes and answers.
 
 use testwright_agent_prompts::RenderError;
 use testwright_sandboxes::SandboxError;
@@ -16,7 +16,7 @@ pub(crate) fn infrastructure(error: SandboxError) -> Outcome {
     }
 }
 
-/// A prompt, or what kept it from being rendered.
+/// Returns a prompt, or the outcome of a failure to render it.
 pub(crate) fn prompt(text: Result<String, RenderError>) -> Flow<String> {
     text.map_err(|error| Outcome::Infrastructure {
         message: error.to_string(),
@@ -29,9 +29,7 @@ pub(super) fn trajectory_failed(error: TrajectoryError) -> Outcome {
     Outcome::Infrastructure {
         message: error.to_string(),
         shortage: error.shortage(),
-        hint: Some(
-            "make room on the disk, then go on with `testwright run --resume DIR`".to_owned(),
-        ),
+        hint: Some("free disk space, then continue with `testwright run --resume DIR`".to_owned()),
     }
 }
 
@@ -41,7 +39,7 @@ pub(super) fn model_failed(error: ModelError) -> Outcome {
         ModelError::Fatal { hint, .. } => Outcome::ModelFailed { message, hint },
         ModelError::Transient { .. } => Outcome::ModelFailed {
             message,
-            hint: Some("go on later with `testwright run --resume DIR`".to_owned()),
+            hint: Some("continue later with `testwright run --resume DIR`".to_owned()),
         },
         ModelError::CeilingReached(_) => Outcome::ModelFailed {
             message,
@@ -56,7 +54,7 @@ pub(super) fn model_failed(error: ModelError) -> Outcome {
     }
 }
 
-/// The answer to a call of a tool that is not offered.
+/// Answers a call of a tool that is not available.
 pub(super) fn unknown_tool(name: &str, allowed: &[&dyn AnyTool]) -> String {
     let nearest = allowed
         .iter()

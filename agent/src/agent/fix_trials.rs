@@ -1,4 +1,4 @@
-//! Candidate fixes: what each did, and which are forms of the same.
+//! Candidate fixes: their effects, and which of them are forms of the same fix.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,9 +12,9 @@ use crate::gate::FixTrial;
 use crate::session::Contents;
 use testwright_config::hex::hex;
 
-/// Lines between two edits that count as forms of the same.
+/// Maximum lines between two edits that count as forms of the same fix.
 const NEAR: usize = 3;
-/// Exceptions of code that was written wrongly.
+/// Exceptions that indicate a mistake in the code of a fix.
 const MISTAKES: [&str; 8] = [
     "NameError",
     "UnboundLocalError",
@@ -26,20 +26,20 @@ const MISTAKES: [&str; 8] = [
     "IndentationError",
 ];
 
-/// A trial, and what is needed to make it again.
+/// A trial, with the data to repeat it.
 #[derive(Debug, Clone)]
 pub(super) struct RecordedTrial {
     pub trial: FixTrial,
     pub edits: Vec<Value>,
-    /// Digest of the changed files when it was made.
+    /// Digest of the changed files at the time of the trial.
     pub state: String,
-    /// Which call of the tool made it.
+    /// Number of the tool call that made it.
     pub call: usize,
-    /// Tests that were added or changed were among those that it was tried on.
+    /// Whether added or changed tests were among those it was tried on.
     pub contributed: bool,
 }
 
-/// What the toolbox says of a trial.
+/// The toolbox's data on a trial.
 #[derive(Deserialize)]
 struct TrialData {
     patch: String,
@@ -70,7 +70,7 @@ struct Sibling {
 }
 
 impl Sibling {
-    /// It passes without the fix, and fails with it whatever else runs.
+    /// Returns whether a test passes without the fix and fails with it, whatever else runs.
     fn is_broken(&self) -> bool {
         let fails = |outcome| {
             matches!(
@@ -83,8 +83,8 @@ impl Sibling {
 }
 
 impl RecordedTrial {
-    /// Those of one call: its answer's data, with what [`add_origin`] adds.
-    pub fn read(data: &Value, call: usize) -> Vec<Self> {
+    /// Reads the trials of one call from its answer's data, with the additions of [`add_origin`].
+    pub(super) fn read(data: &Value, call: usize) -> Vec<Self> {
         let edits = data["edits"].as_array().cloned().unwrap_or_default();
         let state = data["state"].as_str().unwrap_or_default();
         let number = |edit: &Value| edit["variant"].as_u64().unwrap_or_default();
@@ -113,7 +113,7 @@ impl RecordedTrial {
     }
 }
 
-/// Adds to the data of an answer what is needed to make the trial again.
+/// Adds the data to repeat the trial to those of an answer.
 pub(super) fn add_origin(data: &mut Value, edits: Value, state: String) {
     if let Some(data) = data.as_object_mut() {
         data.insert("edits".to_owned(), edits);
@@ -150,7 +150,7 @@ fn trial(data: &TrialData) -> FixTrial {
     }
 }
 
-/// `EXCEPTION: MESSAGE (FILE:LINE: CODE)`, of the place where it arose.
+/// Formats a failure as `EXCEPTION: MESSAGE (FILE:LINE: CODE)`, with the place where it arose.
 fn line(failure: &Failure) -> String {
     let message = failure.message.lines().next().unwrap_or_default().trim();
     let message: String = message.chars().take(160).collect();
@@ -163,7 +163,7 @@ fn line(failure: &Failure) -> String {
     }
 }
 
-/// The mistake in the edit that all tests end with.
+/// Returns the mistake in the edit with which all tests end.
 fn crash(patch: &str, report: &Report) -> Option<String> {
     let edited = edits(patch);
     let in_edit = |failure: &Failure| {
@@ -189,19 +189,19 @@ fn crash(patch: &str, report: &Report) -> Option<String> {
     (!passes && failures.iter().all(|failure| in_edit(failure))).then(|| line(first))
 }
 
-/// One change of a patch.
+/// One edit of a patch.
 #[derive(Debug, PartialEq)]
 struct PatchEdit {
     path: String,
-    /// Line of the old file at which it begins.
+    /// First line of the edit in the old file.
     at: usize,
-    /// Lines of the old file that it takes out.
+    /// Number of lines removed from the old file.
     removed: usize,
-    /// Lines of the new file that it adds.
+    /// Lines added in the new file.
     added: std::ops::Range<usize>,
-    /// The first of them that says something.
+    /// First added line with content.
     first: String,
-    /// It adds a function or class, decorators or not.
+    /// Whether it adds a function or class, with or without decorators.
     defines: bool,
 }
 
@@ -273,15 +273,15 @@ fn edits(patch: &str) -> Vec<PatchEdit> {
     found
 }
 
-/// The lines of the code under test that a patch changes, as it is without the patch. Functions that it adds are beside
-/// code with which they need have nothing to do, so where there is anything else, that counts.
+/// Returns the lines of the code under test that a patch changes, as numbered without the patch. Added
+/// functions may be next to unrelated code, so they count only if the patch changes nothing else.
 pub(super) fn places(patch: &str) -> Vec<SourceLine> {
     let edits = edits(patch);
     let is_new = |edit: &&PatchEdit| edit.removed == 0 && edit.defines;
     let (new, changed): (Vec<&PatchEdit>, Vec<_>) = edits.iter().partition(is_new);
     let edits = if changed.is_empty() { new } else { changed };
     let line = |edit: &PatchEdit| match edit.removed {
-        // A decorator belongs to what comes after it, other code to what comes before.
+        // A decorator belongs to the code after it, other code to the code before it.
         0 if edit.first.starts_with('@') => edit.at,
         0 => edit.at.saturating_sub(1).max(1),
         _ => edit.at,
@@ -295,7 +295,7 @@ pub(super) fn places(patch: &str) -> Vec<SourceLine> {
         .collect()
 }
 
-/// Without those that a later call changed: it edits the same place.
+/// Returns the trials without those that a later call revised by editing the same place.
 pub(super) fn last_forms(trials: &[RecordedTrial]) -> Vec<&RecordedTrial> {
     let is_near = |a: &PatchEdit, b: &PatchEdit| {
         a.path == b.path && a.at <= b.at + b.removed + NEAR && b.at <= a.at + a.removed + NEAR
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_of_a_patch_are_known_by_their_lines() {
+    fn patch_edits_have_line_ranges() {
         let edits = edits(PATCH);
         let shown: Vec<_> = (edits.iter())
             .map(|edit| {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fix_changes_is_looked_for_where_it_does_not_only_add_functions() {
+    fn changed_code_precedes_added_functions() {
         let lines = |hunks: &str| -> Vec<usize> {
             let patch = format!("diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n{hunks}");
             places(&patch).iter().map(|place| place.line).collect()
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_form_of_each_fix_counts() {
+    fn last_form_of_fix_counts() {
         let at = |line: usize| {
             format!(
                 "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -{line} +{line} @@\n-x\n+y\n"
@@ -384,7 +384,7 @@ mod tests {
             recorded(&first, 0),
             recorded(&other, 1),
             recorded(&second, 2),
-            // Variants of one call stand beside each other.
+            // Variants of one call are separate fixes.
             recorded(&first, 2),
         ];
         let kept: Vec<&str> = (last_forms(&trials).iter())
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_the_edit_is_no_verdict_on_the_tests() {
+    fn mistake_in_edit_is_not_a_verdict() {
         use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};
         let report = |exception: &str, line| Report {
             tests: vec![TestResult {
@@ -425,7 +425,7 @@ mod tests {
         assert_eq!(of("ValueError", 11), None);
     }
     #[test]
-    fn an_assertion_is_told_by_the_line_of_the_test() {
+    fn assertion_shows_line_of_test() {
         use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};
         let frame = |file: &str, line, code: &str, place| Frame {
             file: file.to_owned(),

@@ -1,9 +1,15 @@
-//! The loop: ask the model, carry out what it calls, write it down, until the gate accepts a test or a budget
-//! ends. [`run_loop`] is the loop itself; [`Run`] is what a step needs.
+//! The agent loop: ask the model, run its calls and record them, until the gate accepts a test or a budget
+//! ends. [`run_loop`] is the loop itself; [`Run`] holds what a step needs.
 //!
-//! Invariants: budgets are checked before they are spent; messages are append-only; every step is on disk
-//! before the next begins; the way a run ended is data ([`Outcome`]), and ends it by `?` ([`Flow`]). A run that goes on after a crash plays its
-//! recorded events through the same code, so no state has to be saved apart from the trajectory.
+//! Invariants:
+//!
+//! - Budgets are checked before they are spent.
+//! - Messages are only appended.
+//! - Every step is on disk before the next one starts.
+//! - The end of a run is data ([`Outcome`]), and propagates with `?` ([`Flow`]).
+//!
+//! A resumed run replays its recorded events through the same code, so the trajectory is the only saved
+//! state.
 
 mod agent_loop;
 pub mod budget;

@@ -1,11 +1,12 @@
-//! The processors that runs side by side share: a run has one while its tools work, and none while it waits for its model.
+//! Sharing of processors between concurrent runs. A run holds one while its tools work, but not while it
+//! waits for the model.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A run's share; without a limit for a run that is alone.
+/// A run's share of the processors; unlimited for a run that is alone.
 #[derive(Debug, Default)]
 pub struct ProcessorShare {
     all: Option<Arc<Semaphore>>,
@@ -20,18 +21,18 @@ impl ProcessorShare {
         }
     }
 
-    /// Takes one, and says how long that took.
+    /// Acquires a processor, and returns the time spent waiting.
     pub async fn acquire(&mut self) -> Duration {
         let (Some(all), None) = (&self.all, &self.held) else {
             return Duration::ZERO;
         };
         let asked = Instant::now();
-        // Nobody closes it.
+        // acquire_owned() fails only if the semaphore is closed, which never happens.
         self.held = all.clone().acquire_owned().await.ok();
         asked.elapsed()
     }
 
-    /// Gives it to others; was there one?
+    /// Releases the processor; returns whether one was held.
     pub fn release(&mut self) -> bool {
         self.held.take().is_some()
     }

@@ -1,33 +1,33 @@
-//! What a run reports while it goes on, for a display.
+//! Progress reports of a run, for a display.
 
 use super::RunUsage;
 
-/// One thing that happened.
+/// One step of a run.
 #[derive(Debug, Clone)]
 pub struct StepView<'a> {
     pub step: u32,
     /// `model`, or a tool's name.
     pub what: &'a str,
-    /// First line of the arguments or of the answer, cut by the display.
+    /// First line of the arguments or of the answer; the display truncates it.
     pub detail: &'a str,
     pub spent: &'a RunUsage,
     pub seconds: f64,
 }
 
 pub trait Progress: Send + Sync {
-    /// A phase before the loop: `environment`, `sandbox` …
+    /// Reports a phase before the loop: `environment`, `sandbox` …
     fn phase(&self, name: &str, detail: &str);
-    /// A model call or a tool call begins.
+    /// Reports the start of a model call or tool call.
     fn begins(&self, view: &StepView<'_>);
-    /// It is over.
+    /// Reports the end of a call.
     fn ended(&self, view: &StepView<'_>);
-    /// What a stage of a pipeline came to.
+    /// Reports the result of a pipeline's stage.
     fn stage(&self, stage: &str, result: &str);
-    /// Something that the user should know.
+    /// Reports a note for the user.
     fn note(&self, text: &str);
 }
 
-/// Tells the log what the user should know, and nothing else.
+/// Logs notes for the user, and reports nothing else.
 pub struct NotesToLog;
 
 impl Progress for NotesToLog {

@@ -1,4 +1,4 @@
-//! Recorded events that are still to be played: for going on after a crash, and for `testwright replay`.
+//! Recorded events that are yet to be replayed, to resume after a crash and for `testwright replay`.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,23 @@ use super::Outcome;
 use crate::session::Contents;
 use crate::trajectory::{Answer, Event, NoReplyCause, Purpose};
 
-/// What is left of a recorded run.
+/// The remaining events of a recorded run.
 #[derive(Debug, Default)]
 pub struct Replay {
     events: VecDeque<Event>,
-    /// Tools run again and their answers are compared; else recorded answers are taken.
+    /// Whether tools run again and their answers are compared; otherwise recorded answers are used.
     live_tools: bool,
-    /// Where the recorded answers and the present ones differ.
+    /// Differences between recorded and present answers.
     pub differences: Vec<Difference>,
     state: Contents,
-    /// Results of stages that were passed over and that no stage came to again so far.
+    /// Number of recorded stage results that were skipped and that no stage has reached again.
     stages: u32,
 }
 
-/// A tool answered otherwise than recorded.
+/// A tool's answer that differs from the recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Steps are counted from 1.
+    /// Number of the step, counted from 1.
     pub step: u32,
     pub tool: String,
     pub recorded: String,
@@ -39,7 +39,7 @@ pub(super) struct RecordedReply {
 }
 
 impl Replay {
-    /// To go on where the events end.
+    /// Creates a replay that continues where the events end.
     pub fn resume(events: Vec<Event>) -> Self {
         Replay {
             events: events.into(),
@@ -47,7 +47,7 @@ impl Replay {
         }
     }
 
-    /// To play the model's part again on a fresh sandbox.
+    /// Creates a replay that repeats the model's replies in a fresh sandbox.
     pub fn with_live_tools(events: Vec<Event>) -> Self {
         Replay {
             events: events.into(),
@@ -60,24 +60,24 @@ impl Replay {
         self.live_tools
     }
 
-    /// Nothing recorded is left: what comes now is new.
+    /// Returns whether no recorded event is left, so that everything from now on is new.
     pub(super) fn is_over(&mut self) -> bool {
         self.skip();
         self.events.is_empty()
     }
 
-    /// The files that differ from the base commit at this point of the recorded part.
+    /// Returns the files that differ from the base commit at this point of the recording.
     pub(super) fn state(&mut self) -> &Contents {
         self.skip();
         &self.state
     }
 
-    /// The files that differed from the base commit when the recorded part ended.
+    /// Returns the files that differed from the base commit when the recording ended.
     pub(super) fn take_state(&mut self) -> Contents {
         std::mem::take(&mut self.state)
     }
 
-    /// Is the next result of a stage on record?
+    /// Returns whether the next stage result is recorded.
     pub(super) fn has_stage(&mut self) -> bool {
         self.skip();
         let recorded = self.stages > 0;
@@ -85,7 +85,8 @@ impl Replay {
         recorded
     }
 
-    /// Drops events that carry no answer (messages are made anew by the same code), keeping track of the files.
+    /// Drops events without an answer, and keeps track of the files. The same code creates their messages
+    /// again.
     fn skip(&mut self) {
         while let Some(event) = self.events.front() {
             match event {
@@ -113,7 +114,7 @@ impl Replay {
         }
     }
 
-    /// The recorded reply, if one of this purpose is next.
+    /// Returns the recorded reply, if one with this purpose is next.
     pub(super) fn reply(&mut self, wanted: Purpose) -> Option<RecordedReply> {
         self.skip();
         match self.events.front() {
@@ -135,7 +136,8 @@ impl Replay {
         }
     }
 
-    /// The recorded answer to a call, if it is next; the replies that were asked for on the way (a review) are passed over.
+    /// Returns the recorded answer to a call, if it is next. Replies requested on the way, such as a review,
+    /// are skipped.
     pub(super) fn answer(&mut self, call: &str) -> Option<Answer> {
         self.skip();
         let at = self.events.iter().position(|event| match event {
@@ -153,7 +155,7 @@ impl Replay {
         }
     }
 
-    /// Why a call of this purpose has no reply, if that is on record, next.
+    /// Returns why a call with this purpose has no reply, if that is recorded next.
     pub(super) fn no_reply(&mut self, wanted: Purpose) -> Option<NoReplyCause> {
         self.skip();
         match self.events.front() {
@@ -166,7 +168,7 @@ impl Replay {
         }
     }
 
-    /// How the draft ended, if its end is next and nothing that is on record says so.
+    /// Returns how the draft ended, if its end is next and no other recorded event tells.
     pub(super) fn draft_outcome(&mut self) -> Option<Outcome> {
         self.skip();
         match self.events.front() {
@@ -183,7 +185,7 @@ impl Replay {
         }
     }
 
-    /// Is the end of a draft on record, next?
+    /// Returns whether the end of a draft is recorded next.
     pub(super) fn draft_ended(&mut self) -> bool {
         self.skip();
         let is_next = matches!(self.events.front(), Some(Event::DraftEnded { .. }));
@@ -193,7 +195,7 @@ impl Replay {
         is_next
     }
 
-    /// The recorded compaction, if it is next.
+    /// Returns the recorded compaction, if it is next.
     pub(super) fn compacted(&mut self) -> Option<usize> {
         self.skip();
         match self.events.front() {
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn events_come_back_in_their_order_and_messages_are_passed_over() {
+    fn events_are_ordered_without_messages() {
         let message = Event::Message {
             message: Message::User {
                 content: "x".into(),
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_on_the_way_to_an_answer_is_passed_over_but_kept_if_the_answer_is_missing() {
+    fn review_before_answer_is_skipped() {
         let mut whole = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
         assert!(whole.answer("a").is_some());
         let mut torn = Replay::resume(vec![reply(Purpose::Review, "YES")]);
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_reply_is_met_again_where_it_was() {
+    fn missing_reply_is_replayed() {
         let missing = |purpose| Event::NoReply {
             purpose,
             why: NoReplyCause::TimeUp { begun: false },
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_ends_again_as_it_ended() {
+    fn draft_end_is_replayed() {
         let ended = Event::DraftEnded {
             number: 1,
             limit: None,
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_the_files_is_the_sum_of_its_changes() {
+    fn file_state_accumulates_changes() {
         let mut replay = Replay::resume(vec![
             state("a.py", Some("MQ=="), false),
             state("b.py", None, false),

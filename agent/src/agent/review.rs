@@ -1,4 +1,4 @@
-//! The reviewer: a model call that reads a submission against the issue, with what a reviewer of a pull request sees.
+//! The reviewer: a model call that compares a submission with the issue, as in a pull request review.
 
 mod brief;
 mod printed;
@@ -28,12 +28,12 @@ use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
 use crate::trajectory::Purpose;
 use testwright_models::Message;
 
-/// Lines of a failure's message, and frames.
+/// Maximum lines of a failure's message.
 const MESSAGE_LINES: usize = 40;
 const FRAMES: usize = 12;
-/// Characters of the reviewer's words.
+/// Maximum characters of the reviewer's text.
 const WORDS: usize = 1_500;
-/// Failing tests that are shown; the others are named.
+/// Maximum failing tests shown in full; the others are only named.
 const SHOWN: usize = 4;
 
 /// A submission that the gate accepts.
@@ -45,7 +45,7 @@ pub(super) struct Reviewed<'a> {
 }
 
 impl Run {
-    /// `None` where the budget does not allow it.
+    /// Asks for a review; `None` if the budget does not allow one.
     pub(super) async fn review(
         &mut self,
         reviewed: &Reviewed<'_>,
@@ -59,7 +59,7 @@ impl Run {
         Ok(reply.map(|reply| read_review(&reply.content)))
     }
 
-    /// The version that runs the tests, and the one that the issue names where that is another.
+    /// Returns the Python version that runs the tests, with the one that the issue names if it differs.
     pub(super) fn python(&self) -> String {
         let version = &self.session.environment().python_version;
         match self.issue.named_python() {
@@ -73,13 +73,13 @@ impl Run {
     async fn review_context(&self, reviewed: &Reviewed<'_>, deadline: Duration) -> Flow<Excerpts> {
         let tests = reviewed.submission.contributed.iter();
         let tests = tests.filter(|test| test.change != Change::Deleted);
-        // What cures the tests is where the issue's fault lies, rather than where an exception arises.
+        // The code that fixes change is likelier to be at fault than the place where an exception arises.
         let mut fixes: Vec<&FixTrial> = reviewed.fixes.iter().collect();
         fixes.sort_by_key(|fix| !fix.cures(&reviewed.verdict.failing));
         let mut lines: Vec<SourceLine> =
             (fixes.iter()).flat_map(|fix| places(&fix.patch)).collect();
         for failed in failing(reviewed) {
-            // What is beneath an assertion of the test are helpers that compare.
+            // Frames below an assertion of the test are comparison helpers.
             let failures =
                 (failed.failure.iter()).filter(|failure| failure.class != FailureClass::Assertion);
             let frames = failures.flat_map(|failure| failure.frames.iter().rev());
@@ -95,12 +95,12 @@ impl Run {
         });
         let called = self.session.call(ReviewContext::NAME, arguments, deadline);
         let answer = called.await.map_err(infrastructure)?;
-        // Without them the reviewer sees less; nothing is wrong.
+        // Without excerpts the reviewer sees less, but that is not an error.
         Ok(Excerpts::deserialize(&answer.data).unwrap_or_default())
     }
 
     fn review_prompt(&self, reviewed: &Reviewed<'_>, context: &Excerpts) -> ReviewPrompt {
-        // The line of its outcome, just above, names it.
+        // The line with its outcome just above already names it.
         let is_single = reviewed.submission.contributed.len() == 1
             && reviewed.verdict.failing.len() == 1
             && reviewed.verdict.failing[0].id == reviewed.submission.contributed[0].id;
@@ -122,7 +122,7 @@ impl Run {
         let fixes: Vec<String> = (reviewed.fixes.iter().enumerate())
             .map(|(at, fix)| candidate_fix(at + 1, fix, &reviewed.verdict.failing, &functions))
             .collect();
-        // What strangers wrote comes from data, which are as they are.
+        // Only the parts from untrusted text need escaping.
         let visible = |text: &str| visible(text).into_owned();
         ReviewPrompt {
             issue: visible(&self.issue.brief_text()),
@@ -138,7 +138,7 @@ impl Run {
     }
 }
 
-/// The results of the failing contributed tests that are shown.
+/// Returns the results of the failing contributed tests that are shown.
 fn failing<'a>(reviewed: &'a Reviewed<'_>) -> impl Iterator<Item = &'a TestResult> {
     let tests = reviewed.verdict.failing.iter().take(SHOWN);
     tests.filter_map(|test| result(&reviewed.submission.old, &test.id))
@@ -148,7 +148,7 @@ fn result<'a>(report: &'a Report, id: &str) -> Option<&'a TestResult> {
     report.tests.iter().find(|test| test.id == id)
 }
 
-/// Single lines of a file in a row, as imports are, have one head.
+/// Formats excerpts; consecutive single lines of a file, such as imports, share one header.
 fn excerpts(all: &[Excerpt]) -> String {
     let is_line = |excerpt: &Excerpt| !excerpt.source.contains('\n');
     let one_head = |a: &Excerpt, b: &Excerpt| a.path == b.path && is_line(a) && is_line(b);
@@ -169,7 +169,7 @@ fn excerpts(all: &[Excerpt]) -> String {
     parts.join("\n\n")
 }
 
-/// One line for each contributed test: how it does now, and how it did before the change.
+/// Formats one line per contributed test: its outcome now, and before the change.
 fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
     let mut lines = Vec::new();
     for test in &submission.contributed {
@@ -233,7 +233,7 @@ fn word(outcome: TestOutcome) -> &'static str {
     }
 }
 
-/// How it did before the change.
+/// Describes an outcome before the change.
 fn word_before(outcome: TestOutcome) -> &'static str {
     match outcome {
         TestOutcome::Passed => "passed",
@@ -245,7 +245,7 @@ fn word_before(outcome: TestOutcome) -> &'static str {
     }
 }
 
-/// A failure at length: the test's own line first.
+/// Describes a failure in full, starting with the test's own line.
 fn failure(submission: &Submission, test: &TestEvidence) -> String {
     let mut out = format!("{} {}", test.origin(), test.exception);
     if !test.message.is_empty() {
@@ -260,12 +260,12 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
         .iter()
         .filter(|frame| frame.place != Place::External)
         .collect();
-    // A single frame is the test's own line, which is named above and stands in the change.
+    // A single frame is the test's own line, which is named above and part of the change.
     if repository.len() > 1 {
         let _ = write!(out, "\nThe calls, from the test inwards:");
         let more = repository.len().saturating_sub(FRAMES);
         for (at, frame) in repository.iter().enumerate() {
-            // The first and the last ones say most.
+            // The first and the last frames say most.
             if at == FRAMES / 2 && more > 0 {
                 let _ = write!(out, "\n  … {more} more");
             }
@@ -309,7 +309,7 @@ fn capitalized(text: &str) -> String {
     }
 }
 
-/// `shown` is the code under test that the reviewer is shown beside it.
+/// Describes a candidate fix. `shown` is the code under test that the reviewer also sees.
 fn candidate_fix(
     number: usize,
     fix: &FixTrial,
@@ -377,7 +377,7 @@ fn candidate_fix(
     out
 }
 
-/// What goes back to the author; `None` where there is nothing to tell.
+/// Returns the message to the author; `None` if there is nothing to report.
 pub(super) fn doubt(review: &Review) -> Option<ReviewDoubt> {
     let opinion = match review.verdict {
         ReviewVerdict::No => "doubts that the tests fail for the reason that the issue states",
@@ -396,14 +396,14 @@ pub(super) fn doubt(review: &Review) -> Option<ReviewDoubt> {
     })
 }
 
-/// The verdict is the first of the three words; what cannot be read is no doubt.
+/// Parses a review. The first of the three words is the verdict; an unreadable review raises no doubt.
 fn read_review(text: &str) -> Review {
     let words = || {
         text.split(|c: char| !c.is_ascii_alphabetic())
             .filter(|word| !word.is_empty())
     };
     let first = words().next().map(str::to_ascii_uppercase);
-    // Further on only what is written as it was asked for.
+    // After the first word, accept only the requested spelling.
     let verdict = (first.iter().map(String::as_str).chain(words()))
         .find_map(|word| match word {
             "YES" => Some(ReviewVerdict::Yes),
@@ -440,7 +440,7 @@ fn read_review(text: &str) -> Review {
     }
 }
 
-/// A model that fills in a form writes `none`.
+/// Returns whether a line only says `none`, as models write when they fill in a form.
 fn is_none(line: &str) -> bool {
     let plain = line
         .trim_matches(|c: char| !c.is_ascii_alphabetic())

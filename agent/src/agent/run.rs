@@ -1,4 +1,5 @@
-//! What a step needs: the model, the session, the record, the budget, and the past of a resumed run.
+//! The state of a run: the model, the session, the record, the budget, and the recorded part of a resumed
+//! run.
 
 mod model_calls;
 mod pipeline;
@@ -32,7 +33,7 @@ use crate::session::{Contents, Session};
 use crate::trajectory::{Answer, Event, FileState, RunFolder};
 use testwright_models::{Message, Model, ToolCall, ToolResult};
 
-/// What a run is made of.
+/// The parts from which a run is created.
 pub struct RunParts {
     pub issue: Issue,
     pub source: Source,
@@ -42,7 +43,7 @@ pub struct RunParts {
     pub budget: Budget,
     pub replay: Replay,
     pub progress: Arc<dyn Progress>,
-    /// Most completion tokens of one call.
+    /// Maximum completion tokens of one call.
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
     pub processor: ProcessorShare,
@@ -63,19 +64,19 @@ pub struct Run {
     processor: ProcessorShare,
     /// Files that differ from the base commit, as last recorded.
     pub(super) state: Contents,
-    /// The sandbox holds the state of the recorded part.
+    /// Whether the sandbox has the state of the recorded part.
     caught_up: bool,
     pub(super) submission_policy: SubmissionPolicy,
     pub(super) given: Vec<String>,
     pub(super) trials: Vec<RecordedTrial>,
-    /// Calls so far that tried candidate fixes.
+    /// Number of calls so far that tried candidate fixes.
     pub(super) fix_calls: usize,
-    /// How often the tool server had ended when the draft began.
+    /// Number of times the tool server had ended when the draft started.
     pub(super) ends_before: u32,
     /// Edits of the last fix.
     pub(super) last_fix: Vec<Value>,
     pub(super) fix_asked_for: bool,
-    /// How often the reviewer's doubts were sent back.
+    /// Number of times the reviewer's doubts were sent back.
     pub(super) doubts: u32,
     /// Calls that were refused.
     pub(super) refused: HashSet<String>,
@@ -83,11 +84,11 @@ pub struct Run {
     pub(super) submission: Option<(String, Box<Evidence>)>,
 }
 
-/// How often the tool server may end while code of the repository or of the model runs. It is that code's doing, so the
-/// run ends as one that found nothing, and counts.
+/// Maximum number of times the tool server may end while code of the repository or the model runs. That code
+/// is the cause, so the run ends with nothing found, and counts.
 const MAX_TOOLBOX_ENDS: u32 = 3;
 
-/// Longest time that a tool gets; the toolbox has shorter limits of its own.
+/// Maximum time for a tool call; the toolbox has shorter limits of its own.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(900);
 
 impl Run {
@@ -120,12 +121,12 @@ impl Run {
         }
     }
 
-    /// What the model is given beyond the issue, in words for the evidence.
+    /// Sets descriptions of the model's extra inputs, for the evidence.
     pub fn set_given(&mut self, given: Vec<String>) {
         self.given = given;
     }
 
-    /// What the approach asks of a submission beyond the gate.
+    /// Sets the approach's requirements for a submission beyond the gate.
     pub fn set_submission_policy(&mut self, policy: SubmissionPolicy) {
         self.submission_policy = policy;
     }
@@ -138,14 +139,14 @@ impl Run {
         &self.folder
     }
 
-    /// What the toolbox says of the workspace.
+    /// Returns the toolbox's description of the workspace.
     pub async fn describe(&self) -> Flow<String> {
         self.session.describe().await.map_err(infrastructure)
     }
 
     /// Adds a system or user message to the conversation.
     pub fn say(&mut self, message: Message) -> Flow {
-        // A resumed run makes the same messages again; they are on disk already.
+        // A resumed run creates the same messages again; they are on disk already.
         if self.replay.is_over() {
             self.record(&Event::Message {
                 message: message.clone(),
@@ -155,7 +156,7 @@ impl Run {
         Ok(())
     }
 
-    /// Carries out one tool call, or takes its recorded answer, and appends the answer to the conversation.
+    /// Runs a tool call, or takes its recorded answer, and appends the answer to the conversation.
     pub async fn call(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
         let answer = if self.replay.has_live_tools() {
             let now = self.carry_out(call, allowed).await?;
@@ -184,8 +185,8 @@ impl Run {
         Ok(answer)
     }
 
-    /// In a replay: notes where the answer differs from the recorded one. The recorded conversation goes on, since
-    /// what follows was said in answer to it.
+    /// Notes, in a replay, a difference between the answer and the recorded one. The recorded answer continues
+    /// the conversation, because later replies refer to it.
     fn compare(&mut self, call: &ToolCall, now: Answer) -> Answer {
         let Some(recorded) = self.replay.answer(&call.id) else {
             return now;
@@ -204,7 +205,7 @@ impl Run {
         }
     }
 
-    /// Answers a call that is not carried out, with the reason.
+    /// Answers a call that is not run, with the reason.
     pub fn decline(&mut self, call: &ToolCall, text: String) -> Flow {
         let result = ToolResult {
             id: call.id.clone(),
@@ -228,7 +229,7 @@ impl Run {
         Ok(())
     }
 
-    /// Appends an answer that no tool gave (a call that could not be read, one call too many).
+    /// Appends an answer that no tool gave, e.g. for a call that could not be read.
     pub fn answered(&mut self, result: ToolResult) {
         self.messages.push(Message::Tool(result));
     }
@@ -259,7 +260,7 @@ impl Run {
         let (started, of_models) = (Instant::now(), self.budget.spent.model_seconds);
         let deadline = self.budget.left().min(MAX_CALL_TIMEOUT);
         let tool = allowed.iter().find(|tool| tool.name() == call.name);
-        // The data are kept where a run that goes on needs them.
+        // Data are kept if a resumed run needs them.
         let (text, refused, data) = match tool.map(|tool| tool.route()) {
             None => (unknown_tool(&call.name, allowed), true, Value::Null),
             Some(_) if call.name == OpenFile::NAME && arguments["path"] == WHOLE => {
@@ -281,14 +282,14 @@ impl Run {
                 (answer.text, answer.refused, data)
             }
         };
-        // What a reviewer took is the model's time.
+        // The reviewer's time counts as the model's.
         let of_models = self.budget.spent.model_seconds - of_models;
         let seconds = (started.elapsed().as_secs_f64() - of_models).max(0.0);
         let answer = Answer {
             tool: call.name.clone(),
             result: ToolResult {
                 id: call.id.clone(),
-                // Those that the host makes (`submit`) quote names of files too.
+                // Answers created on the host (`submit`) quote file names too.
                 content: visible(&text).into_owned(),
             },
             refused,
@@ -310,14 +311,14 @@ impl Run {
         if ended >= MAX_TOOLBOX_ENDS {
             return Err(Outcome::Nothing {
                 reason: format!(
-                    "what the calls ran ended the tool server {ended} times, by using up the memory or otherwise"
+                    "code run by the calls ended the tool server {ended} times, by running out of memory or otherwise"
                 ),
             });
         }
         Ok(answer)
     }
 
-    /// Before the first new call of a resumed run: puts the workspace into the recorded state.
+    /// Restores the recorded state of the workspace before the first new call of a resumed run.
     async fn catch_up(&mut self) -> Flow {
         if self.caught_up || !self.replay.is_over() {
             return Ok(());
@@ -331,7 +332,7 @@ impl Run {
         Ok(())
     }
 
-    /// The files that differ from the base commit, as far as they are kept in records.
+    /// Returns the files that differ from the base commit and that records store.
     pub(super) async fn workspace(&mut self) -> Flow<Contents> {
         if self.replay.has_live_tools() {
             let (now, _) = self.session.changes().await.map_err(infrastructure)?;
@@ -373,7 +374,7 @@ impl Run {
         Ok(())
     }
 
-    /// Writes an event down; nothing in a replay, whose record is complete.
+    /// Records an event. A replay records nothing, because its record is complete.
     pub(super) fn record(&mut self, event: &Event) -> Flow {
         if self.replay.has_live_tools() {
             return Ok(());
@@ -381,7 +382,7 @@ impl Run {
         self.folder.append(event).map_err(trajectory_failed)
     }
 
-    /// Writes the end down and gives back what is needed to finish the folder.
+    /// Records the end, and returns what is needed to finish the folder.
     pub async fn finish(mut self, outcome: &Outcome) -> (Budget, RunFolder, Replay) {
         if !self.replay.has_live_tools()
             && outcome.is_final()

@@ -1,4 +1,4 @@
-//! How the tests of a run ended, in numbers: kept with the answer for what follows it in the same message.
+//! Counts of test outcomes in a run, stored with its answer for later calls of the same message.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ pub(super) struct RunCounts {
     #[serde(default)]
     passed: usize,
     failed: usize,
-    /// Of those that failed, in an assertion.
+    /// Failed tests that failed in an assertion.
     #[serde(default)]
     assertions: usize,
-    /// Errors of set-up, tests that did not run or were not found, and modules that could not be collected.
+    /// Errors of setup, tests that did not run or were not found, and modules that could not be collected.
     errors: usize,
-    /// Tests that were added or changed were among them.
+    /// Whether added or changed tests were among them.
     #[serde(default = "yes")]
     contributed: bool,
 }
@@ -25,7 +25,7 @@ fn yes() -> bool {
     true
 }
 
-/// How tests fail, the best kind first (Otter §4.2).
+/// The kind of a failure, the best first (Otter §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureKind {
     Assertion,
@@ -44,8 +44,8 @@ impl fmt::Display for FailureKind {
 }
 
 impl RunCounts {
-    /// The data to keep of the answer of a run: the numbers in the place of the report.
-    pub fn of_report(data: &Value) -> Value {
+    /// Returns the data to store with a run's answer: the counts instead of the report.
+    pub(super) fn of_report(data: &Value) -> Value {
         let Ok(report) = Report::deserialize(data) else {
             return Value::Null;
         };
@@ -69,20 +69,20 @@ impl RunCounts {
         serde_json::to_value(counts).unwrap_or_default()
     }
 
-    pub fn read(data: &Value) -> Option<Self> {
+    pub(super) fn read(data: &Value) -> Option<Self> {
         RunCounts::deserialize(data).ok()
     }
 
-    pub fn has_contributed(self) -> bool {
+    pub(super) fn has_contributed(self) -> bool {
         self.contributed
     }
 
-    pub fn has_failure(self) -> bool {
+    pub(super) fn has_failure(self) -> bool {
         self.failed + self.errors > 0
     }
 
-    /// The best kind of failure that there is, as Otter sees it.
-    pub fn kind(self) -> Option<FailureKind> {
+    /// Returns the best kind of failure in the run, by Otter's order.
+    pub(super) fn kind(self) -> Option<FailureKind> {
         match self {
             counts if counts.assertions > 0 => Some(FailureKind::Assertion),
             counts if counts.failed > 0 => Some(FailureKind::Other),
@@ -91,13 +91,13 @@ impl RunCounts {
         }
     }
 
-    /// A test passes, and nothing is wrong.
-    pub fn is_clean(self) -> bool {
+    /// Returns whether a test passes and nothing fails.
+    pub(super) fn is_clean(self) -> bool {
         self.passed > 0 && !self.has_failure()
     }
 
-    /// A test fails, and nothing else is wrong.
-    pub fn shows_failure(self) -> bool {
+    /// Returns whether a test fails and there is no error.
+    pub(super) fn shows_failure(self) -> bool {
         self.failed > 0 && self.errors == 0
     }
 }

@@ -1,20 +1,20 @@
-//! What an approach asks of submissions, and what it does after one.
+//! An approach's requirements for submissions, and the action after one.
 
-/// What an approach asks of a submission beyond the gate.
+/// The requirements of an approach for a submission beyond the gate.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SubmissionPolicy {
-    /// The gate's findings go back to the model.
+    /// Whether the gate's findings are sent back to the model.
     pub feedback: bool,
-    /// A candidate fix should have been tried before; asked for once.
+    /// Whether a candidate fix should have been tried before; asked for once.
     pub wants_fix: bool,
-    /// A reviewer reads the failure against the issue; how often its doubts go back to the model.
+    /// Number of times that a reviewer's doubts are sent back to the model; 0 for no reviewer.
     pub reviews: u32,
 }
 
-/// What happens after a submission.
+/// The action after a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnSubmit {
-    /// The run goes on until the gate accepts.
+    /// The run continues until the gate accepts.
     UntilAccepted,
     /// The first submission ends the run, accepted or not.
     Once,

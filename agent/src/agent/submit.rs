@@ -1,5 +1,5 @@
-//! What the host does with a submission: the gate decides on it, and, where the approach wants it, candidate fixes are tried
-//! on it and a reviewer reads it. A model may also say that the issue cannot fail here.
+//! Handles a submission on the host. The gate decides on it; if the approach asks for it, candidate fixes are
+//! tried and a reviewer reads it. A model may also report that the issue cannot fail here.
 
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionChe
 use crate::trajectory::Answer;
 use testwright_models::{Message, ToolCall};
 
-/// Calls that are named when no test is handed in.
+/// Maximum number of calls listed when no test is submitted.
 const MAX_TRIED_TESTS: usize = 20;
 
-/// What one submission led to, as kept in the trajectory.
+/// The result of one submission, as stored in the trajectory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SubmissionRecord {
     submission: Submission,
     verdict: Verdict,
-    /// What the last forms of the candidate fixes did to these tests.
+    /// Effects of the last forms of the candidate fixes on these tests.
     #[serde(default)]
     fixes: Vec<FixTrial>,
     review: Option<Review>,
-    /// A candidate fix was asked for instead of accepting.
+    /// Whether a candidate fix was requested instead of accepting.
     asked_for_fix: bool,
-    /// The reviewer's doubts were sent back instead of accepting.
+    /// Whether the reviewer's doubts were sent back instead of accepting.
     doubted: bool,
     #[serde(default)]
     reason: Option<String>,
@@ -46,7 +46,7 @@ impl SubmissionRecord {
     }
 }
 
-/// What a model said instead of handing in a test.
+/// A model's explanation instead of a test.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct AbstentionRecord {
     abstained: String,
@@ -99,7 +99,7 @@ impl Run {
             submitted.fixes = self.trials_on_submitted_tests(failing, deadline).await?;
             let cures = |fix: &FixTrial| fix.on_submitted_tests && fix.cures(failing);
             if submitted.fixes.iter().any(cures) {
-                // Behind the failure everything ran, and held.
+                // With this fix, all later assertions ran and passed.
                 for test in &mut submitted.verdict.failing {
                     test.unreached.clear();
                 }
@@ -130,7 +130,7 @@ impl Run {
         Ok((text, false, data))
     }
 
-    /// A NO goes back as often as the approach says; what is less than that goes back once.
+    /// Returns whether a doubt may be sent back: a NO as often as the approach says, a weaker doubt once.
     fn may_doubt(&self, review: &Review) -> bool {
         self.doubts
             < match review.verdict {
@@ -139,7 +139,7 @@ impl Run {
             }
     }
 
-    /// The model says that the issue cannot fail here. It has to have tried, and to say why.
+    /// Accepts the model's report that the issue cannot fail here, if it has tried and gives a reason.
     fn abstain(&mut self, reason: Option<&str>) -> Flow<Facts> {
         let Some(reason) = reason else {
             return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
@@ -154,7 +154,7 @@ impl Run {
         Ok(("No test was handed in.".to_owned(), false, data))
     }
 
-    /// The latest calls that ran code, with a line of each answer.
+    /// Lists the latest calls that ran code, with one line of each answer.
     fn tried(&self) -> Vec<String> {
         let runs_code = |call: &&ToolCall| {
             registry::find(&call.name).is_some_and(|tool| tool.runs_code())
@@ -179,7 +179,7 @@ impl Run {
         tried
     }
 
-    /// Facts of a recorded answer, for a run that goes on.
+    /// Restores the facts of a recorded answer in a resumed run.
     pub(super) fn take_facts(&mut self, answer: &Answer) {
         match registry::find(&answer.tool).map(|tool| tool.route()) {
             Some(Route::Fork) if !answer.refused => self.book_trial(&answer.data),
@@ -205,7 +205,7 @@ impl Run {
         });
     }
 
-    /// After a submission was answered: has the run ended?
+    /// Returns the outcome of the run, if an answered submission ends it.
     pub(super) fn submitted(&mut self, when: OnSubmit, answer: &Answer) -> Option<Outcome> {
         if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
             return Some(Outcome::Abstained {
@@ -282,7 +282,7 @@ impl Run {
         evidence
     }
 
-    /// What the run has cost so far.
+    /// Adds the cost of the run so far.
     pub(super) fn add_spent(&self, evidence: &mut Evidence) {
         let spent = &self.budget.spent;
         evidence.steps = spent.steps;
@@ -294,8 +294,8 @@ impl Run {
     }
 }
 
-/// A call in one line. Of code: its first line, and the last of what it printed, which names the exception; of a run of
-/// tests: the first line, which says how they ended.
+/// Summarizes a call in one line. For code, this is its first line and the last line it printed, which names
+/// the exception. For a test run, it is the first line, which gives the result.
 fn told(call: &ToolCall, answer: &str) -> Option<String> {
     let is_told = |line: &&str| !line.trim().is_empty();
     let arguments = call.arguments.value();
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_tried_is_told_by_its_code_and_by_how_it_ended() {
+    fn tried_calls_show_code_and_result() {
         let call = |name: &str, arguments: Value| ToolCall {
             id: String::new(),
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What the host does with a test that is wanted for lines: the gate decides on it, and nothing else.
+//! Handles a test that is wanted for coverage of given lines; only the gate decides on it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{Flow, Run};
 use crate::gate::{self, CoverageCheck, CoverageVerdict, Evidence};
 use crate::trajectory::Answer;
 
-/// What one submission led to, as kept in the trajectory.
+/// The result of one submission, as stored in the trajectory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CoverageRecord {
     patch: String,
@@ -40,7 +40,7 @@ impl Run {
         ))
     }
 
-    /// Facts of a recorded answer, for a run that goes on.
+    /// Restores the facts of a recorded answer in a resumed run.
     pub(super) fn take_coverage(&mut self, answer: &Answer) {
         if let Ok(record) = CoverageRecord::deserialize(&answer.data) {
             self.book_coverage(&record);

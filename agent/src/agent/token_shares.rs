@@ -1,11 +1,12 @@
-//! What tokens were spent on: a provider counts a prompt as a whole, and its parts share that by their length.
+//! Attribution of tokens to purposes. A provider counts a prompt as a whole, so its parts share the count by
+//! their length.
 
 use std::collections::{BTreeMap, HashMap};
 
 use testwright_models::{Message, Request, Usage};
 
-/// Tokens by what they were spent on: `tool schemas`, `system prompt`, `issue`, `remarks`, `earlier replies`,
-/// `answers of TOOL`, `replies`, `review`.
+/// Tokens by purpose: `tool schemas`, `system prompt`, `issue`, `remarks`, `earlier replies`, `answers of
+/// TOOL`, `replies`, `review`.
 pub type TokenShares = BTreeMap<String, u64>;
 
 /// Adds the tokens of one call.
@@ -34,7 +35,7 @@ pub(super) fn add_shares(
     let mut left = usage.prompt_tokens;
     let mut rest = all;
     for (what, length) in lengths {
-        // Of what is left, so that the sum is that of the provider.
+        // A share of the remainder, so that the sum equals the provider's count.
         let share = u128::from(left) * u128::from(length) / u128::from(rest.max(1));
         let share = u64::try_from(share).unwrap_or(left);
         add(what, share);
@@ -43,7 +44,7 @@ pub(super) fn add_shares(
     }
 }
 
-/// Bytes of each part.
+/// Returns the length of each part in bytes.
 fn lengths(request: &Request) -> BTreeMap<String, u64> {
     let mut found: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |what: &str, bytes: usize| {
@@ -88,7 +89,7 @@ mod tests {
     use testwright_models::{ToolCall, ToolResult};
 
     #[test]
-    fn the_parts_of_a_prompt_share_what_the_provider_counts() {
+    fn prompt_parts_share_provider_count() {
         let request = Request {
             messages: vec![
                 Message::System {

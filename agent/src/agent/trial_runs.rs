@@ -1,4 +1,5 @@
-//! Runs of candidate fixes, each in a copy of the sandbox: when the model asks for one, and again when it submits its tests.
+//! Trial runs of candidate fixes, each in a copy of the sandbox: when the model asks for one, and again when
+//! it submits tests.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::fix_trials::{RecordedTrial, add_origin, digest, last_forms};
 use super::{Flow, Run};
 use crate::gate::{FixTrial, TestEvidence};
 
-/// Candidate fixes that are tried once more when tests are submitted.
+/// Maximum number of candidate fixes that are tried again when tests are submitted.
 const MAX_RETRIED_FIXES: usize = 3;
 
 impl Run {
@@ -45,14 +46,15 @@ impl Run {
         }
     }
 
-    /// A fix whose trial is skipped is the last one all the same.
+    /// Records a fix as the last one even if its trial is skipped.
     pub(super) fn keep_fix(&mut self, arguments: &Value) {
         self.last_fix = self.whole_fix(arguments);
     }
 
-    /// The edits of a call: those of the last fix where it gives none, and before its own where they come on top.
+    /// Returns all edits of a call: those of the last fix if it gives none, or those before its own if it
+    /// adds to them.
     fn whole_fix(&self, arguments: &Value) -> Vec<Value> {
-        // A list that was written as a string is read by the toolbox.
+        // The toolbox also accepts a list that was written as a string.
         let given = match &arguments["edits"] {
             Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
             other => other.clone(),
@@ -67,8 +69,8 @@ impl Run {
         earlier.into_iter().chain(given).collect()
     }
 
-    /// The last form of each candidate fix, tried on the tests as they are now; of those that cannot be tried again, what
-    /// they did to the tests as they were then.
+    /// Tries the last form of each candidate fix on the tests as they are now. If a fix cannot be tried
+    /// again, the earlier result counts.
     pub(super) async fn trials_on_submitted_tests(
         &mut self,
         failing: &[TestEvidence],

@@ -1,11 +1,11 @@
-//! The issue unfolded, for a model that asks for it by `open_file`.
+//! The unfolded issue, for a model that asks for it with `open_file`.
 
 use serde_json::Value;
 
-/// Lines that are shown where the call does not say.
+/// Default number of lines to show.
 const LINES: usize = 200;
 
-/// The lines that the call asks for, with their numbers.
+/// Returns the requested lines with their numbers.
 pub(super) fn whole_issue(issue: &str, arguments: &Value) -> String {
     let number = |name: &str| {
         let value = arguments[name].as_u64()?;
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_shown_from_where_they_are_asked_for() {
+    fn lines_start_at_requested_line() {
         assert_eq!(
             whole_issue("a\nb\nc", &json!({"path": "ISSUE", "first": 2, "lines": 1})),
             "The issue, 3 lines\n   2  b\n(1 line below)\n"

@@ -1,5 +1,5 @@
-//! AssertFlip (arXiv 2507.17542): first a test that passes on the old code and pins the wrong behaviour, then its
-//! assertions turned round; a validator reads the failure against the issue, and its reasons lead to another attempt.
+//! AssertFlip (arXiv 2507.17542): writes a passing test that pins the wrong behaviour, then inverts its
+//! assertions. A validator compares the failure with the issue, and its reasons lead to another attempt.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{
@@ -15,23 +15,23 @@ use crate::agent::{Flow, Outcome, Run, prompt};
 use crate::formats::function_blocks;
 use testwright_models::Message;
 
-/// Times that a test is written again until it passes, and attempts after the first.
+/// Maximum number of rewrites of a test until it passes.
 const REFINEMENTS: usize = 10;
 const REGENERATIONS: usize = 10;
 
 const INVERSION: ApproachOption = ApproachOption {
     name: "inversion",
-    description: "first a test that passes; off: the failing test at once",
+    description: "writes a passing test first; off: writes the failing test at once",
     default: true,
 };
 const VALIDATOR: ApproachOption = ApproachOption {
     name: "validator",
-    description: "a call reads the failure against the issue",
+    description: "a call compares the failure with the issue",
     default: true,
 };
 const REGENERATION: ApproachOption = ApproachOption {
     name: "regeneration",
-    description: "another attempt where one leads to nothing",
+    description: "makes another attempt if one leads to nothing",
     default: true,
 };
 
@@ -44,13 +44,13 @@ impl Approach for AssertFlip {
     }
 
     fn description(&self) -> &'static str {
-        "first a test that passes, then its assertions turned round; a validator"
+        "writes a passing test, inverts its assertions, then validates the failure"
     }
 
     fn workflow(&self) -> Workflow {
         Workflow::Pipeline {
             stages: &["retrieve", "write", "run", "flip", "judge", "repair"],
-            model_calls: "3 an attempt, and one for each time that a test has to be written again",
+            model_calls: "3 per attempt, and 1 per rewrite of a test",
             prompts: &[
                 AssertFlipSystem::NAME,
                 ZeroShotTask::NAME,
@@ -90,7 +90,7 @@ async fn attempts(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         false => system_and_user(&ZeroShotPlusSystem {}, &task)?,
     };
     let mut messages = first.clone();
-    // A test that fails, though the validator is not content with it.
+    // A failing test that the validator rejected.
     let mut fallback: Option<Draft> = None;
     let regenerations = match options.is_on(&REGENERATION) {
         true => REGENERATIONS,
@@ -127,8 +127,7 @@ async fn attempts(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     match fallback {
         Some(draft) => draft.hand_in(run).await,
         None => Ok(Outcome::Nothing {
-            reason: "no test came about that passes on the old code and fails once its assertions are turned round"
-                .to_owned(),
+            reason: "no test passes on the old code and fails with inverted assertions".to_owned(),
         }),
     }
 }
@@ -138,7 +137,7 @@ fn user(text: &(impl Prompt + Sync)) -> Flow<Message> {
     Ok(Message::User { content })
 }
 
-/// A test that passes on the old code, written again until it does.
+/// Writes a test that passes on the old code, and rewrites it until it does.
 async fn passing(
     run: &mut Run,
     tree: &Tree,
@@ -185,17 +184,17 @@ async fn passing(
     Ok(Err(unusable))
 }
 
-/// A test that does not pass or fail on the old code as it should, or is none.
+/// A test with the wrong result on the old code, or a reply that is not a test.
 #[derive(Default)]
 struct Unusable {
     reply: String,
     reasons: String,
 }
 
-/// A test, and how it fails on the old code.
+/// A test and its failure on the old code.
 type Failing = (Draft, String);
 
-/// A passing test with its assertions turned round.
+/// Inverts the assertions of a passing test.
 async fn flip(run: &mut Run, tree: &Tree, passing: Draft) -> Flow<Result<Failing, Unusable>> {
     let question = AssertFlipFlip {
         issue: run.issue.folded_text(),
@@ -209,24 +208,24 @@ async fn flip(run: &mut Run, tree: &Tree, passing: Draft) -> Flow<Result<Failing
     let draft = match write(run, tree, messages, Some(0.0), function_blocks::read).await? {
         Ok(draft) => draft,
         Err(why) => {
-            let reasons = format!("Its assertions could not be turned round: {}.", why.error);
+            let reasons = format!("Its assertions could not be inverted: {}.", why.error);
             return Ok(Err(unusable(reasons)));
         }
     };
     run.put_files(&draft.proposed.files).await?;
     let ran = run.run_changed_tests().await?;
     if ran.kind.is_none() {
-        run.stage("flip", "passes with its assertions turned round")?;
+        run.stage("flip", "passes with inverted assertions")?;
         return Ok(Err(unusable(
-            "With its assertions turned round it passes on the code as it is: they did not pin what the issue describes."
+            "With inverted assertions it passes on the code as it is: they did not pin what the issue describes."
                 .to_owned(),
         )));
     }
-    run.stage("flip", "fails with its assertions turned round")?;
+    run.stage("flip", "fails with inverted assertions")?;
     Ok(Ok((draft, ran.text)))
 }
 
-/// A test that is to fail at once.
+/// Writes a test that should fail at once.
 async fn failing(
     run: &mut Run,
     tree: &Tree,
@@ -253,7 +252,7 @@ async fn failing(
     Ok(Ok((draft, ran.text)))
 }
 
-/// Why the validator is not content with how a test fails.
+/// Returns the validator's reasons to reject a test's failure.
 async fn doubts(run: &mut Run, draft: &Draft, failure: String) -> Flow<Option<String>> {
     let question = AssertFlipValidate {
         issue: run.issue.folded_text(),

@@ -1,5 +1,6 @@
-//! Writes a test that runs given lines: our own agent with another goal. It sees which of the lines its tests still miss, and
-//! by which condition. The gate takes a test that passes, asserts something and runs them all.
+//! Writes a test that runs given lines: the `testwright` agent with another goal. It sees which lines its
+//! tests still miss, and which condition each depends on. The gate accepts a test that passes, asserts
+//! something and runs all lines.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{CoverSystem, CoverTask, Prompt};

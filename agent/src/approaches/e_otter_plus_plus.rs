@@ -1,6 +1,6 @@
-//! e-Otter++ (arXiv 2508.06365): Otter++ with the issue in several forms and parts of the context masked, and with what the
-//! drafts do when they run: each failure is read against the issue, and the first draft of the best class of those that
-//! are the issue's is handed in.
+//! e-Otter++ (arXiv 2508.06365): Otter++ with several forms of the issue, partly masked contexts, and
+//! feedback from running the drafts. Each failure is compared with the issue. Among the drafts that fail
+//! because of the issue, the first of the best class is submitted.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{EOtterRewrite, LibroJudge, Prompt};
@@ -13,17 +13,17 @@ use testwright_models::Message;
 
 const REWRITE: ApproachOption = ApproachOption {
     name: "rewrite",
-    description: "drafts from the issue written again, too",
+    description: "also drafts from a rewritten issue",
     default: true,
 };
 const MASKS: ApproachOption = ApproachOption {
     name: "masks",
-    description: "drafts with parts of the context masked, too",
+    description: "also drafts with parts of the context masked",
     default: true,
 };
 const JUDGE: ApproachOption = ApproachOption {
     name: "judge",
-    description: "a call reads each failure against the issue",
+    description: "a call compares each failure with the issue",
     default: true,
 };
 
@@ -36,7 +36,7 @@ impl Approach for EOtterPlusPlus {
     }
 
     fn description(&self) -> &'static str {
-        "otter-plus-plus with the issue written again, masked contexts and a judge of failures"
+        "otter-plus-plus with a rewritten issue, masked contexts and a judge of failures"
     }
 
     fn workflow(&self) -> Workflow {
@@ -67,7 +67,7 @@ const ALL_PROMPTS: &[&str] = &[
     LibroJudge::NAME,
 ];
 
-/// What a draft sees of the localized code.
+/// Returns the parts of the localized code that a draft sees.
 fn view(tests: bool, focal: bool) -> OtterConfig {
     OtterConfig {
         planner: false,
@@ -139,7 +139,8 @@ struct FailingDraft {
     is_of_issue: bool,
 }
 
-/// Those first whose failure is the issue's; of these the first of the best class.
+/// Returns the best draft: those that fail because of the issue come first; among these, the first of the
+/// best class.
 fn best(failing: &[FailingDraft]) -> Option<usize> {
     (0..failing.len()).min_by_key(|at| (!failing[*at].is_of_issue, failing[*at].kind))
 }

@@ -1,8 +1,8 @@
-//! What an approach may be given beyond the issue (SWT-bench §5, Table 5): the test files to change, a code patch that may be
-//! right or wrong, and the files that this patch changes in place of those found by BM25.
+//! Extra inputs of an approach beyond the issue (SWT-bench §5, Table 5): the test files to change, a code
+//! patch that may be right or wrong, and the files that this patch changes instead of those found by BM25.
 //!
-//! All of it goes into prompts and into the record, and nothing into a sandbox. Of a test file its name and its old content
-//! are given, never the tests that are to be written.
+//! All of it goes into prompts and into the record, and nothing into a sandbox. Of a test file, only its name
+//! and old content are given, never the tests to be written.
 
 pub mod lines;
 
@@ -45,25 +45,26 @@ pub const OTHER_PATCH: ApproachOption = option(
     "in a comparison this patch is the one of --code-patches instead of the golden one",
 );
 
-/// Options of an approach that retrieves code by the stage `retrieve`.
+/// Options of an approach that retrieves code in the stage `retrieve`.
 pub const OPTIONS: &[ApproachOption] = &[GIVEN_TESTS, GIVEN_PATCH, GIVEN_FILES, OTHER_PATCH];
 
-/// Bytes of a code patch: what is more is not for review.
+/// Maximum bytes of a code patch; a larger one is not for review.
 const PATCH: u64 = 32 << 20;
 
-/// What an approach is given beyond the issue.
+/// Extra inputs of an approach beyond the issue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Given {
-    /// A code patch for the issue, which may be right or wrong.
+    /// Code patch for the issue; it may be right or wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_patch: Option<String>,
-    /// Paths of the test files to change; those that are not in the old code are to be created.
+    /// Paths of the test files to change; those missing in the old code are created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub test_files: Vec<String>,
-    /// What tests are wanted for: `FILE::FUNCTION` or `FILE:FIRST-LAST`.
+    /// Lines to write tests for: `FILE::FUNCTION` or `FILE:FIRST-LAST`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
-    /// `FILE::CLASS::FUNCTION`: the test that is to run them. It is there without its statements, and no other test is.
+    /// Test that should run these lines, as `FILE::CLASS::FUNCTION`. Only its body is missing, and no other
+    /// test is in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
 }
@@ -76,12 +77,12 @@ pub fn takes_tests(options: &Options) -> bool {
     options.is_on(&GIVEN_TESTS)
 }
 
-/// Instead of the golden one.
+/// Returns whether the patch is another one than the golden patch.
 pub fn takes_other_patch(options: &Options) -> bool {
     takes_patch(options) && options.is_on(&OTHER_PATCH)
 }
 
-/// What a system of a comparison is given, in words for its report.
+/// Describes the extra inputs of a comparison's system, for its report.
 pub fn labels(options: &Options) -> Vec<String> {
     let patch = match options.is_on(&OTHER_PATCH) {
         true => "other code patch",
@@ -100,11 +101,15 @@ pub fn labels(options: &Options) -> Vec<String> {
     labels
 }
 
-/// Refuses options that say nothing together.
+/// Rejects options that have no effect together.
+///
+/// # Errors
+///
+/// Fails if the option `other-patch` is on, but no patch is used.
 pub fn check_options(variant: &Variant) -> Result<()> {
     if variant.is_on(&OTHER_PATCH) && !takes_patch(variant.options()) {
         return Err(Error::usage(format!("use `{}`", variant.name()))
-            .cause("`other-patch` says which code patch is given, and none is")
+            .cause("`other-patch` selects a code patch, but none is given")
             .hint("add given-patch=on or given-files=on"));
     }
     Ok(())
@@ -118,7 +123,11 @@ impl Given {
             && self.test.is_none()
     }
 
-    /// As it is in the settings that a trajectory begins with.
+    /// Reads the extra inputs from the settings at the start of a trajectory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the recorded inputs cannot be read.
     pub fn of_record(settings: &Value) -> Result<Given> {
         let Some(given) = settings.get("given") else {
             return Ok(Given::default());
@@ -129,12 +138,16 @@ impl Given {
         })
     }
 
-    /// Is there what the options ask for, and nothing else?
+    /// Checks that the inputs are those that the options require, and no others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input is missing that an option requires, or given without its option.
     pub fn check_options(&self, variant: &Variant) -> Result<()> {
         check_options(variant)?;
         if variant.approach.name() == COVER.name() && self.lines.is_empty() {
             return Err(Error::usage("use the approach `cover`")
-                .cause("it writes tests for lines, and none are named")
+                .cause("it writes tests for lines, but no lines were given")
                 .hint("use `testwright cover FILE::FUNCTION`"));
         }
         let options = variant.options();
@@ -157,7 +170,7 @@ impl Given {
         for (what, flag, is_wanted, is_there, option) in parts {
             if is_wanted && !is_there {
                 return Err(Error::usage(format!("give `{}` {what}", variant.name()))
-                    .cause("there is nothing to give")
+                    .cause("the input is missing")
                     .hint(format!("add {flag}")));
             }
             if is_there && !is_wanted {
@@ -182,7 +195,12 @@ impl Given {
         Ok(())
     }
 
-    /// Does it fit the old code?
+    /// Checks the inputs against the old code.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code patch does not apply, changes no text file although `given-files` is on, or a test
+    /// file's path cannot be used.
     pub fn check_source(&self, source: &Source, options: &Options) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -196,19 +214,23 @@ impl Given {
         };
         let refused = |cause: String| {
             Err(Error::usage("use the code patch").cause(cause).hint(
-                "a code patch is a unified diff of the old code, as `git diff` prints it; --commit says which code that is",
+                "use a unified diff of the old code, as `git diff` prints it; --commit selects that code",
             ))
         };
         match changed_files(&tree, patch)? {
             Err(why) => refused(why.trim().replace('\n', "; ")),
             Ok(files) if files.is_empty() && options.is_on(&GIVEN_FILES) => refused(
-                "it changes no text file of the old code, and `given-files` shows those".to_owned(),
+                "it changes no text file of the old code, but `given-files` needs one".to_owned(),
             ),
             Ok(_) => Ok(()),
         }
     }
 
-    /// Are the test files such, as the repository's own configuration has them?
+    /// Checks that the test files are test files by the repository's own configuration.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a path is not a test file, or the repository cannot be read.
     pub fn check_test_paths(&self, source: &Source) -> Result<()> {
         if self.test_files.is_empty() {
             return Ok(());
@@ -228,7 +250,11 @@ impl Given {
         }
     }
 
-    /// What the user should know, one line each.
+    /// Returns notes for the user, one line each.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be read.
     pub fn notes(&self, source: &Source) -> Result<Vec<String>> {
         if self.test_files.is_empty() {
             return Ok(Vec::new());
@@ -239,15 +265,18 @@ impl Given {
             let tests = tree.paths().filter(|other| other.ends_with(".py"));
             let nearest = tests.min_by_key(|other| strsim::damerau_levenshtein(path, other));
             let nearest = nearest.map_or_else(String::new, |n| format!(" (the nearest is {n})"));
-            format!(
-                "the test file {path} is not in the old code: it is given as one to be created{nearest}"
-            )
+            format!("the test file {path} is not in the old code, so it will be created{nearest}")
         };
         Ok(new.map(note).collect())
     }
 }
 
-/// Text files of the old code that a patch changes, Python files first. The inner error says why the patch does not apply.
+/// Returns the text files of the old code that a patch changes, Python files first. The inner error says why
+/// the patch does not apply.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be read.
 pub fn changed_files(
     tree: &Tree,
     patch: &str,
@@ -270,29 +299,37 @@ fn is_text(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// A code patch in a file.
+/// Reads a code patch from a file.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is not text, or contains no diff.
 pub fn read_patch(path: &Path) -> Result<String> {
     let wrong = |cause: String| {
         Error::usage(format!("read the code patch {}", path.display()))
             .cause(cause)
-            .hint("--code-patch takes a file with a unified diff, as `git diff` prints it")
+            .hint("pass --code-patch a file with a unified diff, as `git diff` prints it")
     };
     let bytes = plain_file::read_given(path, PATCH).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).ok().filter(|text| is_text(text));
     let text = text.ok_or_else(|| wrong("it is not a text file".to_owned()))?;
     match holds_diff(&text) {
         true => Ok(text),
-        false => Err(wrong("it holds no diff".to_owned())),
+        false => Err(wrong("it contains no diff".to_owned())),
     }
 }
 
-/// Is there the header of a file in it?
+/// Returns whether the text has the header of a file's diff.
 pub fn holds_diff(text: &str) -> bool {
     let is_header = |line: &str| line.starts_with("diff --git ") || line.starts_with("+++ ");
     text.lines().any(is_header)
 }
 
-/// The path of a test file as it is in the repository.
+/// Normalizes the path of a test file, relative to the repository's root.
+///
+/// # Errors
+///
+/// Fails if the path is outside the repository, has control characters, or is not a Python file.
 pub fn test_path(named: &str) -> Result<String> {
     let wrong = |cause: &str| Err(wrong_test_file(named, cause));
     let mut parts = Vec::new();
@@ -317,7 +354,7 @@ pub fn test_path(named: &str) -> Result<String> {
 fn wrong_test_file(path: &str, cause: &str) -> Error {
     Error::usage(format!("use the test file {path}"))
         .cause(cause)
-        .hint("name a Python file by its path from the repository's root, as tests/test_x.py")
+        .hint("give the path of a Python file from the repository's root, such as tests/test_x.py")
 }
 
 fn check_test_file(tree: &Tree, path: &str) -> Result<()> {

@@ -1,6 +1,8 @@
-//! LIBRO as SWT-bench ported it (§4.1): several samples of `zero-shot-plus`; those that cannot be carried out or do not
-//! fail on the old code are dropped; the model says of each failure whether it is the issue's; of those that are, else of
-//! all that are left, the shortest is handed in.
+//! LIBRO as ported by SWT-bench (§4.1).
+//!
+//! It takes several samples of `zero-shot-plus`, and drops those that cannot be applied or do not fail on the
+//! old code. For each failure, the model says whether it is the issue's. The shortest of those is submitted,
+//! or otherwise the shortest of all that are left.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{LibroJudge, Prompt, ZeroShotPlusSystem, ZeroShotTask};
@@ -92,7 +94,7 @@ async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     }
     let Some(chosen) = choose(&failing, &tree) else {
         return Ok(Outcome::Nothing {
-            reason: format!("none of {SAMPLES} samples fails on the old code"),
+            reason: format!("no sample of {SAMPLES} fails on the old code"),
         });
     };
     run.stage(
@@ -102,7 +104,8 @@ async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     failing[chosen].draft.hand_in(run).await
 }
 
-/// Of those that the judge prefers, else of all, the one that adds the least; of equals the first.
+/// Chooses among the samples that the judge prefers, or otherwise all, the one that adds the fewest lines. On
+/// a tie, the first one counts.
 fn choose(failing: &[FailingSample], old: &dyn OldFiles) -> Option<usize> {
     let has_preferred = failing.iter().any(|sample| sample.is_of_issue);
     let length = |sample: &FailingSample| sample.draft.proposed.added(old);
@@ -135,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_of_the_preferred_is_chosen() {
+    fn shortest_preferred_sample_is_chosen() {
         let old = BTreeMap::new();
         let all = [
             sample("t.py", "a", false),
@@ -149,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_holds_already_does_not_count() {
+    fn existing_lines_do_not_count() {
         let large = "x = 1\n".repeat(100);
         let old = BTreeMap::from([("large.py".to_owned(), large.clone())]);
         let short = format!("{large}def test():\n    f()\n");
         let all = [
             sample("new.py", "def test():\n    f()\n    g()\n", true),
             sample("large.py", &short, true),
-            // A line more of those that are there is one that is added.
+            // One more line than the file already has counts as added.
             sample("large.py", &format!("{short}x = 1\n"), true),
         ];
         assert_eq!(choose(&all, &old), Some(1));

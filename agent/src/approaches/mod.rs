@@ -1,4 +1,5 @@
-//! Approaches: methods that lead from an issue to a test. Besides its file, an approach needs one line in the list here.
+//! Approaches: methods to write a test for an issue. Besides its file, an approach needs one line in the list
+//! here.
 
 pub mod given;
 pub mod model_selection;
@@ -18,82 +19,84 @@ use testwright_models::Message;
 
 pub use variant::{ApproachOption, Options, Variant};
 
-/// A method: an agent or a pipeline.
+/// An approach: an agent or a pipeline.
 #[async_trait]
 pub trait Approach: Send + Sync {
-    /// As in `--approach NAME` and in reports.
+    /// Returns the name, as in `--approach NAME` and in reports.
     fn name(&self) -> &'static str;
-    /// One line for people.
+    /// Returns a description of one line.
     fn description(&self) -> &'static str;
-    /// What it works with.
+    /// Returns the kind of model that it works with.
     fn model(&self) -> ModelKind {
         ModelKind::Language
     }
-    /// How it works, for people.
+    /// Returns how it works, for people.
     fn workflow(&self) -> Workflow;
-    /// The tools that it offers to its model, in this order; a pipeline offers none.
+    /// Returns the tools that it offers to its model, in this order; a pipeline offers none.
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
         Vec::new()
     }
-    /// The parts of it that can be switched.
+    /// Returns the parts of it that can be switched.
     fn options(&self) -> &'static [ApproachOption] {
         &[]
     }
-    /// What a level of effort switches; `None` where the approach has no levels.
+    /// Returns the switches of an effort level; `None` if the approach has no levels.
     fn effort(&self, _level: Effort) -> Option<&'static [(ApproachOption, bool)]> {
         None
     }
-    /// Samples that a comparison takes of it at least; of more than one, the grader picks, so that the rate is an upper bound.
+    /// Returns the minimum number of samples that a comparison takes of it. The grader picks the best of
+    /// several samples, so the rate is an upper bound.
     fn oracle_samples(&self) -> u32 {
         1
     }
-    /// Works until the run has ended.
+    /// Runs until the run has ended.
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome;
 }
 
 /// The kind of model that an approach works with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKind {
-    /// A language model: the one that the settings name.
+    /// The language model from the settings.
     Language,
-    /// The model of this name, which follows fixed rules and needs no key. It works for no other approach.
+    /// A rule-based model with this name, which needs no API key and works with no other approach.
     Rules(&'static str),
 }
 
-/// How an approach works.
+/// The workflow of an approach.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Workflow {
-    /// The model decides what comes next.
+    /// The model decides on each next step.
     Agent {
-        /// Names of its own templates; [`LOOP_PROMPTS`](crate::agent::LOOP_PROMPTS) come to them.
+        /// Names of its own templates, in addition to [`LOOP_PROMPTS`](crate::agent::LOOP_PROMPTS).
         prompts: &'static [&'static str],
     },
     /// The order of the stages is fixed.
     Pipeline {
         stages: &'static [&'static str],
-        /// How many there are, in words.
+        /// Number of model calls, in words.
         model_calls: &'static str,
         prompts: &'static [&'static str],
     },
 }
 
-/// What an approach is given besides the run.
+/// The inputs of an approach besides the run.
 #[derive(Debug, Clone)]
 pub struct ApproachContext {
-    /// Model calls that may be made, for the prompt.
+    /// Maximum model calls, for the prompt.
     pub max_steps: u32,
-    /// What the user should know of the environment.
+    /// Notes about the environment for the user.
     pub notes: Vec<String>,
     pub options: Options,
-    /// What it is given beyond the issue, as its options ask for.
+    /// Extra inputs beyond the issue, as its options require.
     pub given: Given,
-    /// Tokens that the model can read, where that is known.
+    /// Context window of the model in tokens, if known.
     pub context_window: Option<u64>,
 }
 
 impl ApproachContext {
-    /// Tokens of code that a prompt may hold: as in the papers, or as many as leave room in the model's context.
+    /// Returns the maximum tokens of code in a prompt: as in the papers, or less if the model's context is
+    /// smaller.
     fn code_tokens(&self) -> usize {
         let room = self.context_window.map(|window| window / 2);
         let room = room.and_then(|room| usize::try_from(room).ok());
@@ -130,7 +133,7 @@ approaches! {
     snippet::Snippet,
 }
 
-/// The one for lines; it takes no issue, so it is none of those that are compared.
+/// The approach for coverage of given lines. It takes no issue, so it is not in comparisons.
 pub static COVER: &dyn Approach = &cover::Cover;
 
 pub fn find(name: &str) -> Option<&'static dyn Approach> {
@@ -138,12 +141,13 @@ pub fn find(name: &str) -> Option<&'static dyn Approach> {
     all.find(|approach| approach.name() == name)
 }
 
-/// How every agent begins: who it is, and the task.
+/// Starts the conversation of every agent: the system message and the task.
 async fn begin(run: &mut Run, system: &(impl Prompt + Sync), notes: &[String]) -> Flow {
     begin_with(run, system, notes, None).await
 }
 
-/// With advice behind the task, so that what drafts have in common comes first, for the providers' caches.
+/// Starts the conversation, with advice after the task. The common part of several drafts comes first, so
+/// that the provider can cache it.
 async fn begin_with(
     run: &mut Run,
     system: &(impl Prompt + Sync),
@@ -179,12 +183,12 @@ mod tests {
     use testwright_config::settings::Settings;
 
     #[test]
-    fn the_first_approach_is_the_default_of_the_settings() {
+    fn first_approach_is_the_default() {
         assert_eq!(Settings::default().run.approach, ALL[0].name());
     }
 
     #[test]
-    fn every_agent_offers_tools_for_models_each_once_and_a_way_to_submit() {
+    fn agents_offer_distinct_tools_and_submit() {
         for approach in ALL {
             let tools = approach.tools();
             if let Workflow::Pipeline { .. } = approach.workflow() {
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prompt_that_an_approach_names_is_there() {
+    fn named_prompts_exist() {
         let known = |name: &&str| {
             testwright_agent_prompts::ALL
                 .iter()
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_approach_chooses_its_tools_by_what_they_declare() {
+    fn default_approach_selects_declared_tools() {
         let approach = find("testwright").unwrap();
         let names: Vec<&str> = approach.tools().iter().map(|tool| tool.name()).collect();
         assert_eq!(

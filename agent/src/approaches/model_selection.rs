@@ -1,4 +1,4 @@
-//! Which approach and which model a run takes, from what is set and what is there.
+//! Selects the approach and the model of a run, from the settings and the available API keys.
 
 use super::{ALL, Approach, ModelKind, find};
 use testwright_config::error::{Error, Result};
@@ -11,11 +11,16 @@ const DEFAULT_MODEL: &str = "gpt-5-mini";
 pub struct ModelSelection {
     pub approach: String,
     pub model: ModelName,
-    /// What the user should know about how it came to this, in a line.
+    /// Note for the user on how these were selected, in one line.
     pub note: Option<String>,
 }
 
-/// The one that is asked where none is named for a run: what the settings name, or one of the provider whose key is there.
+/// Returns the model of a run that names none: the one in the settings, or one of the provider whose API key
+/// is set.
+///
+/// # Errors
+///
+/// Fails if the name in the settings is invalid.
 pub fn default_model(settings: &Settings) -> Result<Option<ModelName>> {
     let of_provider = settings.model_key().is_some() && settings.model.base_url.is_none();
     let default = of_provider.then_some(DEFAULT_MODEL);
@@ -23,12 +28,12 @@ pub fn default_model(settings: &Settings) -> Result<Option<ModelName>> {
     name.map(ModelName::parse).transpose()
 }
 
-/// A recording is played without any service; Azure has variables of its own.
+/// Returns whether a model needs no OpenAI key. Recordings need no service, and Azure has its own variables.
 fn needs_no_key(model: &ModelName) -> bool {
     model.is_recording() || matches!(model.source(), ModelSource::Azure(_))
 }
 
-/// An approach that follows rules, and the name of its model.
+/// A rule-based approach, and the name of its model.
 type RuleBased = (&'static dyn Approach, &'static str);
 
 fn rule_based() -> impl Iterator<Item = RuleBased> {
@@ -38,7 +43,12 @@ fn rule_based() -> impl Iterator<Item = RuleBased> {
     })
 }
 
-/// Without a key and without an endpoint there is still the first approach that follows rules.
+/// Selects the approach and the model. Without an API key and an endpoint, this is the first rule-based
+/// approach.
+///
+/// # Errors
+///
+/// Fails if the approach is unknown, or no usable model is configured for it.
 pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let approach = settings.run.approach.clone();
     let approach_given = settings.origin("run.approach") != Origin::Default;
@@ -59,7 +69,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
                 "{key_variable} is not set, and no model.base-url is configured"
             ))
             .hint(format!(
-                "set {key_variable}, or model.base-url for a server of your own{or}"
+                "set {key_variable}, or model.base-url for another server{or}"
             ))
     };
     let fallback = rule_based().next();
@@ -73,12 +83,12 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let Some(model) = named.transpose()? else {
         return match fallback {
             _ if endpoint => Err(Error::usage("choose a model")
-                .cause("model.base-url is set, but no model is named")
+                .cause("model.base-url is set, but no model is given")
                 .hint("add --model NAME, or set TESTWRIGHT_MODEL")),
             _ if key => Ok(ModelSelection {
                 approach,
                 model: ModelName::parse(DEFAULT_MODEL)?,
-                note: Some(format!("no model is named: using {DEFAULT_MODEL}")),
+                note: Some(format!("no model is given: using {DEFAULT_MODEL}")),
             }),
             Some(fallback) if !approach_given => by_rules(
                 fallback,
@@ -102,7 +112,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
                 "the model `{model}` follows fixed rules and knows only the approach `{}`",
                 rules.0.name()
             ))
-            .hint("choose another --model, or leave --approach out"));
+            .hint("choose another --model, or omit --approach"));
     }
     if !key && !endpoint && !needs_no_key(&model) {
         return Err(missing(
@@ -142,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_follows_from_what_is_there() {
+    fn selection_depends_on_settings_and_keys() {
         let choice = |given: TestSources| {
             let settings = Settings::load(&given.0).unwrap();
             select(&settings).map_err(|e| e.render())
@@ -184,28 +194,28 @@ mod tests {
 
         insta::assert_snapshot!(choice(server()).unwrap_err(), @r"
         error: failed to choose a model
-          cause: model.base-url is set, but no model is named
+          cause: model.base-url is set, but no model is given
           hint: add --model NAME, or set TESTWRIGHT_MODEL
         ");
         insta::assert_snapshot!(choice(TestSources::default().flag("run.model", "gpt-5")).unwrap_err(), @r"
         error: failed to reach the model `gpt-5`
           cause: OPENAI_API_KEY is not set, and no model.base-url is configured
-          hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --model snippet
+          hint: set OPENAI_API_KEY, or model.base-url for another server, or use --model snippet
         ");
         insta::assert_snapshot!(choice(TestSources::default().flag("run.approach", "testwright")).unwrap_err(), @r"
         error: failed to use the approach `testwright`
           cause: OPENAI_API_KEY is not set, and no model.base-url is configured
-          hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --approach snippet
+          hint: set OPENAI_API_KEY, or model.base-url for another server, or use --approach snippet
         ");
         insta::assert_snapshot!(choice(with_key().flag("run.approach", "testwright").flag("run.model", "snippet")).unwrap_err(), @r"
         error: failed to use the approach `testwright`
           cause: the model `snippet` follows fixed rules and knows only the approach `snippet`
-          hint: choose another --model, or leave --approach out
+          hint: choose another --model, or omit --approach
         ");
     }
 
     #[test]
-    fn a_comparison_asks_the_model_that_a_run_would_ask() {
+    fn comparison_uses_model_of_run() {
         let default = |given: TestSources| {
             let name = default_model(&Settings::load(&given.0).unwrap()).unwrap();
             name.map(|name| name.to_string())

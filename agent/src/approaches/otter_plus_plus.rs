@@ -1,5 +1,5 @@
-//! Otter++ (Otter §4.2): five drafts from different views of the code, run on the old code; of those that fail the first
-//! of the best class is handed in: an assertion, another failure, an error.
+//! Otter++ (Otter §4.2): five drafts from different views of the code, which run on the old code. Among the
+//! failing drafts, the first of the best class is submitted: an assertion, another failure, or an error.
 
 use async_trait::async_trait;
 
@@ -8,7 +8,8 @@ use super::stages::Draft;
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{FailureKind, Flow, Outcome, Run};
 
-/// T1 is Otter; the others skip the planner and see both localizations, tests, focal code, and neither.
+/// Returns the five views. T1 is Otter; the others skip the planner, and see both localizations, only tests,
+/// only focal code, or neither.
 fn views() -> [OtterConfig; 5] {
     let whole = OtterConfig::default();
     let view = |tests, focal| OtterConfig {
@@ -77,7 +78,7 @@ async fn stages(run: &mut Run) -> Flow<Outcome> {
     draft.hand_in(run).await
 }
 
-/// The first of the best kind.
+/// Returns the index of the first draft of the best kind.
 fn best(kinds: &[FailureKind]) -> Option<usize> {
     (0..kinds.len()).min_by_key(|at| kinds[*at])
 }
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_assertion_is_better_than_an_error() {
+    fn assertion_precedes_error() {
         use FailureKind::{Assertion, Error, Other};
         assert_eq!(best(&[Error, Other, Assertion, Assertion]), Some(2));
         assert_eq!(best(&[Error, Other, Other]), Some(1));

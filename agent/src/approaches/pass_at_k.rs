@@ -1,5 +1,5 @@
-//! Pass@k (SWT-bench §4.1): one sample of `zero-shot-plus`, not greedily decoded. A comparison takes several, and the
-//! grader picks among them: an upper bound, and no approach's own score.
+//! Pass@k (SWT-bench §4.1): one sample of `zero-shot-plus`, with a temperature above 0. A comparison takes
+//! several samples, and the grader picks the best. The result is an upper bound, not a score of an approach.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
@@ -20,13 +20,13 @@ impl Approach for PassAtK {
     }
 
     fn description(&self) -> &'static str {
-        "a sample of zero-shot-plus; of five, a comparison counts the best: an upper bound"
+        "a sample of zero-shot-plus; a comparison counts the best of five, as an upper bound"
     }
 
     fn workflow(&self) -> Workflow {
         Workflow::Pipeline {
             stages: &["retrieve", "write"],
-            model_calls: "1 a sample",
+            model_calls: "1 per sample",
             prompts: &[ZeroShotPlusSystem::NAME, ZeroShotTask::NAME],
         }
     }

@@ -1,4 +1,4 @@
-//! No language model at all: the rule-based model plays through the same loop, tools and gate.
+//! The approach without a language model: a rule-based model uses the same loop, tools and gate.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, SnippetSystem, Task};
@@ -11,7 +11,7 @@ use testwright_tools::tools::{
 use super::{Approach, ApproachContext, ModelKind, Workflow, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
-/// In the order in which they are offered.
+/// Tools in the order in which they are offered.
 static TOOLS: &[&dyn AnyTool] = &[
     &Search,
     &FindFile,
@@ -35,7 +35,7 @@ impl Approach for Snippet {
     }
 
     fn description(&self) -> &'static str {
-        "rules instead of a language model: the code that the issue shows, turned into a test; needs no key"
+        "no language model: fixed rules turn the code in the issue into a test; needs no API key"
     }
 
     fn model(&self) -> ModelKind {
@@ -63,7 +63,7 @@ impl Approach for Snippet {
         let config = LoopConfig {
             tools: self.tools(),
             parallel_calls: false,
-            // Its answer without a call is its last word: it has nothing, and says why.
+            // A reply without a call is final: it says why there is no test.
             max_empty_replies: 1,
             on_submit: OnSubmit::UntilAccepted,
         };

@@ -1,5 +1,5 @@
-//! SWE-Agent (SWT-bench §4.1): one command at a time with a shell, a windowed viewer and a line editor. Nobody orders it
-//! to run its tests; its submission is judged by the gate for the record.
+//! SWE-Agent (SWT-bench §4.1): one command at a time with a shell, a windowed viewer and a line editor. It is
+//! not told to run its tests; the gate's decision on its submission is only recorded.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, SweAgentSystem, Task};
@@ -9,7 +9,7 @@ use testwright_tools::tools::{CreateFile, EditLines, FindFile, OpenFile, Search,
 use super::{Approach, ApproachContext, Workflow, begin};
 use crate::agent::{Hook, LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
 
-/// In the order in which they are offered.
+/// Tools in the order in which they are offered.
 pub(super) static TOOLS: &[&dyn AnyTool] = &[
     &Shell,
     &OpenFile,
@@ -50,7 +50,7 @@ impl Approach for SweAgent {
     }
 }
 
-/// One command at a time; the first submission ends the run.
+/// Runs one command at a time; the first submission ends the run.
 pub(super) async fn run_with_shell(
     run: &mut Run,
     system: &(impl Prompt + Sync),

@@ -1,6 +1,6 @@
-//! SWE-Agent+ (SWT-bench §4.1): one command at a time with a shell, a windowed viewer and a line editor; the agent is
-//! told to run the new tests and see them fail, and reminded when it submits without having done so. Its
-//! submission is judged by the gate for the record, but it gets no feedback from it.
+//! SWE-Agent+ (SWT-bench §4.1): one command at a time with a shell, a windowed viewer and a line editor. The
+//! agent is told to run the new tests and see them fail, and reminded if it submits without doing so. The
+//! gate's decision on its submission is only recorded; the agent gets no feedback from it.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -44,14 +44,14 @@ impl Approach for SweAgentPlus {
     }
 }
 
-/// Reminders before a submission is taken as it is.
+/// Maximum number of reminders; after them a submission is accepted as it is.
 const REMINDERS: u32 = 2;
 
-/// Has the agent seen its tests fail since it last changed something?
+/// Tracks whether the agent has seen its tests fail since its last change.
 #[derive(Default)]
 struct Reminder {
     seen_failing: bool,
-    /// The command that is being carried out.
+    /// Command that is running.
     command: String,
     reminded: u32,
 }
@@ -76,7 +76,7 @@ impl Hook for Reminder {
     fn after(&mut self, answer: &Answer) {
         match answer.tool.as_str() {
             EditLines::NAME | CreateFile::NAME if !answer.refused => self.seen_failing = false,
-            // A later run that passes takes nothing back: it may be one of a copy with a fix.
+            // A later passing run changes nothing: it may use a copy with a fix.
             Shell::NAME if runs_tests(&self.command) => {
                 self.seen_failing |= shows_failure(&answer.result.content)
             }
@@ -91,7 +91,7 @@ fn runs_tests(command: &str) -> bool {
         .any(|runner| command.contains(runner))
 }
 
-/// A summary of a test runner that counts failures or errors.
+/// Returns whether the output has a test runner's summary that counts failures or errors.
 fn shows_failure(output: &str) -> bool {
     output.lines().any(|line| {
         let line = line.to_lowercase();
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_seen_in_the_summaries_of_the_usual_runners() {
+    fn failures_are_found_in_summaries() {
         for output in [
             "==== 1 failed, 3 passed in 0.12s ====",
             "1 error in 0.10s",

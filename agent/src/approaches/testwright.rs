@@ -1,6 +1,7 @@
-//! Our own agent, the default: typed tools on the level of functions, the gate's findings as answers of `submit`,
-//! candidate fixes tried in forks, and a reviewer who reads the failure against the issue. One draft, or several from different
-//! views, of which the one is chosen on which drafts and candidate fixes agree most.
+//! The `testwright` agent, the default approach: typed tools that work on functions, the gate's findings as
+//! answers of `submit`, candidate fixes tried in forks, and a reviewer who compares the failure with the
+//! issue. It writes one draft, or several from different views; then the draft is chosen on which drafts and
+//! candidate fixes agree most.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{
@@ -21,10 +22,10 @@ use crate::agent::{
 use crate::retrieval::{Index, functions};
 use testwright_config::settings::Effort;
 
-/// Offered first, in this order: what the agent looks around with.
+/// Tools to explore the code, offered first in this order.
 static FIRST: &[&dyn AnyTool] = &[&Search, &OpenFile, &ReadFunction, &RunPython];
 
-/// Left out, since others do the same: schemas are sent with every call.
+/// Omitted tools: others do the same, and schemas are sent with every call.
 pub(super) const COVERED: [&str; 6] = [
     FindFile::NAME,
     Outline::NAME,
@@ -36,7 +37,7 @@ pub(super) const COVERED: [&str; 6] = [
 
 const FEEDBACK: ApproachOption = ApproachOption {
     name: "feedback",
-    description: "`submit` answers with what the gate finds until it finds nothing",
+    description: "`submit` returns the gate's findings until it accepts",
     default: true,
 };
 const FIX: ApproachOption = ApproachOption {
@@ -46,7 +47,7 @@ const FIX: ApproachOption = ApproachOption {
 };
 const REVIEW: ApproachOption = ApproachOption {
     name: "review",
-    description: "a reviewer reads the failure against the issue",
+    description: "a reviewer compares the failure with the issue",
     default: true,
 };
 
@@ -57,15 +58,15 @@ const DRAFTS: ApproachOption = ApproachOption {
 };
 const PASSING_FIRST: ApproachOption = ApproachOption {
     name: "passing-first",
-    description: "asks for a test that passes and pins the wrong behaviour, then turns it round",
+    description: "asks for a passing test that pins the wrong behaviour, then inverts it",
     default: false,
 };
 
-/// Functions that a draft from the code is told of.
+/// Maximum number of functions listed for a draft that starts from the code.
 const FUNCTIONS: usize = 8;
-/// A draft is not begun with fewer.
+/// Minimum number of steps for a draft.
 const STEPS_A_DRAFT: u32 = 8;
-/// How often the reviewer's doubts go back to the model.
+/// Maximum number of times the reviewer's doubts are sent back to the model.
 const REVIEWS: u32 = 2;
 
 pub(super) struct Testwright;
@@ -136,12 +137,12 @@ impl Approach for Testwright {
     }
 }
 
-/// What a draft sets out from.
+/// The starting point of a draft.
 #[derive(Debug, Clone, Copy)]
 enum View {
-    /// The issue, in the agent's own order.
+    /// The issue, with the agent's default instructions.
     Issue,
-    /// A test that passes and pins the wrong behaviour.
+    /// A passing test that pins the wrong behaviour.
     PassingTest,
     /// The faulty code and its fix.
     Code,
@@ -162,7 +163,7 @@ impl View {
 }
 
 impl Testwright {
-    /// One draft.
+    /// Writes one draft.
     async fn write(&self, run: &mut Run, context: &ApproachContext, view: View) -> Flow<Outcome> {
         let system = TestwrightSystem {
             max_steps: context.max_steps,
@@ -189,7 +190,7 @@ impl Testwright {
     ) -> Flow<Outcome> {
         let planned = u32::try_from(views.len()).unwrap_or(u32::MAX);
         let mut drafts = Drafts::new(run, planned);
-        // The system message is the same for all, for the providers' caches.
+        // The system message is the same for all drafts, so that the provider can cache it.
         let context = &ApproachContext {
             max_steps: context.max_steps.div_ceil(planned),
             ..context.clone()
@@ -206,7 +207,7 @@ impl Testwright {
     }
 }
 
-/// Drafts for which there are steps enough; one in any case.
+/// Returns the maximum number of drafts for these steps, at least one.
 fn most_drafts(max_steps: u32) -> usize {
     usize::try_from(max_steps / STEPS_A_DRAFT).map_or(usize::MAX, |most| most.max(1))
 }
@@ -218,13 +219,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_steps_make_few_drafts() {
+    fn few_steps_allow_few_drafts() {
         assert_eq!([0, 15, 16, 60].map(most_drafts), [1, 1, 2, 7]);
     }
 
-    /// It is sent with every call.
+    /// The fixed part is sent with every call.
     #[test]
-    fn the_fixed_part_is_small() {
+    fn fixed_prompt_is_small() {
         let specs: Vec<_> = Testwright.tools().iter().map(|tool| tool.spec()).collect();
         let schemas = serde_json::to_string(&specs).unwrap().len();
         let system = TestwrightSystem { max_steps: 60 }.render().unwrap().len();

@@ -1,4 +1,4 @@
-//! An approach with its options, as `NAME` or `NAME:OPTION=on|off:…`: what papers call an ablation.
+//! An approach with its options, as `NAME` or `NAME:OPTION=on|off:…`, which papers call an ablation.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use super::{ALL, Approach, find};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Effort;
 
-/// A part of an approach that can be switched.
+/// An option of an approach, which can be on or off.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct ApproachOption {
     pub name: &'static str,
-    /// One line for people.
+    /// Description in one line, for people.
     pub description: &'static str,
-    /// What it is unless it is switched.
+    /// Default value.
     pub default: bool,
 }
 
-/// Options of an approach that were set; the others are as they are by default.
+/// The options of an approach that were set; the others have their default values.
 #[derive(Debug, Clone, Default)]
 pub struct Options(BTreeMap<&'static str, bool>);
 
@@ -27,7 +27,7 @@ pub struct Variant {
 }
 
 impl Options {
-    /// What this option of an approach is set to.
+    /// Returns the value of an option.
     pub fn is_on(&self, option: &ApproachOption) -> bool {
         self.0.get(option.name).copied().unwrap_or(option.default)
     }
@@ -41,6 +41,11 @@ impl Variant {
         }
     }
 
+    /// Parses `NAME` or `NAME:OPTION=on|off:…`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the approach or an option is unknown, or an option is set twice or to another value.
     pub fn parse(text: &str) -> Result<Self> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
@@ -63,7 +68,8 @@ impl Variant {
         })
     }
 
-    /// With the options that this level stands for, except where they were given; `None` where the approach has no levels.
+    /// Sets the options of an effort level, except those given explicitly. Returns `None` if the approach has
+    /// no levels.
     pub fn at_effort(mut self, effort: Effort) -> Option<Self> {
         for (option, value) in self.approach.effort(effort)? {
             self.options.0.entry(option.name).or_insert(*value);
@@ -71,7 +77,7 @@ impl Variant {
         Some(self)
     }
 
-    /// The same for every way to write it.
+    /// Returns the canonical name, which does not depend on how the variant was written.
     pub fn name(&self) -> String {
         let mut name = self.approach.name().to_owned();
         let defaults = self.approach.options().iter();
@@ -125,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variant_has_one_name_however_it_is_written() {
+    fn equal_variants_share_a_name() {
         let name = |text: &str| Variant::parse(text).map(|variant| variant.name());
         assert_eq!(name("otter").unwrap(), "otter");
         assert_eq!(name("otter:planner=on").unwrap(), "otter");
@@ -155,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_of_effort_leaves_what_was_said_as_it_is() {
+    fn effort_keeps_explicit_options() {
         let name = |text: &str, level| {
             let variant = Variant::parse(text).unwrap().at_effort(level);
             variant.map(|variant| variant.name())
@@ -178,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn options_have_names_of_their_own() {
+    fn option_names_are_unique() {
         for approach in ALL {
             let mut names: Vec<&str> = approach.options().iter().map(|o| o.name).collect();
             let all = names.len();

@@ -45,16 +45,16 @@ impl Approach for ZeroShot {
     }
 }
 
-/// A method of one call.
+/// A method that makes one call.
 pub(super) struct OneCall<S> {
     pub system: S,
     pub temperature: f64,
     pub format: ReplyFormat,
-    /// The lines of the files that are shown have numbers.
+    /// Whether the lines of the shown files are numbered.
     pub are_numbered: bool,
 }
 
-/// Retrieves, asks once, hands in what comes back.
+/// Retrieves code, makes one call, and submits the result.
 pub(super) async fn in_one_call(
     run: &mut Run,
     context: &ApproachContext,

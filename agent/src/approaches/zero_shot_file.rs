@@ -1,4 +1,4 @@
-//! Otter's baseline (Otter §4.3): the repository's name and the issue, one call, a whole new test file.
+//! Otter's baseline (Otter §4.3): the repository's name and the issue, one call, a complete new test file.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotFileSystem, ZeroShotTask};
@@ -20,7 +20,7 @@ impl Approach for ZeroShotFile {
     }
 
     fn description(&self) -> &'static str {
-        "one call: the issue alone, answered by a new test file"
+        "one call: only the issue, answered by a new test file"
     }
 
     fn workflow(&self) -> Workflow {
@@ -54,7 +54,7 @@ async fn in_one_file(run: &mut Run) -> Flow<Outcome> {
     write_and_hand_in(run, &tree, messages, 0.0, new_file).await
 }
 
-/// The code in the folder where most test files are.
+/// Puts the code into the folder with most test files.
 fn new_file(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatError> {
     let code = code_block::code(reply)?;
     Ok(ProposedFiles {
@@ -63,7 +63,7 @@ fn new_file(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     })
 }
 
-/// Where a new test file goes.
+/// Returns the path of a new test file.
 pub(super) fn new_path(paths: &[String]) -> String {
     match test_folder(paths) {
         Some(folder) => format!("{folder}/{NAME}"),
@@ -71,7 +71,7 @@ pub(super) fn new_path(paths: &[String]) -> String {
     }
 }
 
-/// The folder that holds most files of tests; of equals the one that is higher up.
+/// Returns the folder with the most test files; on a tie, the one higher up.
 fn test_folder(paths: &[String]) -> Option<&str> {
     let is_test = |name: &str| name.starts_with("test_") || name.ends_with("_test.py");
     let folders = paths
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_goes_where_the_tests_are() {
+    fn file_goes_into_test_folder() {
         let old: BTreeMap<String, String> = [
             "pkg/a.py",
             "tests/test_a.py",

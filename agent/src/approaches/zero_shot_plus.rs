@@ -1,4 +1,5 @@
-//! ZeroShotPlus (SWT-bench §4.1): as `zero-shot`, with an answer in whole functions, which is forgiving of line numbers.
+//! ZeroShotPlus (SWT-bench §4.1): like `zero-shot`, but the answer consists of complete functions, which
+//! tolerates wrong line numbers.
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
@@ -18,7 +19,7 @@ impl Approach for ZeroShotPlus {
     }
 
     fn description(&self) -> &'static str {
-        "one call: as zero-shot, answered by whole functions"
+        "one call: like zero-shot, but answered by complete functions"
     }
 
     fn workflow(&self) -> Workflow {

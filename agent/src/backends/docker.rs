@@ -1,4 +1,4 @@
-//! `--sandbox docker`: any Docker-compatible engine, and what it promises.
+//! `--sandbox docker`: any Docker-compatible engine, and its guarantees.
 
 use async_trait::async_trait;
 use testwright_sandboxes::Backend;
@@ -19,7 +19,7 @@ impl Connector for DockerConnector {
     }
 
     fn description(&self) -> &'static str {
-        "containers of any Docker-compatible engine, Podman's too"
+        "containers of any Docker-compatible engine, including Podman"
     }
 
     fn requirement(&self) -> &'static str {
@@ -55,7 +55,7 @@ async fn docker(settings: &Settings) -> Result<Docker> {
     Ok(connected)
 }
 
-/// A promise, and what it comes to where the engine keeps it and where it does not.
+/// A guarantee, with its texts for engines that give it and engines that do not.
 struct Row {
     what: &'static str,
     holds: fn(&EngineSecurity) -> bool,
@@ -79,7 +79,7 @@ const PROMISES: [Row; 8] = [
     Row {
         what: "rights",
         holds: |_| true,
-        yes: "no capabilities while tools run, no way to new ones",
+        yes: "no capabilities while tools run, and none can be gained",
         no: (No, ""),
     },
     Row {
@@ -92,13 +92,13 @@ const PROMISES: [Row; 8] = [
         what: "memory",
         holds: |engine| engine.memory,
         yes: "enforced by the engine, for all processes together",
-        no: (No, "neither: the engine cannot limit memory"),
+        no: (No, "unlimited: the engine cannot limit memory"),
     },
     Row {
         what: "number of processes",
         holds: |engine| engine.processes,
         yes: "enforced by the engine",
-        no: (No, "neither: the engine cannot limit processes"),
+        no: (No, "unlimited: the engine cannot limit processes"),
     },
     Row {
         what: "disk",
@@ -106,16 +106,16 @@ const PROMISES: [Row; 8] = [
         yes: "",
         no: (
             Partly,
-            "monitored: a container that takes more is ended. Not counted: open files that were deleted, and the number of files where the engine's folder cannot be seen",
+            "monitored: a container that exceeds it is stopped. Not counted: open files that were deleted, and the number of files if the engine's folder is not visible",
         ),
     },
     Row {
         what: "user",
         holds: |engine| engine.own_users,
-        yes: "root in a container is not root of this machine",
+        yes: "root in a container is not root on this machine",
         no: (
             Partly,
-            "root in a container that builds has the number of this machine's root; a rootless engine, or userns-remap, keeps them apart",
+            "root in a build container has the user id of this machine's root; a rootless engine or userns-remap separates them",
         ),
     },
 ];
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_promise_that_does_not_hold_is_told_as_such() {
+    fn missing_guarantees_are_reported() {
         let all = EngineSecurity {
             seccomp: true,
             own_users: true,

@@ -1,4 +1,4 @@
-//! The limits of local sandboxes: enforced by the kernel, monitored by the sandbox's keeper, or neither.
+//! Limits of local sandboxes: enforced by the kernel, monitored by the sandbox's supervisor, or neither.
 
 use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
 use testwright_sandboxes::local::LocalSecurity;
@@ -12,9 +12,9 @@ pub(super) fn limits(local: &LocalSecurity) -> [Promise; 4] {
     let monitored = match is_isolated {
         true => (
             Yes,
-            "monitored: a sandbox that takes more is ended within seconds, later with very many files",
+            "monitored: a sandbox that exceeds it is stopped within seconds, or later if it has very many files",
         ),
-        false => (No, "monitored in the folders of the sandbox alone"),
+        false => (No, "monitored only in the folders of the sandbox"),
     };
     [
         promise("memory", memory(local)),
@@ -35,18 +35,18 @@ pub(super) fn limits(local: &LocalSecurity) -> [Promise; 4] {
 
 fn memory(local: &LocalSecurity) -> (Holds, &'static str) {
     match (local.isolation, local.memory_is_counted) {
-        (Isolation::None, _) => (No, "neither: limited for each process by itself"),
+        (Isolation::None, _) => (No, "neither: only limited per process"),
         (_, true) => (
             Yes,
-            "enforced by a control group, for processes and what the kernel holds for them",
+            "enforced by a control group, for processes and their kernel memory",
         ),
         (Namespaces, false) => (
             Partly,
-            "monitored, since no control group can be made here: processes, sockets and System V objects, but not shared memory of which most was unmapped",
+            "monitored, because control groups are not available: processes, sockets and System V objects, but not shared memory that is mostly unmapped",
         ),
         (Landlock, false) => (
             Partly,
-            "monitored, since no control group can be made here: processes, and sockets by their number, but not shared memory of which most was unmapped, nor Landlock's own rules",
+            "monitored, because control groups are not available: processes, and sockets by number, but not shared memory that is mostly unmapped, nor Landlock's own rules",
         ),
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_says_how_it_is_kept() {
+    fn each_limit_states_enforcement() {
         for isolation in [Namespaces, Landlock, Isolation::None] {
             for (own_user, memory_is_counted) in [(true, true), (false, false)] {
                 let local = LocalSecurity {

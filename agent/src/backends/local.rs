@@ -1,4 +1,4 @@
-//! `--sandbox local`: Linux namespaces, and what they promise here; what any isolation of this machine does.
+//! `--sandbox local`: Linux namespaces, and the guarantees of any isolation on this machine.
 
 use async_trait::async_trait;
 use testwright_sandboxes::Backend;
@@ -61,7 +61,7 @@ pub(super) fn local(settings: &Settings, force: Option<Isolation>) -> Result<Loc
     })?)
 }
 
-/// A promise: what the isolation that this machine allows makes of it.
+/// A guarantee, and how far this machine's isolation gives it.
 struct Row {
     what: &'static str,
     holds: fn(&LocalSecurity) -> (Holds, &'static str),
@@ -73,13 +73,13 @@ const PROMISES: [Row; 8] = [
         holds: |local| match local.isolation {
             Namespaces => (
                 Yes,
-                "the host's files are absent, but for the system's programs, read-only",
+                "the host's files are absent, except the system's programs, which are read-only",
             ),
             Landlock => (
                 Partly,
-                "but for the system's programs, the host's files cannot be opened, listed or changed; code sees which paths exist",
+                "except the system's programs, the host's files cannot be opened, listed or changed; code can see which paths exist",
             ),
-            Isolation::None => (No, "all that you can read and write"),
+            Isolation::None => (No, "all files that you can read and write"),
         },
     },
     Row {
@@ -90,14 +90,14 @@ const PROMISES: [Row; 8] = [
                 "System V objects and message queues are the sandbox's own",
             ),
             Landlock => (Yes, "System V objects and message queues are refused"),
-            Isolation::None => (No, "those of the same user can be read and removed"),
+            Isolation::None => (No, "objects of the same user can be read and removed"),
         },
     },
     Row {
         what: "network",
         holds: |local| match local.isolation {
             Namespaces => (Yes, "none while tools run"),
-            Landlock => (Yes, "no sockets of networks while tools run"),
+            Landlock => (Yes, "no network sockets while tools run"),
             Isolation::None => (No, "open"),
         },
     },
@@ -111,22 +111,22 @@ const PROMISES: [Row; 8] = [
     Row {
         what: "processes",
         holds: |local| match (local.isolation, local.own_user) {
-            (Namespaces, _) => (Yes, "the host's are out of sight and reach"),
+            (Namespaces, _) => (Yes, "the host's processes are invisible and out of reach"),
             (Landlock, true) => (
                 Partly,
-                "the host's are in sight, and belong to another user",
+                "the host's processes are visible, but belong to another user",
             ),
             (Landlock, false) => (
                 Partly,
-                "the host's are in sight; before Linux 6.12 those of the same user can be ended",
+                "the host's processes are visible; before Linux 6.12 those of the same user can be killed",
             ),
-            (Isolation::None, _) => (No, "those of the same user can be ended and read"),
+            (Isolation::None, _) => (No, "processes of the same user can be killed and read"),
         },
     },
     Row {
         what: "system calls",
         holds: |local| match local.isolation {
-            Namespaces | Landlock => (Yes, "those that tests do not need are refused"),
+            Namespaces | Landlock => (Yes, "calls that tests do not need are refused"),
             Isolation::None => (No, "all"),
         },
     },
@@ -135,10 +135,10 @@ const PROMISES: [Row; 8] = [
         holds: |local| match (local.isolation, local.own_user) {
             (Landlock, true) => (
                 Yes,
-                "no capabilities but that of passing through folders, no way to new ones",
+                "no capabilities except the one to traverse folders, and none can be gained",
             ),
-            (Namespaces | Landlock, _) => (Yes, "no capabilities, no way to new ones"),
-            (Isolation::None, _) => (No, "those of the user that runs testwright"),
+            (Namespaces | Landlock, _) => (Yes, "no capabilities, and none can be gained"),
+            (Isolation::None, _) => (No, "the capabilities of the user that runs testwright"),
         },
     },
     Row {
@@ -147,7 +147,7 @@ const PROMISES: [Row; 8] = [
     },
 ];
 
-const REPOSITORY: &str = "a repository says how it is built and lowers limits, nothing else";
+const REPOSITORY: &str = "a repository can only say how it is built, and lower limits";
 
 fn promises(security: &LocalSecurity) -> Vec<Promise> {
     let promise = |row: &Row| {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_promise_that_does_not_hold_is_told_as_such() {
+    fn missing_guarantees_are_reported() {
         let holds = |isolation, own_user, memory_is_counted| -> Vec<Holds> {
             let security = LocalSecurity {
                 isolation,
@@ -189,7 +189,7 @@ mod tests {
                 (partly(Namespaces, true), partly(Namespaces, false)),
                 (0, 1)
             );
-            // Processes of a user of its own are counted alone.
+            // With a user of its own, a sandbox's processes are counted separately.
             let shared = usize::from(!own_user);
             assert_eq!(
                 (partly(Landlock, true), partly(Landlock, false)),

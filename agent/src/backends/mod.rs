@@ -1,5 +1,5 @@
-//! Kinds of sandboxes: how settings become a connection to each. The backends themselves are in `sandboxes/`. Besides its
-//! file, a kind needs one line in the list here.
+//! Kinds of sandboxes, and the connection to each from the settings. The backends themselves are in
+//! `sandboxes/`. Besides its file, a kind needs one line in the list here.
 
 mod limits;
 mod network;
@@ -14,24 +14,24 @@ use testwright_config::settings::Settings;
 pub use network::{ca_bundle, proxies};
 pub use promise::{Examination, Holds, Promise};
 
-/// The hidden command that is the entry point of a jail; `main` answers to it before anything else.
+/// Hidden command that is the entry point of a jail; `main` checks for it before anything else.
 pub const JAIL: &str = "__jail";
 
 /// Connects to the backend of one kind.
 #[async_trait]
 pub trait Connector: Send + Sync {
-    /// As in `--sandbox NAME` and in records.
+    /// Returns the name, as in `--sandbox NAME` and in records.
     fn name(&self) -> &'static str;
 
-    /// One line for people.
+    /// Returns a description of one line.
     fn description(&self) -> &'static str;
 
-    /// What a machine needs for it, in a word: `engine`.
+    /// Returns what a machine needs for it, in one word, e.g. `engine`.
     fn requirement(&self) -> &'static str;
 
     async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>>;
 
-    /// The backend, with what `testwright doctor` says of it.
+    /// Returns the backend with its report for `testwright doctor`.
     async fn examine(&self, settings: &Settings) -> Result<Examination> {
         Ok(Examination {
             backend: self.connect(settings).await?,
@@ -57,7 +57,11 @@ backends! {
     landlock::LandlockConnector,
 }
 
-/// The connector that the settings name.
+/// Returns the connector that the settings name.
+///
+/// # Errors
+///
+/// Fails if the settings name an unknown kind of sandbox.
 pub fn find(settings: &Settings) -> Result<&'static dyn Connector> {
     let name = &settings.run.sandbox;
     let found = ALL.iter().find(|connector| connector.name() == name);
@@ -67,7 +71,12 @@ pub fn find(settings: &Settings) -> Result<&'static dyn Connector> {
     })
 }
 
-/// The backend that the settings name. Closes the cache first, should code in an earlier sandbox have opened it to others.
+/// Connects to the backend that the settings name. First makes the cache private again, in case code in an
+/// earlier sandbox opened it to other users.
+///
+/// # Errors
+///
+/// Fails if the kind is unknown, the cache cannot be made private, or the backend is not available.
 pub async fn connect(settings: &Settings) -> Result<Box<dyn Backend>> {
     let connector = find(settings)?;
     private::close_folders(&settings.cache)
@@ -83,12 +92,12 @@ mod tests {
     use testwright_config::settings::Sources;
 
     #[test]
-    fn the_first_kind_is_the_default_of_the_settings() {
+    fn first_kind_is_the_default() {
         assert_eq!(Settings::default().run.sandbox, ALL[0].name());
     }
 
     #[tokio::test]
-    async fn connecting_closes_the_cache_to_others() {
+    async fn connecting_makes_cache_private() {
         use std::os::unix::fs::PermissionsExt;
         let cache = tempfile::tempdir().unwrap();
         let sources = cache.path().join("sources");
@@ -96,14 +105,14 @@ mod tests {
         std::fs::set_permissions(&sources, PermissionsExt::from_mode(0o777)).unwrap();
         let mut settings = Settings::default();
         settings.cache = cache.path().to_owned();
-        // This program is no launcher, so that no isolation can be had.
+        // The test program is not a launcher, so isolation is not available.
         let _ = connect(&settings).await;
         let mode = std::fs::metadata(&sources).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]
-    fn an_unknown_kind_is_refused_with_those_that_there_are() {
+    fn unknown_kind_lists_known_kinds() {
         let refused = |sources: Sources| {
             let error = find(&Settings::load(&sources).unwrap()).err().unwrap();
             assert_eq!(error.exit_code(), 2);

@@ -1,4 +1,4 @@
-//! How the network is reached, as settings and the host's environment have it: certificates and proxies.
+//! Network access according to settings and the host's environment: certificates and proxies.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use testwright_sandboxes::environment::BuildSettings;
 
 use testwright_config::settings::{RedactedUrl, Settings};
 
-/// File with further certificate authorities.
+/// Returns the file with additional certificate authorities.
 pub fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
     settings
         .build
@@ -16,7 +16,7 @@ pub fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
         .or_else(|| BuildSettings::new(Path::new("")).ca_bundle)
 }
 
-/// Those of the host's environment, and on top those of the settings.
+/// Returns the proxies of the host's environment; settings override them.
 pub fn proxies(settings: &Settings) -> BTreeMap<String, String> {
     let mut proxies = BuildSettings::new(Path::new("")).proxies;
     let build = &settings.build;

@@ -1,33 +1,33 @@
-//! What a backend says of the machine that it is on, for `testwright doctor`.
+//! The report of a backend on its machine, for `testwright doctor`.
 
 use testwright_sandboxes::Backend;
 
-/// A backend, and what is good to know of it.
+/// A backend and its report.
 pub struct Examination {
     pub backend: Box<dyn Backend>,
-    /// Which one it is, in a few words: the version of an engine, the kind of isolation.
+    /// Short description: the version of an engine, the kind of isolation.
     pub summary: String,
     pub promises: Vec<Promise>,
 }
 
-/// Something that keeps a stranger's code apart from this machine, and whether it holds here.
+/// A guarantee that separates untrusted code from this machine, and whether it holds here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promise {
-    /// What it is about, in a word or two.
+    /// Subject, in a word or two.
     pub what: &'static str,
     pub holds: Holds,
-    /// What that means here.
+    /// Details for this machine.
     pub text: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
     Yes,
-    /// Not as well as it might.
+    /// The guarantee holds only in part.
     Partly,
     No,
 }
 
-/// What a build can reach.
+/// Hosts that a build can reach.
 pub(super) const INDEX_ALONE: &str =
-    "the package index alone, asked by the host; other hosts by build.allowed-hosts";
+    "only the package index, through the host; other hosts with build.allowed-hosts";

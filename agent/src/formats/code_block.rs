@@ -1,10 +1,14 @@
-//! A whole file in a fenced block, as models write it.
+//! A complete file in a fenced block, as models write it.
 
 use testwright_tools::python::indentation::indentation;
 
 use super::{FormatError, with_line_feeds};
 
-/// The longest fenced block, or the whole reply where there is no fence.
+/// Returns the longest fenced block, or the whole reply if there is no fence.
+///
+/// # Errors
+///
+/// Fails if the reply contains no code.
 pub fn code(reply: &str) -> Result<String, FormatError> {
     let text = with_line_feeds(reply);
     let found = fenced(&text)
@@ -12,18 +16,18 @@ pub fn code(reply: &str) -> Result<String, FormatError> {
         .max_by_key(|block| block.text.len())
         .map_or_else(|| text.trim().to_owned(), |block| block.text);
     match found.trim().is_empty() {
-        true => Err(FormatError::new("the reply holds no code")),
+        true => Err(FormatError::new("the reply contains no code")),
         false => Ok(format!("{}\n", found.trim_matches('\n').trim_end())),
     }
 }
 
-/// What stands between two fences.
+/// A fenced block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FencedBlock {
-    /// The word behind the first fence.
+    /// Word after the opening fence.
     pub language: String,
     pub text: String,
-    /// Lines of the whole text above the first fence.
+    /// Number of lines in the whole text above the opening fence.
     pub above: usize,
 }
 
@@ -33,8 +37,8 @@ struct Fence<'t> {
     indent: &'t str,
 }
 
-/// All fenced blocks; one that is not closed goes to the end. A fence that closes stands at the beginning of a line, or where
-/// the one that opened did: any other is the block's own.
+/// Returns all fenced blocks; an unclosed block extends to the end. A closing fence is at the start of a
+/// line, or in the same column as the opening one. Any other fence belongs to the block.
 pub fn fenced(text: &str) -> Vec<FencedBlock> {
     let mut found = Vec::new();
     let mut open: Option<(Fence<'_>, FencedBlock)> = None;
@@ -75,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_block_is_the_file() {
+    fn longest_block_is_the_file() {
         let reply = "Run `pytest`:\n```sh\npytest\n```\nThe test:\r\n```python\r\nimport x\r\n\r\ndef test():\r\n    '''```'''\r\n```\nThat's it.";
         assert_eq!(
             code(reply).as_deref(),

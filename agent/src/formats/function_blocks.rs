@@ -1,5 +1,5 @@
-//! The fault-tolerant format of SWT-bench (§4.1, ZeroShotPlus): whole functions and classes, to be inserted or to replace
-//! one, at a line that may be off.
+//! The fault-tolerant format of SWT-bench (§4.1, ZeroShotPlus): complete functions and classes, to insert or
+//! to replace one, at a line that may be off.
 //!
 //! ```text
 //! diff
@@ -17,15 +17,19 @@ use testwright_tools::python::{Definition, Kind, Module, flatten};
 
 use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
 
-/// How alike the name of a function has to be to one that is not there, from 0 to 1.
+/// Minimum similarity, from 0 to 1, of a name to one that does not exist.
 const ALIKE: f64 = 0.75;
 
-/// What the blocks make of the old files. The error is of the first block that cannot be carried out.
+/// Applies the blocks to the old files. The error is about the first block that cannot be applied.
+///
+/// # Errors
+///
+/// Fails if the reply contains no block, or a block cannot be applied.
 pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatError> {
     let mut proposed = ProposedFiles::default();
     let blocks = blocks(&with_line_feeds(reply), &mut proposed);
     if blocks.is_empty() {
-        return Err(FormatError::new("the reply holds no `diff` block"));
+        return Err(FormatError::new("the reply contains no `diff` block"));
     }
     for block in blocks {
         block.apply(old, &mut proposed)?;
@@ -43,7 +47,7 @@ enum Mode {
 enum At {
     Begin,
     End,
-    /// Counted from 1.
+    /// Line number, counted from 1.
     Line(usize),
 }
 
@@ -59,11 +63,11 @@ fn is_fence(line: &str) -> bool {
     line.trim_start().starts_with("```")
 }
 
-/// Blocks as far as they can be made out.
+/// Returns the blocks that can be recognized.
 fn blocks(text: &str, proposed: &mut ProposedFiles) -> Vec<Block> {
     let lines: Vec<&str> = text.lines().collect();
     let word = |line: &str| line.trim().trim_matches(['`', '*', ':']).to_lowercase();
-    // A fence of the language `diff` begins a block too, where no line of its own does.
+    // A fence with the language `diff` also starts a block, unless a line of its own does.
     let begins = |at: usize| {
         let is_begin = |at: usize| lines.get(at).is_some_and(|line| word(line) == "diff");
         is_begin(at) && !(is_fence(lines[at]) && is_begin(at + 1))
@@ -83,7 +87,7 @@ fn blocks(text: &str, proposed: &mut ProposedFiles) -> Vec<Block> {
 }
 
 fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
-    // Fences above the code are the reply's.
+    // Fences above the code belong to the reply.
     let head = |line: &&str| is_fence(line) || line.trim().is_empty();
     let mut lines = lines.iter().copied().peekable();
     while lines.next_if(head).is_some() {}
@@ -125,7 +129,7 @@ fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
     })
 }
 
-/// Without fences, but for those in a string, a docstring for one, which are code.
+/// Removes fences, except those inside of a string such as a docstring, which are code.
 fn without_fences(code: &[&str], proposed: &mut ProposedFiles) -> String {
     let is_around = |line: &&&str| is_fence(line) || line.trim().is_empty();
     let first = code.iter().take_while(is_around).count();
@@ -134,7 +138,7 @@ fn without_fences(code: &[&str], proposed: &mut ProposedFiles) -> String {
     let mut kept = Vec::new();
     for line in code.get(first..code.len() - last).unwrap_or_default() {
         if quotes.is_none() && is_fence(line) {
-            proposed.repaired("fences in the code of a block are left out");
+            proposed.repaired("fences in the code of a block are omitted");
             continue;
         }
         quotes = open_quotes(line, quotes);
@@ -143,7 +147,7 @@ fn without_fences(code: &[&str], proposed: &mut ProposedFiles) -> String {
     kept.join("\n")
 }
 
-/// The quotes of the string over several lines that is open behind a line, given that open before it.
+/// Returns the quotes of the multi-line string that is open after a line, given the one open before it.
 fn open_quotes(line: &str, mut open: Option<&'static str>) -> Option<&'static str> {
     let mut rest = line;
     loop {
@@ -186,11 +190,11 @@ impl Block {
             Ok(code) if !code.names.is_empty() => self.with_code(&text, &code, &path, proposed)?,
             Ok(_) | Err(_) if self.mode == Mode::Insert => {
                 proposed.repaired(format!(
-                    "what is inserted into `{path}` is no function or class"
+                    "the code inserted into `{path}` is not a function or class"
                 ));
                 self.with_text(&text)
             }
-            Ok(_) => return Err(FormatError::new("a rewrite holds no function or class")),
+            Ok(_) => return Err(FormatError::new("a rewrite contains no function or class")),
             Err(why) => return Err(FormatError::new(format!("a rewrite in `{path}`: {why}"))),
         };
         proposed.files.insert(path, Some(ends.join(&after)));
@@ -236,20 +240,21 @@ impl Block {
                         InsertionPoint::After(_) | InsertionPoint::End => "at its end",
                     };
                     proposed.repaired(format!(
-                        "what goes to the beginning of `{path}` stands {stands}"
+                        "code for the beginning of `{path}` is inserted {stands}"
                     ));
                 }
                 insert(&module, code, point).text
             }
         };
-        // The imports stood above the code.
+        // The imports were above the code.
         let module = Module::parse(changed);
         let is_own = |_: &str| false;
         let done = add_imports(&module, &code.imports, &is_own);
         done.map(|done| done.text).map_err(FormatError::new)
     }
 
-    /// What the code takes the place of: the definition of that name nearest to the line, or one whose name is like it.
+    /// Returns the definition that the code replaces: the one of that name nearest to the line, or one with a
+    /// similar name.
     fn rewritten<'o>(
         &self,
         outline: &'o [Definition],
@@ -268,7 +273,7 @@ impl Block {
         if let Some(found) = exact.min_by_key(|definition| distance(definition)) {
             return Some((found, true));
         }
-        // What all tests have in common says nothing.
+        // The prefix common to all tests is not significant.
         let stem = |name: &'_ str| name.trim_start_matches("test_").to_owned();
         let likeness = |definition: &Definition| {
             strsim::normalized_levenshtein(&stem(&definition.name), &stem(name))
@@ -280,8 +285,8 @@ impl Block {
             .map(|found| (found, false))
     }
 
-    /// Behind the definition that the line is in or follows, above the first one where it follows none; methods go into
-    /// their class.
+    /// Returns the point after the definition that contains or precedes the line, or before the first
+    /// definition. Methods go into their class.
     fn point<'o>(&self, outline: &'o [Definition]) -> InsertionPoint<'o> {
         let is_method = {
             let line = self
@@ -301,7 +306,7 @@ impl Block {
                 .filter(|definition| definition.first <= line);
             starts.max_by_key(|definition| definition.first)
         };
-        // One that stands under an `if` has no place above it at the top level; a method has none outside of a class.
+        // The first definition may be under an `if`, and a method belongs in a class.
         let first = outline.iter().find(|definition| definition.indent == 0);
         let class = outline
             .iter()
@@ -321,7 +326,7 @@ impl Block {
         }
     }
 
-    /// Statements, as they are.
+    /// Inserts statements unchanged.
     fn with_text(&self, text: &str) -> String {
         let lines: Vec<&str> = text.lines().collect();
         let at = match self.at {

@@ -1,5 +1,5 @@
-//! The formats in which models write changes of files, read as models really write them. Nothing here runs code or knows
-//! of a model: text and the old files in, new files out, with what had to be repaired on the way.
+//! Tolerant readers of the formats in which models write changes of files. Nothing here runs code or depends
+//! on a model. Input is text and the old files; output is new files, with a list of repairs.
 
 pub mod code_block;
 pub mod function_blocks;
@@ -12,23 +12,23 @@ use std::collections::BTreeMap;
 
 use testwright_sandboxes::repository::Tree;
 
-/// Files as a reply wants them.
+/// The files that a reply proposes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProposedFiles {
-    /// New content by path; `None` for a file that goes.
+    /// New contents by path; `None` for a deleted file.
     pub files: BTreeMap<String, Option<String>>,
-    /// What was not as the format has it, one line each.
+    /// Deviations from the format that were repaired, one line each.
     pub repairs: Vec<String>,
 }
 
 impl ProposedFiles {
-    /// A file as it is so far.
+    /// Returns a file with the changes so far.
     fn text(&self, path: &str, old: &dyn OldFiles) -> Option<String> {
         let proposed = self.files.get(path).cloned().flatten();
         proposed.or_else(|| old.text(path))
     }
 
-    /// Characters of the lines that the old files do not have; a line that only moves is none of them.
+    /// Returns the number of characters in lines that the old files do not have. Moved lines do not count.
     pub fn added(&self, old: &dyn OldFiles) -> usize {
         let added = |(path, new): (&String, &Option<String>)| {
             let before = old.text(path).unwrap_or_default();
@@ -48,7 +48,7 @@ impl ProposedFiles {
         self.files.iter().map(added).sum::<usize>()
     }
 
-    /// A repair is told once.
+    /// Records a repair once.
     fn repaired(&mut self, what: impl Into<String>) {
         let what = what.into();
         if !self.repairs.contains(&what) {
@@ -57,7 +57,7 @@ impl ProposedFiles {
     }
 }
 
-/// Why a reply cannot be read.
+/// The reason why a reply cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FormatError(pub String);
@@ -70,7 +70,7 @@ impl FormatError {
 
 /// The files of the old code.
 pub trait OldFiles {
-    /// `None` if there is no such text file.
+    /// Returns the text of a file; `None` if there is no such text file.
     fn text(&self, path: &str) -> Option<String>;
     fn paths(&self) -> Vec<String>;
 }
@@ -85,7 +85,7 @@ impl OldFiles for Tree {
     }
 }
 
-/// For tests, and wherever the files are at hand.
+/// Files in memory, for tests and other callers.
 impl OldFiles for BTreeMap<String, String> {
     fn text(&self, path: &str) -> Option<String> {
         self.get(path).cloned()
@@ -96,7 +96,7 @@ impl OldFiles for BTreeMap<String, String> {
     }
 }
 
-/// Line ends of one kind.
+/// Converts all line endings to `\n`.
 fn with_line_feeds(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }

@@ -2,9 +2,9 @@
 
 use super::{FormatError, OldFiles};
 
-/// The path of a file below the repository's root: without quotes, `./`, a leading slash and the letters that git puts in
-/// front. The error is of a path that leads out of it.
-pub fn clean(written: &str, old: &dyn OldFiles) -> Result<String, FormatError> {
+/// Normalizes a path relative to the repository's root: without quotes, `./`, a leading slash and git's
+/// prefix letters. Fails if the path leads out of the repository.
+pub(super) fn clean(written: &str, old: &dyn OldFiles) -> Result<String, FormatError> {
     let name = written.trim().split('\t').next().unwrap_or_default();
     let written = name.trim_matches(|c| matches!(c, '`' | '"' | '\'' | '*'));
     let mut path = written.trim_start_matches("./").trim_start_matches('/');
@@ -17,14 +17,15 @@ pub fn clean(written: &str, old: &dyn OldFiles) -> Result<String, FormatError> {
     let is_odd = |part: &str| part.is_empty() || part == "." || part == ".." || part == ".git";
     if parts().any(is_odd) || path.contains(['\\', '\0', '\n']) {
         return Err(FormatError::new(format!(
-            "`{written}` is no path of the repository"
+            "`{written}` is not a path in the repository"
         )));
     }
     Ok(path.to_owned())
 }
 
-/// The one old file that was probably meant: it ends with the path, or the path with it; `None` where there are several.
-pub fn meant(path: &str, old: &dyn OldFiles) -> Option<String> {
+/// Returns the only old file that was probably meant: its path ends with the given one, or the other way
+/// round. Returns `None` if there are several.
+pub(super) fn meant(path: &str, old: &dyn OldFiles) -> Option<String> {
     let paths = old.paths();
     let ends = |long: &str, short: &str| {
         long.strip_suffix(short)
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_those_of_the_repository() {
+    fn paths_are_normalized() {
         let old: BTreeMap<String, String> = ["a/x.py", "pkg/tests/test_x.py", "pkg/y.py", "y.py"]
             .map(|path| (path.to_owned(), String::new()))
             .into();

@@ -1,26 +1,27 @@
-//! Lines of a reply, indented as the file has the lines around them: carried over as text, since blanks are no tabs.
+//! Reindents lines of a reply like the lines around them in the file. It works on text, since spaces and tabs
+//! differ.
 
 use testwright_tools::python::indentation::{Steps, indentation, step};
 
-/// How lines that a reply shares with the file are indented in both.
+/// The indentation in reply and file of the lines that both share.
 #[derive(Debug, Default)]
-pub struct Reindent {
+pub(super) struct Reindent {
     shared: Vec<SharedLine>,
-    /// Where the reply has blanks and the file tabs, or the other way round.
+    /// Conversion between spaces in the reply and tabs in the file, or the reverse.
     steps: Option<Steps>,
 }
 
 #[derive(Debug)]
 struct SharedLine {
-    /// Its number among the reply's lines.
+    /// Line number in the reply.
     at: usize,
     reply: String,
     file: String,
 }
 
 impl Reindent {
-    /// For lines of a reply that go into this file.
-    pub fn of<'r>(reply: impl Iterator<Item = &'r str>, file: &str) -> Reindent {
+    /// Creates it for lines of a reply that go into this file.
+    pub(super) fn of<'r>(reply: impl Iterator<Item = &'r str>, file: &str) -> Reindent {
         let lines: Vec<&str> = reply.collect();
         let all: String = lines.iter().map(|line| indentation(line)).collect();
         let steps = step(file).and_then(|there| {
@@ -37,8 +38,8 @@ impl Reindent {
         }
     }
 
-    /// Line `at` of the reply is this one of the file.
-    pub fn share(&mut self, at: usize, reply: &str, file: &str) {
+    /// Records that line `at` of the reply is this line of the file.
+    pub(super) fn share(&mut self, at: usize, reply: &str, file: &str) {
         if reply.trim().is_empty() {
             return;
         }
@@ -46,8 +47,8 @@ impl Reindent {
         self.shared.push(SharedLine { at, reply, file });
     }
 
-    /// Line `at` of the reply, which the file does not have.
-    pub fn indented(&self, at: usize, line: &str) -> String {
+    /// Indents line `at` of the reply, which the file does not have.
+    pub(super) fn indented(&self, at: usize, line: &str) -> String {
         if line.trim().is_empty() {
             return String::new();
         }
@@ -55,8 +56,8 @@ impl Reindent {
         format!("{}{}", self.there(at, white), &line[white.len()..])
     }
 
-    /// Taken from the nearest line that is indented so; else from one around it, with what it has further; else from one
-    /// that is indented further.
+    /// Returns the indentation of the nearest shared line with this one. Otherwise extends that of an
+    /// enclosing line, or takes that of a deeper line.
     fn there(&self, at: usize, white: &str) -> String {
         let nearest = |shared: &&SharedLine| (shared.at.abs_diff(at), shared.at > at);
         let same = self.shared.iter().filter(|shared| shared.reply == white);
@@ -89,13 +90,13 @@ impl Reindent {
         }
     }
 
-    /// Are lines indented in another way than the reply has them?
-    pub fn is_needed(&self) -> bool {
+    /// Returns whether the file's lines are indented differently from the reply's.
+    pub(super) fn is_needed(&self) -> bool {
         self.shared.iter().any(|shared| shared.reply != shared.file)
     }
 
-    /// Blanks for tabs, or tabs for blanks.
-    pub fn translates(&self) -> bool {
+    /// Returns whether spaces are replaced by tabs, or tabs by spaces.
+    pub(super) fn translates(&self) -> bool {
         self.steps.is_some()
     }
 }
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_indented_as_those_around_them() {
+    fn lines_are_indented_like_neighbours() {
         let mut reindent = Reindent::of(std::iter::empty(), "");
         reindent.share(0, "def f():", "    def f():");
         reindent.share(1, "    a", "      a");
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_become_tabs_where_the_reply_has_none() {
+    fn spaces_become_tabs() {
         let file = "class A:\n\tdef f(self):\n\t\treturn 1\n";
         let reindent = |reply: &str| {
             let mut reindent = Reindent::of(reply.lines(), file);

@@ -1,4 +1,4 @@
-//! The patches of AutoCodeRover (arXiv 2404.05427, §3.3): pieces of files as they are, and as they should be.
+//! The patches of AutoCodeRover (arXiv 2404.05427, §3.3): pieces of files before and after.
 //!
 //! ```text
 //! # modification 1
@@ -21,7 +21,11 @@ use testwright_tools::python::indentation::indentation;
 use super::reindent::Reindent;
 use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
 
-/// What the pieces make of the old files. The error is of the first that cannot be carried out.
+/// Applies the pieces to the old files. The error is about the first one that cannot be applied.
+///
+/// # Errors
+///
+/// Fails if the reply contains no piece, or a piece cannot be applied.
 pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatError> {
     let mut proposed = ProposedFiles::default();
     let text = with_line_feeds(reply);
@@ -49,11 +53,11 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     }
     match found {
         true => Ok(proposed),
-        false => Err(FormatError::new("the reply holds no <file>")),
+        false => Err(FormatError::new("the reply contains no <file>")),
     }
 }
 
-/// What stands in the first element of this name, and what comes behind it.
+/// Returns the contents of the first element with this name, and the text after it.
 fn element<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
     let (_, inside) = text.split_once(&format!("<{name}>"))?;
     Some(
@@ -63,7 +67,7 @@ fn element<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
     )
 }
 
-/// Without fences and without the line ends next to the tags.
+/// Removes fences, and the newlines next to the tags.
 fn lines(text: &str) -> Vec<&str> {
     let is_fence = |line: &&str| line.trim_start().starts_with("```");
     let mut lines: Vec<&str> = text.lines().collect();
@@ -101,7 +105,7 @@ fn apply(
     let file = with_line_feeds(&proposed.text(&path, old).unwrap_or_default());
     let before: Vec<&str> = file.lines().collect();
     let after = if original.is_empty() {
-        // Nothing is named that it should replace: a new file, or more at the end of one.
+        // Without an original, the text is a new file, or goes at the end of one.
         let gap = if before.is_empty() {
             &[][..]
         } else {
@@ -125,7 +129,7 @@ fn apply(
             reindent.share(number, line, before[at + number]);
         }
         if reindent.is_needed() {
-            proposed.repaired("an <original> is indented otherwise than the file");
+            proposed.repaired("an <original> is indented differently from the file");
         }
         let lines = patched.iter().enumerate();
         let moved = lines.map(|(number, line)| reindent.indented(number, line));
@@ -141,7 +145,8 @@ fn apply(
     Ok(())
 }
 
-/// Where these lines stand, as they are or all by as many columns further to the right or left, be they tabs or blanks.
+/// Returns the position of these lines, either exact or all shifted by the same number of columns, in tabs or
+/// spaces.
 fn position(before: &[&str], wanted: &[&str]) -> Option<usize> {
     let columns = |line: &str| indentation(line).len() as isize;
     let starts = 0..(before.len() + 1).saturating_sub(wanted.len());
@@ -180,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_replaced_wherever_they_stand() {
+    fn pieces_are_replaced_anywhere() {
         let reply = "Here:\n```\n# modification 1\n<file>./tests/test_x.py</file>\n<original>        assert x.a() == 1</original>\n\
                      <patched>        assert x.a() == 1\n\n    def test_b(self):\n        assert x.b() == 2</patched>\n```\n";
         assert!(
             file(reply, "tests/test_x.py")
                 .ends_with("== 1\n\n    def test_b(self):\n        assert x.b() == 2\n")
         );
-        // Indented otherwise, in a file that is named by its end.
+        // Different indentation, in a file given by the end of its path.
         let reply = "<file>test_x.py</file>\n<original>\ndef test_a(self):\n    assert x.a() == 1\n</original>\n\
                      <patched>\ndef test_a(self):\n    assert x.a() == 2\n</patched>";
         let proposed = read(reply, &old()).unwrap();
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_with_blanks_go_into_a_file_with_tabs() {
+    fn spaces_become_tabs_of_file() {
         let old = old()["tests/test_x.py"].replace("    ", "\t");
         let old = BTreeMap::from([("tests/test_x.py".to_owned(), old)]);
         let reply = "<file>tests/test_x.py</file>\n<original>\n    def test_a(self):\n        assert x.a() == 1\n</original>\n\
@@ -215,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_original_it_is_new() {
+    fn missing_original_adds_text() {
         let new = "<file>tests/test_y.py</file><original></original><patched>\ndef test_y():\n    pass\n</patched>";
         assert_eq!(file(new, "tests/test_y.py"), "def test_y():\n    pass\n");
         let more = "<file>tests/test_x.py</file>\n<patched>\ndef test_y():\n    pass\n</patched>";
@@ -223,9 +228,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_out_says_why() {
+    fn errors_give_the_reason() {
         let error = |reply: &str| read(reply, &old()).unwrap_err().0;
-        assert_eq!(error("No."), "the reply holds no <file>");
+        assert_eq!(error("No."), "the reply contains no <file>");
         assert!(error("<file>tests/test_x.py</file>").contains("no <patched>"));
         let absent =
             "<file>tests/test_x.py</file><original>y = 1</original><patched>y = 2</patched>";

@@ -1,7 +1,7 @@
-//! Unified diffs as models write them: with prose and fences around, wrong or missing line numbers, missing headers,
-//! context that lost its blank or was retold with other white space.
+//! Unified diffs as models write them: surrounded by prose and fences, with wrong or missing line numbers,
+//! missing headers, context without its leading space, or with changed white space.
 //!
-//! What a hunk replaces is found by its lines; numbers are a hint where it fits in several places.
+//! The lines of a hunk determine where it applies; its numbers only help if it fits in several places.
 
 mod hunk;
 
@@ -9,17 +9,21 @@ use super::code_block::{FencedBlock, fenced};
 use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
 use hunk::{Hunk, HunkLine};
 
-/// What the diff makes of the old files. The error says what of it could not be read or found.
+/// Applies the diff to the old files. The error says what could not be read or located.
+///
+/// # Errors
+///
+/// Fails if the reply contains no diff, or a part of it cannot be applied.
 pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatError> {
     let mut proposed = ProposedFiles::default();
     let text = with_line_feeds(reply);
     if text.len() != reply.len() {
-        proposed.repaired("line ends are CRLF");
+        proposed.repaired("line endings are CRLF");
     }
     let text = diff_of(&text);
     let changes = Reader::read(&text, &mut proposed);
     if changes.is_empty() {
-        return Err(FormatError::new("the reply holds no diff"));
+        return Err(FormatError::new("the reply contains no diff"));
     }
     for change in changes {
         change.apply(old, &mut proposed)?;
@@ -27,14 +31,14 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     Ok(proposed)
 }
 
-/// The fenced blocks that hold a diff, or all where it begins outside of them.
+/// Returns the fenced blocks with a diff, or everything if the diff starts outside of them.
 fn diff_of(text: &str) -> String {
     let begins = |line: &str| line.starts_with("@@") || line.starts_with("+++ ");
     let Some(first) = text.lines().position(begins) else {
         return String::new();
     };
     let blocks = fenced(text);
-    // What looks like a fence below it is context then.
+    // Anything that looks like a fence after the start is then context.
     let is_inside = |block: &FencedBlock| {
         (block.above + 1..=block.above + block.text.lines().count()).contains(&first)
     };
@@ -46,7 +50,7 @@ fn diff_of(text: &str) -> String {
     diffs.concat()
 }
 
-/// One file's part.
+/// The part of the diff for one file.
 #[derive(Debug, Default)]
 struct FileChange {
     old: Option<String>,
@@ -58,7 +62,7 @@ struct FileChange {
 
 const NULL: &str = "/dev/null";
 
-/// Of a file that is there: a line of code that goes, and begins with `--`, is none.
+/// Returns whether this is a plausible path. A removed line of code that begins with `--` is not one.
 fn is_one_path(name: &str) -> bool {
     let path = name.trim_end().split('\t').next().unwrap_or_default();
     let has_blank = path.contains(char::is_whitespace);
@@ -68,7 +72,7 @@ fn is_one_path(name: &str) -> bool {
 #[derive(Default)]
 struct Reader {
     changes: Vec<FileChange>,
-    /// The lines of a hunk are being read.
+    /// Whether the reader is inside a hunk.
     in_hunk: bool,
 }
 
@@ -159,7 +163,8 @@ impl Reader {
         }
     }
 
-    /// In a hunk it may be a line that comes or goes, and that begins with `++` or `--`.
+    /// Returns whether this is a header. In a hunk, an added or removed line may also start with `++` or
+    /// `--`.
     fn may_be_header(&self, name: &str) -> bool {
         !self.in_hunk || name.contains(['/', '.'])
     }
@@ -192,7 +197,7 @@ impl Reader {
             Some(' ') => hunk.lines.push(HunkLine::Context(rest())),
             Some('-') => hunk.lines.push(HunkLine::Removed(rest())),
             Some('+') => hunk.lines.push(HunkLine::Added(rest())),
-            // "No newline at end of file".
+            // This is the line "No newline at end of file".
             Some('\\') => {}
             None => hunk.lines.push(HunkLine::Context(String::new())),
             Some(_) => {
@@ -235,12 +240,14 @@ impl FileChange {
                 None if only_adds => {
                     proposed.repaired(format!("`{path}` is new, which its header does not say"))
                 }
-                None => return Err(FormatError::new(format!("there is no file `{path}`"))),
+                None => {
+                    return Err(FormatError::new(format!(
+                        "the file `{path}` does not exist"
+                    )));
+                }
             }
         } else if before.is_some() && is_new {
-            proposed.repaired(format!(
-                "`{path}` is there already, which its header denies"
-            ));
+            proposed.repaired(format!("`{path}` exists already, which its header denies"));
         }
         let after = match before {
             Some(before) => hunk::apply(&before, &self.hunks, &path, proposed)?,

@@ -1,5 +1,5 @@
-//! Decides on a test that is wanted for lines of code: only test files change, it passes and breaks nothing, it asserts
-//! something, and every line runs.
+//! The decision on a test that is wanted for coverage. Only test files change; the test passes, breaks
+//! nothing and asserts something; and every wanted line runs.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
 
 use super::rules::{self, Case, Finding, Rule};
 
-/// Missed stretches that are named.
+/// Maximum number of missed ranges to list.
 const NAMED: usize = 20;
 
-/// The gate's decision on a test that is wanted for lines.
+/// The gate's decision on a test that is wanted for coverage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoverageVerdict {
-    /// What is wrong; empty means accepted.
+    /// Findings; empty if the submission is accepted.
     pub findings: Vec<Finding>,
-    /// What was left out of the patch, `path: reason`.
+    /// Changes omitted from the patch, as `path: reason`.
     pub dropped: Vec<String>,
-    /// The contributed tests that pass.
+    /// Contributed tests that pass.
     pub passing: Vec<String>,
-    /// By file: wanted statements that run.
+    /// Wanted statements that run, by file.
     pub hit: BTreeMap<String, Vec<u32>>,
 }
 
@@ -32,7 +32,7 @@ impl CoverageVerdict {
         self.findings.is_empty()
     }
 
-    /// The message to the model.
+    /// Returns the message to the model.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         if self.accepted() {
@@ -53,7 +53,8 @@ impl CoverageVerdict {
     }
 }
 
-/// Decides. `covered` comes from a run of the contributed tests alone, behind that of the whole files.
+/// Decides on a submission. `covered` comes from a run of only the contributed tests, after the run of the
+/// whole files.
 pub fn decide_coverage(
     submission: &Submission,
     covered: &Covered,
@@ -115,7 +116,7 @@ pub fn decide_coverage(
     }
 }
 
-/// Rules that hold whatever a test is wanted for.
+/// Returns whether a rule applies regardless of the goal of a test.
 fn is_for_any_goal(rule: Rule) -> bool {
     matches!(
         rule,
@@ -123,7 +124,7 @@ fn is_for_any_goal(rule: Rule) -> bool {
     )
 }
 
-/// Why the test cannot be said to pass.
+/// Returns why the test cannot be said to pass.
 fn not_passed(report: &Report, test: &ContributedTest) -> Option<String> {
     let mut results = report
         .tests
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_for_lines_passes_asserts_and_runs_them_all() {
+    fn coverage_test_must_pass_assert_and_run() {
         let good = "def test_a():\n    assert f(1) == 2\n";
         assert_eq!(rules(good, Outcome::Passed, &[]), []);
         assert_eq!(rules(good, Outcome::Failed, &[]), [Rule::Passes]);

@@ -1,4 +1,4 @@
-//! The evidence that comes with an accepted test.
+//! The evidence for an accepted test.
 
 use std::collections::BTreeMap;
 
@@ -6,102 +6,104 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
 
-/// Everything that speaks for the test; `evidence.json` holds it.
+/// All evidence for the test; stored in `evidence.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// The failing contributed tests.
+    /// Failing contributed tests.
     pub tests: Vec<TestEvidence>,
-    /// Contributed tests that pass on the old code already.
+    /// Contributed tests that already pass on the old code.
     pub passing: Vec<String>,
-    /// By file: lines that tests were wanted for and that these run.
+    /// Wanted lines that these tests run, by file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub covered: BTreeMap<String, Vec<u32>>,
-    /// The sentence of the issue that the failure answers to.
+    /// Sentence of the issue that the failure corresponds to.
     pub issue_sentence: Option<String>,
-    /// The model's own words on it.
+    /// Explanation by the model.
     pub reason: Option<String>,
-    /// Outcomes of the reruns, one line each: hash seed, order, how many failed again.
+    /// Outcomes of the reruns, one line each: hash seed, order, and how many tests failed again.
     pub reruns: Vec<String>,
-    /// Version of the Python that ran the tests.
+    /// Version of the Python interpreter that ran the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,
-    /// What the last forms of the candidate fixes did to the tests, each in a copy of the sandbox that was thrown away.
+    /// Effects of the last forms of the candidate fixes on the tests, each in a temporary copy of the
+    /// sandbox.
     pub fixes: Vec<FixTrial>,
-    /// The reviewer's reading of the failure.
+    /// Opinion of the reviewer on the failure.
     pub review: Option<Review>,
-    /// What the approach was given beyond the issue, where it was given anything.
+    /// Extra inputs of the approach beyond the issue, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<String>,
-    /// Changes that were left out of the patch.
+    /// Changes omitted from the patch.
     pub dropped: Vec<String>,
-    /// Model calls so far.
+    /// Number of model calls so far.
     pub steps: u32,
-    /// All prompt tokens, cached ones included.
+    /// All prompt tokens, including cached ones.
     pub prompt_tokens: u64,
-    /// Prompt tokens that came from the provider's cache.
+    /// Prompt tokens served from the provider's cache.
     pub cached_tokens: u64,
-    /// Tokens that the model wrote.
+    /// Tokens written by the model.
     pub completion_tokens: u64,
-    /// `None` where the model has no price.
+    /// Cost in US dollars; `None` if the model has no price.
     pub dollars: Option<f64>,
-    /// Seconds of the run.
+    /// Duration of the run in seconds.
     pub seconds: f64,
 }
 
-/// One failing contributed test on the old code.
+/// A failing contributed test on the old code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestEvidence {
-    /// Node id, parameters included.
+    /// Node id, including parameters.
     pub id: String,
-    /// Failed, or error.
+    /// Outcome: failed, or error.
     pub outcome: Outcome,
-    /// Where it failed.
+    /// Phase in which the test failed.
     pub phase: Phase,
     pub class: FailureClass,
     /// Class of the exception.
     pub exception: String,
     /// Message of the exception.
     pub message: String,
-    /// The frame where it arose.
+    /// Frame in which the exception arose.
     pub frame: Option<Frame>,
-    /// A name that does not exist yet, where that is the failure.
+    /// Name that does not exist yet, if that is the failure.
     pub missing_name: Option<String>,
-    /// Files under test in which it ran code.
+    /// Files under test in which the test ran code.
     pub executed: Vec<String>,
-    /// First and last lines of assertions that did not run, since one before them failed.
+    /// First and last lines of assertions that did not run because an earlier one failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreached: Vec<(usize, usize)>,
     /// Code of the test itself, called by the code under test, in which it failed: `FUNCTION (FILE:LINE)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<String>,
-    /// It is a warning, which the project's settings turn into an error.
+    /// Whether the failure is a warning that the project's settings turn into an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub turned_warning: bool,
 }
 
-/// What a candidate fix did.
+/// The effect of a candidate fix.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixTrial {
-    /// The edit as a diff.
+    /// Edit as a diff.
     pub patch: String,
-    /// Node id and outcome with the edit.
+    /// Node ids and outcomes with the edit.
     pub outcomes: Vec<(String, Outcome)>,
-    /// The tests were those that were submitted; else an earlier form of them.
+    /// Whether the tests were the submitted ones; otherwise they were an earlier form.
     #[serde(default)]
     pub on_submitted_tests: bool,
-    /// The edit itself raised this, so the trial says nothing of the tests.
+    /// Error raised by the edit itself, so that the trial says nothing about the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<String>,
-    /// How tests still fail with it: `ID: FAILURE`.
+    /// Failures of tests with the fix: `ID: FAILURE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
-    /// Existing tests that pass without it and fail with it: `ID: FAILURE`.
+    /// Existing tests that pass without the fix and fail with it: `ID: FAILURE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<String>,
-    /// How many existing tests of the same files ran with it and did not fail.
+    /// Number of existing tests in the same files that ran with the fix and did not fail.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub existing_run: usize,
-    /// Which call of `try_fix` in the run the edit came from: those of one call are variants of each other.
+    /// Number of the `try_fix` call in the run that made the edit. Edits of one call are variants of each
+    /// other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<usize>,
 }
@@ -111,12 +113,12 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl FixTrial {
-    /// It cures these tests, and breaks nothing.
+    /// Returns whether the fix makes these tests pass and breaks nothing.
     pub fn holds(&self, tests: &[TestEvidence]) -> bool {
         self.crash.is_none() && self.breaks.is_empty() && self.cures(tests)
     }
 
-    /// Every one of these tests passed with the edit.
+    /// Returns whether every one of these tests passed with the edit.
     pub fn cures(&self, tests: &[TestEvidence]) -> bool {
         !tests.is_empty()
             && tests.iter().all(|test| {
@@ -130,9 +132,9 @@ impl FixTrial {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Review {
     pub verdict: ReviewVerdict,
-    /// The reviewer's words.
+    /// Explanation by the reviewer.
     pub reason: String,
-    /// What the tests ask for beyond the issue, one assertion each.
+    /// Requirements of the tests beyond the issue, one assertion each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beyond: Vec<String>,
 }
@@ -143,12 +145,12 @@ pub enum ReviewVerdict {
     Yes,
     No,
     Unsure,
-    /// The answer holds none of these.
+    /// The answer has none of these words.
     Unreadable,
 }
 
 impl TestEvidence {
-    /// `assertion in FUNCTION (FILE:LINE):`
+    /// Returns `assertion in FUNCTION (FILE:LINE):`.
     pub fn origin(&self) -> String {
         match &self.frame {
             Some(frame) => format!(
@@ -171,7 +173,7 @@ impl TestEvidence {
         }
     }
 
-    /// `assertion: AssertionError: message (file:line in function)`, on one line.
+    /// Returns `assertion: AssertionError: message (file:line in function)`, on one line.
     pub fn line(&self) -> String {
         let mut line = format!("{}: {}", self.class_name(), self.exception);
         let message = self.message.lines().next().unwrap_or_default().trim();
@@ -190,7 +192,7 @@ impl TestEvidence {
 }
 
 impl TestEvidence {
-    /// What its failure does not show, as a sentence that follows it; empty where there is nothing.
+    /// Returns what the failure does not show, as a clause to append; empty if there is nothing.
     pub fn limits(&self) -> String {
         let lines: Vec<String> = (self.unreached.iter())
             .map(|(first, last)| match last - first {
@@ -209,15 +211,15 @@ impl TestEvidence {
 }
 
 impl Evidence {
-    /// How much of what was checked beyond the gate speaks for the test, by the rule of succession: (held + 1) / (checked + 2),
-    /// where the checks are the reviewer's verdict and each candidate fix that was tried on the submitted tests; variants of
-    /// one fix are one check. It puts tests in an order; it is not a calibrated probability.
+    /// Estimates the confidence in the test by the rule of succession: (held + 1) / (checked + 2). The checks
+    /// are the reviewer's verdict, and each candidate fix tried on the submitted tests; variants of one fix
+    /// count as one check. The value ranks tests; it is not a calibrated probability.
     pub fn confidence(&self) -> f64 {
         let checks = self.checks();
         (checks.iter().sum::<f64>() + 1.0) / (checks.len() as f64 + 2.0)
     }
 
-    /// How far each check holds, from 0 to 1.
+    /// Returns how far each check holds, from 0 to 1.
     fn checks(&self) -> Vec<f64> {
         let opinion = (self.review.as_ref()).and_then(|review| match review.verdict {
             ReviewVerdict::Yes if review.beyond.is_empty() => Some(1.0),
@@ -230,7 +232,8 @@ impl Evidence {
         held.chain(opinion).collect()
     }
 
-    /// Does it hold, of each fix that was tried on the submitted tests? Of variants one is enough.
+    /// Returns for each fix tried on the submitted tests whether it holds. Of several variants, one is
+    /// enough.
     fn fixes_held(&self) -> Vec<bool> {
         let mut found: Vec<(Option<usize>, bool)> = Vec::new();
         for fix in self.fixes_on_submitted_tests() {
@@ -244,7 +247,7 @@ impl Evidence {
         found.into_iter().map(|(_, held)| held).collect()
     }
 
-    /// What speaks against the test, or fails to speak for it; never empty.
+    /// Returns the reasons for doubt; never empty.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         let held = self.fixes_held();
@@ -275,7 +278,7 @@ impl Evidence {
         if doubts.is_empty() {
             let checks = self.checks().len();
             doubts.push(format!(
-                "nothing speaks against it, but it had {checks} checks only"
+                "nothing speaks against it, but only {checks} checks were made"
             ));
         }
         doubts
@@ -339,13 +342,13 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_one_fix_are_one_check_and_one_that_holds_is_enough() {
+    fn variants_of_fix_are_one_check() {
         use Outcome::{Failed, Passed};
         let variants = [(Some(4), Failed), (Some(4), Passed), (Some(4), Failed)];
         let found = evidence(&variants, None);
         assert_eq!(found.confidence(), 2.0 / 3.0);
         assert_eq!(found.doubts(), ["no reviewer read it"]);
-        // Fixes of two calls, or of calls that are not known, stand alone.
+        // Fixes of different or unknown calls are separate checks.
         let others = [(Some(4), Passed), (Some(5), Failed)];
         assert_eq!(evidence(&others, None).confidence(), 0.5);
         let unknown = [(None, Passed), (None, Failed), (None, Failed)];
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reviewer_who_finds_more_than_the_issue_asks_for_is_half_content() {
+    fn beyond_issue_counts_half() {
         let one = [(Some(0), Outcome::Passed)];
         let found = evidence(&one, review(ReviewVerdict::Yes, &["the order"]));
         assert_eq!(found.confidence(), 2.5 / 4.0);
@@ -364,13 +367,13 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_speaks_against_it_the_number_of_checks_is_told() {
+    fn few_checks_are_a_doubt() {
         let one = [(Some(0), Outcome::Passed)];
         let found = evidence(&one, review(ReviewVerdict::Yes, &[]));
         assert_eq!(found.confidence(), 0.75);
         assert_eq!(
             found.doubts(),
-            ["nothing speaks against it, but it had 2 checks only"]
+            ["nothing speaks against it, but only 2 checks were made"]
         );
     }
 }

@@ -1,11 +1,11 @@
-//! Evidence in rows, for people.
+//! Evidence as table rows, for people.
 
 use testwright_tools::coverage::ranges;
 use testwright_tools::outcomes::report::Outcome as TestOutcome;
 
 use super::{Evidence, FixTrial, Review, ReviewVerdict};
 
-/// Names and texts, some of several lines, in the order in which they are shown.
+/// Returns names and texts, in the order in which they are shown. A text may have several lines.
 pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let mut row = |name: &'static str, value: &str| rows.push((name, value.to_owned()));
@@ -44,7 +44,7 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     if let Some(review) = &evidence.review {
         row("reviewer", &opinion(review));
     }
-    // Worth a line where it is not the one that the issue names.
+    // Show the version only if it differs from the one that the issue names.
     if let Some(python) = evidence
         .python
         .as_deref()
@@ -86,7 +86,7 @@ fn fix_tried(fix: &FixTrial) -> String {
     )
 }
 
-/// What the reviewer thinks; the reasons where there are doubts.
+/// Returns the reviewer's opinion, with the reasons if there are doubts.
 fn opinion(review: &Review) -> String {
     let mut text = match review.verdict {
         ReviewVerdict::Yes => "fails for the issue's reason".to_owned(),

@@ -1,9 +1,14 @@
-//! Decides on a submission: the facts come from the sandbox (`submit` of the toolbox), the decision is made
-//! here, one rule after the other, and every fault is named at once.
+//! The submission gate. The facts come from the sandbox (`submit` of the toolbox). The decision is made here,
+//! one rule after the other, and all faults are reported at once.
 //!
-//! The rules are those of the submission gate: only test files change; the patch applies to the clean base;
-//! tests are contributed; at least one of them fails in a sound way, and none that passed breaks; it fails
-//! again under other conditions; it ran code under test.
+//! The rules are:
+//!
+//! - Only test files change.
+//! - The patch applies to the clean base.
+//! - It contributes tests.
+//! - At least one of them fails in a sound way, and no test that passed breaks.
+//! - The failure repeats under other conditions.
+//! - The failing test runs code under test.
 
 mod coverage;
 mod evidence;
@@ -38,15 +43,15 @@ use crate::session::{CallAnswer, Session};
 /// The gate's decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// What is wrong; empty means accepted.
+    /// Findings; empty if the submission is accepted.
     pub findings: Vec<Finding>,
-    /// What was left out of the patch, `path: reason`.
+    /// Changes omitted from the patch, as `path: reason`.
     pub dropped: Vec<String>,
-    /// The failing contributed tests, soundly failing or not.
+    /// Failing contributed tests, whether they fail soundly or not.
     pub failing: Vec<TestEvidence>,
-    /// Contributed tests that pass on the old code already.
+    /// Contributed tests that already pass on the old code.
     pub passing: Vec<String>,
-    /// What is no fault, and worth a second look.
+    /// Notes that are not faults, but worth a second look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -56,7 +61,7 @@ impl Verdict {
         self.findings.is_empty()
     }
 
-    /// The message to the model.
+    /// Returns the message to the model.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         if self.accepted() {
@@ -89,7 +94,8 @@ impl Verdict {
     }
 }
 
-/// Decides. `applies` is what `git apply` on a clean checkout said; `issue` is the issue's whole text.
+/// Decides on a submission. `applies` is the result of `git apply` on a clean checkout; `issue` is the
+/// issue's full text.
 pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>) -> Verdict {
     let failing = rules::failing(submission);
     let mut findings = Vec::new();
@@ -121,7 +127,7 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
     }
 }
 
-/// What was left out of the patch, `path: reason`.
+/// Returns the changes omitted from the patch, as `path: reason`.
 fn dropped(submission: &Submission) -> Vec<String> {
     let dropped = submission.files.iter().filter(|file| !file.kept);
     dropped
@@ -132,9 +138,9 @@ fn dropped(submission: &Submission) -> Vec<String> {
         .collect()
 }
 
-/// A submission, looked at.
+/// The result of checking a submission.
 pub enum SubmissionCheck {
-    /// The call itself was wrong: the text says how.
+    /// The call itself was wrong, as the text explains.
     Refused(String),
     Judged {
         submission: Box<Submission>,
@@ -142,9 +148,9 @@ pub enum SubmissionCheck {
     },
 }
 
-/// A submission for wanted lines, looked at.
+/// The result of checking a submission for wanted lines.
 pub enum CoverageCheck {
-    /// The call itself was wrong: the text says how.
+    /// The call itself was wrong, as the text explains.
     Refused(String),
     Judged {
         patch: String,
@@ -154,8 +160,12 @@ pub enum CoverageCheck {
 
 /// Gathers the facts and decides. `arguments` are those of the tool `submit`.
 ///
-/// The sandbox of the session says what the patch is, and nothing more: it may have become anything. The facts come from
-/// one in which nothing has happened yet and to which the patch is all that is added.
+/// The session's sandbox only supplies the patch, because code may have changed anything in it. The facts
+/// come from a fresh sandbox to which only the patch is added.
+///
+/// # Errors
+///
+/// Fails if a sandbox fails; a wrong call is not an error.
 pub async fn check_submission(
     session: &Session,
     source: &Source,
@@ -174,7 +184,11 @@ pub async fn check_submission(
     })
 }
 
-/// The same for a test that is wanted for the lines of the session.
+/// Checks a test that is wanted for the session's lines.
+///
+/// # Errors
+///
+/// Fails if a sandbox fails or the session has no wanted lines; a wrong call is not an error.
 pub async fn check_coverage(
     session: &Session,
     source: &Source,
@@ -186,10 +200,7 @@ pub async fn check_coverage(
         Gathered::Refused(text) => return Ok(CoverageCheck::Refused(text)),
     };
     let Some(covered) = &facts.covered else {
-        let error = SandboxError::new(
-            ErrorKind::System,
-            "measure the wanted lines: there are none",
-        );
+        let error = SandboxError::new(ErrorKind::System, "measure coverage: no lines are wanted");
         return Err(error);
     };
     let verdict = decide_coverage(&facts.submission, covered, &facts.applies);
@@ -204,10 +215,10 @@ enum Gathered {
     Refused(String),
 }
 
-/// What the gate decides on.
+/// The facts that the gate decides on.
 struct Facts {
     submission: Box<Submission>,
-    /// Where lines are wanted.
+    /// Coverage, if lines are wanted.
     covered: Option<Covered>,
     applies: Result<(), String>,
 }
@@ -257,7 +268,7 @@ async fn gather(
     })))
 }
 
-/// Which of the wanted lines the contributed tests run; `Err` holds what the model is told.
+/// Returns which of the wanted lines the contributed tests run. `Err` has a message for the model.
 async fn run_coverage(
     fresh: &Session,
     submission: &Submission,
@@ -298,7 +309,7 @@ async fn run_submission(
         return Ok(refused(answer));
     }
     let answer = match fresh.call(Submit::NAME, arguments.clone(), deadline).await {
-        // The tests are all that ran in it.
+        // Only the tests have run in this sandbox.
         Err(error) if error.kind == ErrorKind::Dead => {
             return Ok(SubmissionRun::Refused(format!(
                 "the sandbox ended while the tests of the submission ran: failed to {error}"
@@ -331,7 +342,7 @@ fn read<T: DeserializeOwned>(answer: CallAnswer) -> Result<T, SandboxError> {
     let broken = |what: String| {
         SandboxError::new(
             ErrorKind::System,
-            format!("read what `submit` found out: {what}"),
+            format!("read the result of `submit`: {what}"),
         )
     };
     if answer.refused {

@@ -1,4 +1,4 @@
-//! Errors that an issue shows, beside the one that a test fails with.
+//! Errors that an issue shows, compared with the one that a test fails with.
 
 use std::sync::LazyLock;
 
@@ -7,9 +7,9 @@ use testwright_tools::outcomes::report::FailureClass;
 
 use super::TestEvidence;
 
-/// What to look at twice: the test fails with an exception that the issue does not speak of, and the issue shows another.
-/// No fault by itself, since an issue's error may be the consequence of the one that the test meets.
-pub fn other_error(test: &TestEvidence, issue: &str) -> Option<String> {
+/// Returns a note if the test fails with an exception that the issue does not mention, and the issue shows
+/// another. This is not a fault by itself, because the issue's error may be a consequence of the test's.
+pub(super) fn other_error(test: &TestEvidence, issue: &str) -> Option<String> {
     let name = test.exception.rsplit('.').next().unwrap_or_default();
     if test.class == FailureClass::Assertion || name.is_empty() || issue.contains(name) {
         return None;
@@ -17,14 +17,14 @@ pub fn other_error(test: &TestEvidence, issue: &str) -> Option<String> {
     let shown = errors(issue);
     (!shown.is_empty()).then(|| {
         format!(
-            "{} fails with a {name}, which the issue does not speak of; it shows {}",
+            "{} fails with a {name}, which the issue does not mention; it shows {}",
             test.id,
             shown.join(", ")
         )
     })
 }
 
-/// The last lines of tracebacks: `ValueError: message`, `package.SomeError`.
+/// Returns the last lines of tracebacks: `ValueError: message`, `package.SomeError`.
 fn errors(issue: &str) -> Vec<&str> {
     static LAST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?m)^(?:[>\s]|E\s)*(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception))(?::|\s*$)")
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_the_last_lines_of_tracebacks() {
+    fn errors_end_tracebacks() {
         let issue = "It raises a KeyError: sometimes.\n```\nTraceback (most recent call last):\n  File \"a.py\"\n\
                      ValueError: Number of processes must be at least 1\n```\nE   a.b.OwnError\n> ValueError: again\nEOFError\n";
         assert_eq!(errors(issue), ["ValueError", "OwnError", "EOFError"]);

@@ -1,4 +1,4 @@
-//! The rules, one function each, in one list.
+//! The gate's rules, one function each, in one list.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Sub
 
 use super::evidence::TestEvidence;
 
-/// What a rule found wrong.
+/// A rule's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub rule: Rule,
-    /// For the model: what is wrong, and what to do.
+    /// Message for the model: the problem and what to do about it.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ pub enum Rule {
     BreaksNothing,
     FailsAgain,
     RunsCodeUnderTest,
-    /// Of a test that is wanted for lines.
+    /// This rule and the following apply to tests that are wanted for coverage.
     Passes,
     Asserts,
     RunsWantedLines,
@@ -123,7 +123,7 @@ fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) 
     }
 }
 
-/// Assertions of the contributed test that did not run.
+/// Returns the assertions of the contributed test that did not run.
 fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize, usize)> {
     let mut tests = submission.contributed.iter();
     let Some(test) = tests.find(|test| is_of(id, &test.id)) else {
@@ -142,8 +142,8 @@ fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize
     }
 }
 
-/// Contributed tests that did not pass on the old code. A module that could not be collected stands for the
-/// contributed tests in it.
+/// Returns the contributed tests that did not pass on the old code. If a module could not be collected, it
+/// counts as its contributed tests.
 pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
     let mut found: Vec<TestEvidence> = submission
         .old
@@ -171,7 +171,7 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
     found
 }
 
-/// Contributed tests that pass on the old code.
+/// Returns the contributed tests that pass on the old code.
 pub(super) fn passing(submission: &Submission) -> Vec<String> {
     submission
         .old
@@ -182,8 +182,8 @@ pub(super) fn passing(submission: &Submission) -> Vec<String> {
         .collect()
 }
 
-/// A name that the test itself uses and nothing defines. No issue asks for that: what is missing in a module is missed by
-/// an import or as an attribute.
+/// Returns whether the test itself uses an undefined name. No issue asks for that: a name missing in a module
+/// fails as an import or an attribute.
 fn is_own_name(test: &TestEvidence) -> bool {
     let exception = test.exception.rsplit('.').next().unwrap_or_default();
     let in_test = test
@@ -193,13 +193,13 @@ fn is_own_name(test: &TestEvidence) -> bool {
     in_test && matches!(exception, "NameError" | "UnboundLocalError")
 }
 
-/// What the C library says where there is no network.
+/// Messages of the C library if there is no network.
 const NO_NETWORK: [&str; 2] = [
     "Temporary failure in name resolution",
     "Network is unreachable",
 ];
 
-/// It fails for want of a network, which the issue does not speak of.
+/// Returns whether the test fails for lack of a network, which the issue does not mention.
 fn wants_network(test: &TestEvidence, issue: &str) -> bool {
     test.class != FailureClass::Assertion
         && NO_NETWORK
@@ -207,7 +207,8 @@ fn wants_network(test: &TestEvidence, issue: &str) -> bool {
             .any(|words| test.message.contains(words) && !issue.contains(words))
 }
 
-/// The issue speaks of what is missing, or shows the very error, which Python itself raised where the test stood.
+/// Returns whether the issue asks for the missing name, or shows the very error that Python raised in the
+/// test.
 fn asked_for(test: &TestEvidence, issue: &str) -> bool {
     if let Some(name) = &test.missing_name {
         return is_named_in(name, issue);
@@ -267,7 +268,7 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         .iter()
         .any(|test| is_contributed(case.submission, &test.id));
     if old.timed_out {
-        wrong("the run of the tests did not end in time. Make the test faster.".to_owned());
+        wrong("the tests timed out. Make them faster.".to_owned());
     } else if !ran {
         wrong(format!(
             "pytest did not run the contributed tests ({}). Run them with `run_pytest` and see why.",
@@ -372,10 +373,10 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     }
 }
 
-/// Names of tests that are listed.
+/// Maximum number of test names to list.
 const TOLD: usize = 5;
 
-/// Tests that the patch leaves as they are, beside files of the patch that they may use.
+/// Checks the unchanged tests next to files of the patch that they may use.
 fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     let Some(SiblingTests {
         shared,
@@ -389,7 +390,7 @@ fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         let mut tests = report.tests.iter();
         tests.any(|test| test.id == id && test.outcome == Outcome::Passed)
     };
-    // One that had not begun before the deadline says nothing.
+    // A test that had not started before the deadline is no evidence.
     let began = |id: &str| {
         let mut tests = now.tests.iter();
         !now.timed_out || tests.any(|test| test.id == id && test.outcome != Outcome::Absent)
@@ -445,7 +446,7 @@ fn fails_in(report: &Report, id: &str) -> bool {
 
 fn runs_code_under_test(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     for test in case.failing {
-        // What cannot be imported, called or found yet cannot run either.
+        // Missing names cannot run either: they cannot be imported, called or found yet.
         if test.executed.is_empty() && test.class != FailureClass::Error {
             wrong(format!(
                 "{} fails without running any code of the repository that is not test code.",

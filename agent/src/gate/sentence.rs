@@ -1,12 +1,12 @@
-//! Which sentence of the issue a failure answers to: the one that shares the rarest words with it.
+//! Finds the sentence of the issue that corresponds to a failure: the one that shares its rarest words.
 
 use std::collections::{HashMap, HashSet};
 
-/// Most characters of a sentence that is shown.
+/// Maximum characters of a shown sentence.
 const MAX_SENTENCE_LEN: usize = 300;
 
-/// The sentence (or line of code) of `issue` that shares most with `failure` (the model's reason, the exception,
-/// its message, the test's source). `None` if nothing is shared.
+/// Returns the sentence (or line of code) of `issue` that shares most with `failure` (the model's reason, the
+/// exception, its message, the test's source). Returns `None` if nothing is shared.
 pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     let sentences = sentences(issue);
     let words: Vec<HashSet<String>> = sentences.iter().map(|s| words(s)).collect();
@@ -40,10 +40,11 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     })
 }
 
-/// Characters that a quotation has at least.
+/// Minimum characters of a quotation.
 const QUOTED: usize = 12;
 
-/// The longest words of the issue that the text quotes, in quotation marks of whatever kind, as the issue has them.
+/// Returns the longest quotation from the issue in the text, in any kind of quotation marks, as the issue has
+/// it.
 pub fn quoted_sentence(issue: &str, text: &str) -> Option<String> {
     const MARKS: [(char, char); 5] = [('"', '"'), ('“', '”'), ('`', '`'), ('«', '»'), ('\'', '\'')];
     let plain = single_spaced(issue);
@@ -71,8 +72,8 @@ fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Sentences of the prose and lines of the code. A full stop ends a sentence where white space and a capital follow: not
-/// inside a name, a number or a call.
+/// Returns the sentences of the prose and the lines of the code. A full stop ends a sentence only before
+/// white space and a capital letter, so not inside a name, a number or a call.
 fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -112,7 +113,7 @@ mod tests {
                          I expected 'version-2' there.\n\nThanks for e.g. the docs!";
 
     #[test]
-    fn the_sentence_that_the_failure_speaks_of_is_found() {
+    fn matching_sentence_is_found() {
         let sentence = best_sentence(
             ISSUE,
             "AssertionError: assert 'version' == 'version-2' where slugify('Version 2')",
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_quoted_are_those_of_the_issue() {
+    fn quotations_come_from_issue() {
         let quoted = |reason| quoted_sentence(ISSUE, reason);
         let expected = "I expected 'version-2' there.";
         for reason in [
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shared_gives_nothing() {
+    fn unrelated_failure_has_no_sentence() {
         assert_eq!(best_sentence(ISSUE, "zzz qqq"), None);
         assert_eq!(best_sentence("", "anything"), None);
     }

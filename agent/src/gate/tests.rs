@@ -49,7 +49,7 @@ fn report(tests: Vec<TestResult>) -> Report {
     }
 }
 
-/// A submission with nothing to find fault with.
+/// Returns a submission without findings.
 fn sound() -> Submission {
     let rerun = |hash_seed, order: &str| Rerun {
         hash_seed,
@@ -89,7 +89,7 @@ fn verdict(submission: &Submission) -> Verdict {
     decide(submission, ISSUE, &Ok(()))
 }
 
-/// The rules that find fault after `change`.
+/// Returns the rules with findings after `change`.
 fn rules(change: impl FnOnce(&mut Submission)) -> Vec<Rule> {
     let mut submission = sound();
     change(&mut submission);
@@ -101,7 +101,7 @@ fn rules(change: impl FnOnce(&mut Submission)) -> Vec<Rule> {
 }
 
 #[test]
-fn a_sound_submission_is_accepted_with_its_evidence() {
+fn sound_submission_is_accepted() {
     let verdict = verdict(&sound());
     assert!(verdict.accepted(), "{}", verdict.text());
     assert_eq!(verdict.failing[0].id, ID);
@@ -109,7 +109,7 @@ fn a_sound_submission_is_accepted_with_its_evidence() {
 }
 
 #[test]
-fn what_can_be_seen_without_running_is_told() {
+fn static_problems_are_reported() {
     let found = rules(|s| {
         s.problems = vec![Problem {
             kind: ProblemKind::Vacuous,
@@ -121,14 +121,14 @@ fn what_can_be_seen_without_running_is_told() {
 }
 
 #[test]
-fn a_patch_that_does_not_apply_is_refused() {
+fn inapplicable_patch_is_refused() {
     let verdict = decide(&sound(), ISSUE, &Err("corrupt patch at line 3".into()));
     assert_eq!(verdict.findings[0].rule, Rule::Applies);
     assert!(verdict.text().contains("corrupt patch at line 3"));
 }
 
 #[test]
-fn a_submission_without_a_test_is_refused() {
+fn submission_without_test_is_refused() {
     assert_eq!(rules(|s| s.contributed.clear()), [Rule::Contributes]);
     assert_eq!(
         rules(|s| s.contributed[0].change = Change::Deleted),
@@ -137,7 +137,7 @@ fn a_submission_without_a_test_is_refused() {
 }
 
 #[test]
-fn a_test_that_passes_or_is_skipped_or_does_not_run_is_refused() {
+fn test_without_failure_is_refused() {
     for outcome in [Outcome::Passed, Outcome::Skipped, Outcome::Xfailed] {
         assert_eq!(
             rules(|s| s.old.tests[1] = result(ID, outcome)),
@@ -148,7 +148,7 @@ fn a_test_that_passes_or_is_skipped_or_does_not_run_is_refused() {
 }
 
 #[test]
-fn an_error_of_the_test_itself_is_refused_unless_the_issue_asks_for_the_missing_name() {
+fn own_error_needs_missing_name() {
     let error = |name: Option<&str>| Failure {
         missing_name: name.map(str::to_owned),
         ..failure(FailureClass::Error)
@@ -172,7 +172,7 @@ fn an_error_of_the_test_itself_is_refused_unless_the_issue_asks_for_the_missing_
 }
 
 #[test]
-fn an_error_that_python_raises_in_the_test_is_accepted_where_the_issue_shows_it() {
+fn reported_error_is_accepted() {
     let issue =
         "The length is wrong:\n\n    >>> len(x)\n    ValueError: __len__() should return >= 0\n";
     let accepted = |exception: &str, message: &str, code: &str| {
@@ -193,7 +193,7 @@ fn an_error_that_python_raises_in_the_test_is_accepted_where_the_issue_shows_it(
 }
 
 #[test]
-fn a_test_that_fails_for_want_of_a_network_is_refused_unless_the_issue_speaks_of_that() {
+fn network_failure_is_refused() {
     let message =
         "HTTPConnectionPool(host='example.com'): [Errno -3] Temporary failure in name resolution";
     let accepted = |class: FailureClass, issue: &str| {
@@ -210,7 +210,7 @@ fn a_test_that_fails_for_want_of_a_network_is_refused_unless_the_issue_speaks_of
 }
 
 #[test]
-fn an_assertion_arose_in_the_test_however_deep_in_helpers() {
+fn assertion_in_helper_belongs_to_test() {
     let mut submission = sound();
     let frames = &mut submission.old.tests[1].failure.as_mut().unwrap().frames;
     let helper = Frame {
@@ -231,7 +231,7 @@ fn an_assertion_arose_in_the_test_however_deep_in_helpers() {
 }
 
 #[test]
-fn a_module_that_cannot_be_imported_stands_for_its_tests() {
+fn unimportable_module_fails_its_tests() {
     let import = |name: &str, s: &mut Submission| {
         let error = CollectionError {
             id: "tests/test_slug.py".into(),
@@ -256,7 +256,7 @@ fn a_module_that_cannot_be_imported_stands_for_its_tests() {
 }
 
 #[test]
-fn a_test_that_passed_must_not_break() {
+fn passing_test_must_not_break() {
     assert_eq!(
         rules(|s| s.old.tests[0] = result("tests/test_slug.py::test_old", Outcome::Failed)),
         [Rule::BreaksNothing]
@@ -268,7 +268,7 @@ fn a_test_that_passed_must_not_break() {
 }
 
 #[test]
-fn a_test_that_does_not_fail_in_every_rerun_is_flaky() {
+fn rerun_without_failure_is_flaky() {
     assert_eq!(
         rules(|s| s.reruns[1].report.tests[0] = result(ID, Outcome::Passed)),
         [Rule::FailsAgain]
@@ -277,7 +277,7 @@ fn a_test_that_does_not_fail_in_every_rerun_is_flaky() {
 }
 
 #[test]
-fn a_test_that_runs_no_code_under_test_is_refused() {
+fn test_must_run_code_under_test() {
     assert_eq!(
         rules(|s| s.old.tests[1].executed.clear()),
         [Rule::RunsCodeUnderTest]
@@ -285,7 +285,7 @@ fn a_test_that_runs_no_code_under_test_is_refused() {
 }
 
 #[test]
-fn parameters_belong_to_their_test_and_longer_names_do_not() {
+fn ids_match_with_parameters_only() {
     let parametrised = format!("{ID}[a b::c]");
     let accepted = rules(|s| {
         s.old.tests[1] = result(&parametrised, Outcome::Failed);
@@ -302,7 +302,7 @@ fn parameters_belong_to_their_test_and_longer_names_do_not() {
 }
 
 #[test]
-fn existing_tests_beside_shared_files_pass_as_before() {
+fn sibling_tests_must_not_break() {
     let found = |now: Vec<TestResult>, timed_out: bool| {
         rules(|s| {
             let before = ["a", "b", "red"].map(|name| {
@@ -328,13 +328,13 @@ fn existing_tests_beside_shared_files_pass_as_before() {
         assert_eq!(found(all(worse), false), [Rule::BreaksNothing]);
         assert_eq!(found(all(worse), true), [Rule::BreaksNothing]);
     }
-    // Not seen at all, as it could not be collected; not seen, as there was no time for it.
+    // A test that could not be collected is missing; one that ran out of time is absent.
     assert_eq!(found(vec![], false), [Rule::BreaksNothing]);
     assert_eq!(found(all(Outcome::Absent), true), []);
 }
 
 #[test]
-fn a_warning_that_settings_turned_into_an_error_is_called_that() {
+fn turned_warning_is_named() {
     let line = |code: &str| {
         let mut submission = sound();
         let failure = submission.old.tests[1].failure.as_mut().unwrap();
@@ -357,7 +357,7 @@ fn a_warning_that_settings_turned_into_an_error_is_called_that() {
 }
 
 #[test]
-fn an_exception_that_the_issue_does_not_speak_of_is_noted() {
+fn unmentioned_exception_is_noted() {
     let fails_with = |exception: &str| {
         let mut submission = sound();
         for test in &mut submission.old.tests {
@@ -370,10 +370,10 @@ fn an_exception_that_the_issue_does_not_speak_of_is_noted() {
         decide(&submission, &issue, &Ok(())).notes
     };
     let expected = format!(
-        "{ID} fails with a TypeError, which the issue does not speak of; it shows ValueError"
+        "{ID} fails with a TypeError, which the issue does not mention; it shows ValueError"
     );
     assert_eq!(fails_with("builtins.TypeError"), [expected]);
     assert!(fails_with("ValueError").is_empty());
-    // An assertion may say anything.
+    // An assertion may have any message.
     assert!(verdict(&sound()).notes.is_empty());
 }

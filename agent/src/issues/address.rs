@@ -1,16 +1,16 @@
-//! The URL of an issue: which server is asked, and for what.
+//! The URL of an issue: which server to ask, and for what.
 
 use std::path::Path;
 
 use testwright_config::error::{self, Error};
 use testwright_config::settings::RedactedUrl as BaseUrl;
 
-/// An issue, and the server that knows it.
+/// An issue, and the server that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    /// Where the API may be, first guess first, without a slash at the end.
+    /// Possible addresses of the API, the likeliest first, without a trailing slash.
     pub apis: Vec<String>,
-    /// `https://github.com`: what people open and git clones from.
+    /// Address for browsers and for `git clone`, e.g. `https://github.com`.
     pub web: String,
     pub owner: String,
     pub name: String,
@@ -19,17 +19,17 @@ pub(super) struct Address {
 }
 
 impl Address {
-    pub fn repository(&self) -> String {
+    pub(super) fn repository(&self) -> String {
         format!("{}/{}/{}", self.web, self.owner, self.name)
     }
 
-    pub fn page(&self) -> String {
+    pub(super) fn page(&self) -> String {
         format!("{}/issues/{}", self.repository(), self.number)
     }
 
-    /// The issue of this page, if it is one of the same server and the way to it is no less safe. A page is what a server
-    /// says: never a path, as what users give may be.
-    pub fn moved(&self, page: &str, base: Option<&BaseUrl>) -> Option<Address> {
+    /// Returns the issue at this page, if it is on the same server and no less securely reachable. A page
+    /// comes from a server's reply, so unlike user input it is never a file path.
+    pub(super) fn moved(&self, page: &str, base: Option<&BaseUrl>) -> Option<Address> {
         let (scheme, rest) = page.split_once("://")?;
         if rest.contains('@') || page.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return None;
@@ -48,7 +48,7 @@ const WEB: &str = "https://github.com";
 const API: &str = "https://api.github.com";
 const EXAMPLE: &str = "https://github.com/OWNER/NAME/issues/NUMBER";
 
-/// Why an address is refused, and what to give instead.
+/// The reason why an address is refused, and a hint.
 struct Refusal {
     cause: String,
     hint: String,
@@ -63,12 +63,12 @@ impl Refusal {
     }
 
     fn names_no_issue() -> Refusal {
-        let hint = format!("the address of an issue is {EXAMPLE}");
-        Refusal::new("it names no issue", hint)
+        let hint = format!("use the address of an issue, such as {EXAMPLE}");
+        Refusal::new("it is not the address of an issue", hint)
     }
 }
 
-/// `None` for what is no URL. `base` is the server of the settings.
+/// Parses an issue's address; `None` if it is not a URL. `base` is the server in the settings.
 pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> error::Result<Option<Address>> {
     let named = named.trim();
     let short = ["github.com/", "www.github.com/"];
@@ -87,17 +87,17 @@ pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> error::Result<Option
     Ok(Some(address))
 }
 
-/// `rest` is what follows `scheme://`.
+/// Parses an address; `rest` is the text after `scheme://`.
 fn read(scheme: &str, rest: &str, base: Option<&BaseUrl>) -> Result<Address, Refusal> {
     if scheme != "http" && scheme != "https" {
         return Err(Refusal::new(
             format!("`{scheme}:` is not an address of an issue"),
-            format!("issues are read from {EXAMPLE}, a file, or `-`"),
+            format!("use an address such as {EXAMPLE}, a file, or `-`"),
         ));
     }
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    // A name or password in front of the host is nothing that we would send.
+    // Credentials in front of the host are never sent.
     let host = host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     let (owner, name, number) = issue_in(path)?;
@@ -112,7 +112,7 @@ fn read(scheme: &str, rest: &str, base: Option<&BaseUrl>) -> Result<Address, Ref
     })
 }
 
-/// Owner, name and number in the path of a page or of an API.
+/// Returns the owner, name and number in the path of a page or of an API.
 fn issue_in(path: &str) -> Result<(&str, &str, u64), Refusal> {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     let parts = parts
@@ -135,7 +135,7 @@ fn issue_in(path: &str) -> Result<(&str, &str, u64), Refusal> {
         ("discussions", _) => {
             return Err(Refusal::new(
                 "it is a discussion, not an issue",
-                "save its text into a file and give the file",
+                "save its text to a file and pass the file",
             ));
         }
         _ => return Err(Refusal::names_no_issue()),
@@ -150,7 +150,7 @@ fn issue_in(path: &str) -> Result<(&str, &str, u64), Refusal> {
     Ok((owner, name, number))
 }
 
-/// The server that is asked for an issue; fields as in [`Address`].
+/// The server to ask for an issue; fields as in [`Address`].
 struct Server {
     apis: Vec<String>,
     web: String,
@@ -158,7 +158,7 @@ struct Server {
 }
 
 impl Server {
-    /// The server at `host`, as far as it is GitHub's or that of the settings.
+    /// Returns the server at `host`, if it is GitHub's or the one in the settings.
     fn of(scheme: &str, host: &str, base: Option<&BaseUrl>) -> Result<Server, Refusal> {
         let public = host == "github.com" || host == "api.github.com";
         let Some(base) = base else {
@@ -176,7 +176,7 @@ impl Server {
             let mut server = Server::new(apis(base), WEB.to_owned());
             if !same {
                 server.notes.push(format!(
-                    "{base_host} is asked for the issue, as github.base-url says"
+                    "the issue is read from {base_host}, the server in github.base-url"
                 ));
             }
             return Ok(server);
@@ -199,7 +199,7 @@ impl Server {
     }
 }
 
-/// `host` or `host:port`.
+/// Returns `host` or `host:port`.
 fn host_of(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
@@ -210,20 +210,20 @@ fn host_of(url: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// The server that git clones from, told by the address of it or of its API.
+/// Returns the server that git clones from, given its own address or that of its API.
 pub fn server_of(url: &str) -> String {
     let host = host_of(url);
     let host = host.strip_prefix("www.").unwrap_or(&host);
     host.strip_prefix("api.").unwrap_or(host).to_owned()
 }
 
-/// The API of the server in the settings; of github.com where there is none.
+/// Returns the API of the server in the settings, or by default of github.com.
 pub fn api_of(base: Option<&BaseUrl>) -> String {
     let first = base.and_then(|base| apis(base).into_iter().next());
     first.unwrap_or_else(|| API.to_owned())
 }
 
-/// The server in the settings as people open it and git clones from it.
+/// Returns the server in the settings, as browsers open it and git clones from it.
 pub fn web_of(base: Option<&BaseUrl>) -> String {
     match base {
         Some(base) => format!("https://{}", server_of(base.reveal())),
@@ -231,7 +231,8 @@ pub fn web_of(base: Option<&BaseUrl>) -> String {
     }
 }
 
-/// An address with a path is that of an API. One without may be a server, which has its API under `/api/v3`.
+/// Lists possible APIs. An address with a path is that of an API; without one it may be a server with its API
+/// under `/api/v3`.
 fn apis(base: &BaseUrl) -> Vec<String> {
     let url = base.reveal().trim_end_matches('/');
     let host = host_of(url);
@@ -251,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_of_an_api_is_the_one_that_git_clones_from() {
+    fn api_server_is_clone_server() {
         for (url, server) in [
             ("https://github.com", "github.com"),
             ("https://api.github.com/", "github.com"),
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_issues_are_understood() {
+    fn issue_addresses_are_parsed() {
         let github = is(
             &["https://api.github.com"],
             "https://github.com/psf/requests",
@@ -317,7 +318,7 @@ mod tests {
             parsed(enterprise, Some("https://github.example.org/api/v3/")).0,
             ["https://github.example.org/api/v3"]
         );
-        // A stand-in for github.com.
+        // The server stands in for github.com.
         assert_eq!(
             parsed(
                 "https://github.com/o/r/issues/7",
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_are_refused_with_a_hint() {
+    fn other_addresses_are_refused() {
         let refused = |named: &str, base: Option<&str>| {
             let error = parse(named, base.map(BaseUrl::new).as_ref()).unwrap_err();
             assert_eq!(error.exit_code(), 2);
@@ -344,18 +345,18 @@ mod tests {
         ");
         insta::assert_snapshot!(refused("https://github.com/psf/requests", None), @r"
         error: failed to read the issue at https://github.com/psf/requests
-          cause: it names no issue
-          hint: the address of an issue is https://github.com/OWNER/NAME/issues/NUMBER
+          cause: it is not the address of an issue
+          hint: use the address of an issue, such as https://github.com/OWNER/NAME/issues/NUMBER
         ");
         insta::assert_snapshot!(refused("https://github.com/psf/requests/issues", None), @r"
         error: failed to read the issue at https://github.com/psf/requests/issues
-          cause: it names no issue
-          hint: the address of an issue is https://github.com/OWNER/NAME/issues/NUMBER
+          cause: it is not the address of an issue
+          hint: use the address of an issue, such as https://github.com/OWNER/NAME/issues/NUMBER
         ");
         insta::assert_snapshot!(refused("https://github.com/a/b/issues/new", None), @r"
         error: failed to read the issue at https://github.com/a/b/issues/new
-          cause: it names no issue
-          hint: the address of an issue is https://github.com/OWNER/NAME/issues/NUMBER
+          cause: it is not the address of an issue
+          hint: use the address of an issue, such as https://github.com/OWNER/NAME/issues/NUMBER
         ");
         insta::assert_snapshot!(refused("https://gitlab.example.org/o/r/issues/5", None), @r"
         error: failed to read the issue at https://gitlab.example.org/o/r/issues/5
@@ -370,7 +371,7 @@ mod tests {
         insta::assert_snapshot!(refused("file:///etc/passwd", None), @r"
         error: failed to read the issue at file:///etc/passwd
           cause: `file:` is not an address of an issue
-          hint: issues are read from https://github.com/OWNER/NAME/issues/NUMBER, a file, or `-`
+          hint: use an address such as https://github.com/OWNER/NAME/issues/NUMBER, a file, or `-`
         ");
         insta::assert_snapshot!(refused("https://github.com/a/../issues/5", None), @r"
         error: failed to read the issue at https://github.com/a/../issues/5

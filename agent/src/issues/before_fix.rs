@@ -1,4 +1,4 @@
-//! Issues by their numbers, as they were before their fix: from GitHub's API, or from a folder of files.
+//! Issues by number, with their text before the fix: from GitHub's API, or from a folder of files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,27 +10,28 @@ use super::address::{self, Address};
 use super::{Options, github, text};
 use testwright_config::error::{Error, Kind, Result};
 
-/// Where the issues of a repository are.
+/// The source of a repository's issues.
 pub enum IssueSource {
-    /// `owner/name`, on GitHub or the server of the settings.
+    /// Repository `owner/name`, on GitHub or on the server in the settings.
     GitHub { repo: String, options: Options },
-    /// `N.md` or `N.json` for issue N; the latter in the shape of GitHub's API.
+    /// Folder with `N.md` or `N.json` for issue N; the JSON has the format of GitHub's API.
     Folder(PathBuf),
 }
 
-/// Title and body of an issue, before its fix.
+/// Title and body of an issue before its fix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextBeforeFix {
     pub title: String,
     pub body: String,
-    /// An address, or the name of a file.
+    /// Address, or name of a file.
     pub origin: String,
     pub created_at: Option<Timestamp>,
-    /// What is known of edits that came after the fix.
+    /// Known edits after the fix.
     pub later_edits: String,
 }
 
-/// What is read of a file in the shape of GitHub's API. `origin` may say where a text that is no issue comes from.
+/// The fields read from a file in the format of GitHub's API. `origin` may give the source of a text that is
+/// not an issue.
 #[derive(Deserialize)]
 struct StoredIssue {
     title: String,
@@ -42,8 +43,12 @@ struct StoredIssue {
 }
 
 impl IssueSource {
-    /// The text that the issue had when it was fixed, or why there is none. The outer error is of the machine or the token: another time
-    /// there may be one.
+    /// Returns the text of an issue at the time of its fix, or the reason why it is missing. The outer error is about
+    /// the machine or the token, so a retry may succeed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server or the folder cannot be read, or the token is not accepted.
     pub async fn read(
         &self,
         number: u64,
@@ -72,7 +77,7 @@ impl IssueSource {
                 Ok(Err("it is empty".to_owned()))
             }
             Ok(found) => Ok(Ok(found)),
-            // Other issues may be read all the same.
+            // Other issues may still be readable.
             Err(error) if error.kind == Kind::Usage => {
                 Ok(Err(error.cause.unwrap_or(error.message)))
             }
@@ -84,8 +89,9 @@ impl IssueSource {
 fn address_of(repo: &str, number: u64, options: &Options) -> Result<Address> {
     let page = format!("https://github.com/{repo}/issues/{number}");
     let parsed = address::parse(&page, options.base_url.as_ref())?;
-    parsed
-        .ok_or_else(|| Error::usage(format!("read the issue at {page}")).cause("it is no address"))
+    parsed.ok_or_else(|| {
+        Error::usage(format!("read the issue at {page}")).cause("it is not an address")
+    })
 }
 
 async fn stored(folder: &Path, number: u64, fixed_at: Timestamp) -> Result<TextBeforeFix> {
@@ -95,7 +101,7 @@ async fn stored(folder: &Path, number: u64, fixed_at: Timestamp) -> Result<TextB
         let name = format!("{number}.md");
         let path = folder.join(&name);
         if !path.is_file() {
-            return Err(Error::usage("read the issue").cause("the folder has no file of it"));
+            return Err(Error::usage("read the issue").cause("the folder has no file for it"));
         }
         let issue = text::load(&path.to_string_lossy()).await?;
         return Ok(TextBeforeFix {
@@ -133,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_folder_holds_texts_and_what_the_api_says() {
+    async fn folder_has_markdown_and_json() {
         let folder = tempfile::tempdir().unwrap();
         let write =
             |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
@@ -174,6 +180,6 @@ mod tests {
                 .unwrap_err()
                 .starts_with("5.json is not an issue")
         );
-        assert_eq!(read(6).await.unwrap_err(), "the folder has no file of it");
+        assert_eq!(read(6).await.unwrap_err(), "the folder has no file for it");
     }
 }

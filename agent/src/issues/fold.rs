@@ -1,26 +1,26 @@
-//! An issue as it is sent: without the template's comments, and with what repeats folded. Each fold says what it leaves
-//! out; the whole text is there for who asks.
+//! Folds an issue for prompts: removes the template's comments and folds repeated parts. Each fold says what
+//! it omits, and the full text stays available.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The path under which `open_file` shows the whole text.
+/// Path under which `open_file` shows the full text.
 pub const WHOLE: &str = "ISSUE";
 
-/// Lines of a stretch that is folded because it stands above already, and its characters.
+/// Minimum lines of a repeated stretch to fold.
 const REPEATED_LINES: usize = 5;
 const REPEATED_CHARS: usize = 240;
-/// Lines of versions, and lines that are alike, from which on they are folded; and lines that stay of each.
+/// Minimum number of consecutive version lines to fold.
 const VERSIONS: usize = 8;
 const ALIKE: usize = 20;
 const KEPT: usize = 3;
-/// Lines between two that are alike in which one may differ from the rest.
+/// Maximum number of words compared between lines.
 const MAX_WORDS: usize = 200;
 
-/// `None` where nothing is to be folded.
-pub fn folded(text: &str) -> Option<String> {
+/// Returns the folded text; `None` if there is nothing to fold.
+pub(super) fn folded(text: &str) -> Option<String> {
     let written = without_empty_sections(&without_comments(text));
     let lines: Vec<&str> = written.lines().collect();
     let repeats = repeats(&lines);
@@ -38,7 +38,7 @@ pub fn folded(text: &str) -> Option<String> {
             for line in &lines[at..at + length] {
                 fence.pass(line);
             }
-            // Where the stretch opens or closes code, so does what stands for it.
+            // If the folded stretch opens or closes a code block, so must its placeholder.
             if fence.is_open != was_open {
                 out.push("```".to_owned());
             }
@@ -80,15 +80,15 @@ pub fn folded(text: &str) -> Option<String> {
     Some(shown.trim().to_owned())
 }
 
-/// How to see what is folded, for those who have the tool; empty where nothing is.
-pub fn hint(folded: &str) -> String {
+/// Returns a hint on how to see the folded text, for models with that tool; empty if nothing is folded.
+pub(super) fn hint(folded: &str) -> String {
     match folded.lines().any(|line| line.starts_with("[… ")) {
         true => format!("\n\n[`open_file` with path `{WHOLE}` shows the issue unfolded.]"),
         false => String::new(),
     }
 }
 
-/// Are we in a code block, and in one of Python?
+/// Tracks whether a line is in a code block, and whether that is Python.
 #[derive(Default)]
 struct Fence {
     is_open: bool,
@@ -109,10 +109,10 @@ impl Fence {
     }
 }
 
-/// The text without headings under which an issue form left nothing.
+/// Removes headings under which an issue form left no text.
 fn without_empty_sections(text: &str) -> String {
     let mut fence = Fence::default();
-    // Each section: the level of its heading (0: none), and its lines.
+    // Each section has the level of its heading (0 for none) and its lines.
     let mut sections: Vec<(usize, Vec<&str>)> = vec![(0, Vec::new())];
     for line in text.lines() {
         let level = if fence.is_open {
@@ -130,9 +130,9 @@ fn without_empty_sections(text: &str) -> String {
     }
     let is_filled = |(at, (level, lines)): &(usize, &(usize, Vec<&str>))| {
         let is_written = |line: &&&str| !matches!(line.trim(), "" | "_No response_" | "N/A");
-        // What stands under further headings is its own.
+        // Text under subheadings belongs to those.
         let has_parts = sections.get(at + 1).is_some_and(|(next, _)| next > level);
-        // A first heading may be the issue's title.
+        // The first heading may be the issue's title.
         *at <= 1 || has_parts || lines.iter().skip(1).any(|line| is_written(&line))
     };
     let filled = sections.iter().enumerate().filter(is_filled);
@@ -142,7 +142,7 @@ fn without_empty_sections(text: &str) -> String {
     lines.join("\n")
 }
 
-/// How many `#` a heading has; 0: it is none. A single one is a comment of code as often.
+/// Returns the number of `#` in a heading; 0 for other lines. A single `#` is just as often a comment in code.
 fn heading_level(line: &str) -> usize {
     let rest = line.trim_start_matches('#');
     let level = line.len() - rest.len();
@@ -152,7 +152,7 @@ fn heading_level(line: &str) -> usize {
     }
 }
 
-/// The text without `<!-- … -->` outside of code, and without the empty lines that these leave.
+/// Removes `<!-- … -->` outside of code, and the empty lines that this leaves.
 fn without_comments(text: &str) -> String {
     if !text.contains("<!--") {
         return text.to_owned();
@@ -194,13 +194,13 @@ fn without_comments(text: &str) -> String {
         }
     }
     match in_comment {
-        // One that never ends comments nothing out.
+        // An unclosed comment hides nothing.
         true => text.to_owned(),
         false => out.join("\n"),
     }
 }
 
-/// Stretches that stand above already: where each begins, how many lines it has, and the first of them.
+/// Returns repeated stretches by their first line, each with its length and first line of text.
 fn repeats<'t>(lines: &[&'t str]) -> HashMap<usize, (usize, &'t str)> {
     let mut first: HashMap<&str, usize> = HashMap::new();
     let mut found = HashMap::new();
@@ -238,7 +238,7 @@ fn repeats<'t>(lines: &[&'t str]) -> HashMap<usize, (usize, &'t str)> {
     found
 }
 
-/// `numpy: 1.21.0`, `numpy==1.21.0`, `numpy 1.21.0`, `libfoo: None`.
+/// Returns whether a line states a version: `numpy: 1.21.0`, `numpy==1.21.0`, `numpy 1.21.0`, `libfoo: None`.
 fn is_version(line: &str) -> bool {
     static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
@@ -251,7 +251,8 @@ fn is_version(line: &str) -> bool {
         .is_some_and(|pattern| pattern.is_match(line))
 }
 
-/// How many lines at the beginning are alike: the same words at the same places but for a few, numbers aside.
+/// Returns the number of similar lines at the beginning: the same words in the same places, except for
+/// numbers and a few others.
 fn alike(lines: &[&str]) -> usize {
     let words = |line: &str| -> Vec<String> {
         line.split_whitespace()
@@ -296,13 +297,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_issue_without_repeats_is_sent_as_it_is() {
+    fn issue_without_repeats_is_unchanged() {
         let issue = "Title\n\nIt fails:\n\n```python\n>>> f(1)\n2\n```\n\n- a\n- b\n";
         assert_eq!(folded(issue), None);
     }
 
     #[test]
-    fn comments_of_a_template_are_left_out_and_code_is_not() {
+    fn template_comments_are_removed() {
         let issue = "Title\n\n<!-- Thank you!\n\nPlease fill in -->\n\n### What happens?\n<!-- Tell us -->\nIt fails.\n\n```html\n<!-- kept -->\n```\n";
         assert_eq!(
             folded(issue).unwrap(),
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_pasted_twice_is_folded() {
+    fn repeated_text_is_folded() {
         let pasted: String = (0..8)
             .map(|n| format!("Some sentence with the number {n} that says something.\n"))
             .collect();
@@ -324,16 +325,16 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_versions_keep_the_line_of_python() {
+    fn version_tables_keep_python() {
         let versions = "INSTALLED VERSIONS\n------------------\ncommit: None\npython: 3.7.3 (default, Mar 27 2019)\nlibhdf5: 1.10.4\nxarray: 0.12.3\npandas: 0.25.1\nnumpy: 1.17.1\nscipy: 1.3.1\nnetCDF4: None\npydap: None\nh5netcdf: None\nsphinx: None\n";
         let shown = folded(&format!("Title\n\nIt fails.\n\n{versions}")).unwrap();
         assert!(shown.contains("python: 3.7.3 (default, Mar 27 2019)\n[… 10 lines of versions folded, from “commit: None” on]"), "{shown}");
-        // A few are no table.
+        // A few lines are not a table.
         assert_eq!(folded("Title\n\nnumpy: 1.17.1\nscipy: 1.3.1\n"), None);
     }
 
     #[test]
-    fn sections_that_a_form_left_empty_are_left_out() {
+    fn empty_sections_are_removed() {
         let text = "## Crash in f\n\n## Steps\n\nf(1)\n\n### Expected\n\n_No response_\n\n## Version\n\n### Python\n3.11\n\n```\n## none\n```\n\n## Screenshots\n<!-- add some -->\n\n## Checklist\n";
         assert_eq!(
             folded(text).unwrap(),
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn hundreds_of_like_lines_are_folded_and_code_of_python_is_not() {
+    fn similar_lines_are_folded() {
         let log: String = (0..300)
             .map(|n| {
                 format!(

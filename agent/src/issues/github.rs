@@ -1,8 +1,8 @@
 //! Issues from GitHub's REST API.
 //!
-//! Three plain requests (issue, events, comments) by reqwest, which is in the tree for the models anyway; a client
-//! library for all of GitHub would cost more build time than this file. The token goes to the API's host and to
-//! no other: redirects are followed by hand, within it.
+//! Three plain requests (issue, events, comments) use reqwest, which the models need anyway; a client library
+//! for all of GitHub would cost more build time than this file. The token is sent only to the API's host:
+//! redirects are followed by hand, and only within it.
 
 mod edits;
 
@@ -23,11 +23,11 @@ use testwright_config::settings::Redactor;
 
 pub(super) use edits::as_of;
 
-/// Bytes of one answer. A page of comments may hold a hundred of the longest.
+/// Maximum bytes of one answer. A page of comments may have a hundred of the longest.
 const MAX_RESPONSE_LEN: usize = 32 << 20;
 const PER_PAGE: usize = 100;
 const MAX_PAGES: usize = 20;
-/// Tries of a request, where the server or the network fails.
+/// Maximum tries of a request, if the server or the network fails.
 const TRIES: u32 = 3;
 
 #[derive(Deserialize)]
@@ -83,7 +83,7 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
         let fixed = api.fixed_at(&url, answer.closed_at, &mut issue.notes).await;
         issue.comments = api.comments(&url, &mut issue.notes).await?;
         if let Some(before) = options.before {
-            issue.drop_comments_from(before, "as was asked for");
+            issue.drop_comments_from(before, "as requested");
         }
         if let Some(fixed) = fixed {
             issue.drop_comments_from(fixed, "when the fix was known");
@@ -92,8 +92,8 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
     Ok(issue)
 }
 
-/// The issue has gone to another repository: its own page tells which. What an answer says is foreign: it may name an
-/// issue of the server that the user named, and nothing else.
+/// Follows an issue to another repository, given by its own page. The server's answer is untrusted: it may
+/// only name an issue on the server that the user named.
 fn follow(issue: &mut Issue, address: &Address, page: &str, options: &Options) -> Result<()> {
     if page.is_empty() || page == issue.origin {
         return Ok(());
@@ -106,7 +106,7 @@ fn follow(issue: &mut Issue, address: &Address, page: &str, options: &Options) -
                     "it has moved to `{page}`, which is not an issue of {}",
                     address.web
                 ))
-                .hint("give the address where the issue is now"),
+                .hint("use the issue's current address"),
         );
     };
     issue.origin = moved.page();
@@ -161,7 +161,7 @@ impl<'a> Api<'a> {
         })
     }
 
-    /// The issue, where the server has it, and whether that is another place.
+    /// Returns the issue from the server that has it, and whether it has moved.
     async fn issue(&self, address: &Address) -> Result<(IssueAnswer, Url, bool)> {
         let number = address.number.to_string();
         let path = ["repos", &address.owner, &address.name, "issues", &number];
@@ -191,7 +191,8 @@ impl<'a> Api<'a> {
         Ok((answer, url, moved))
     }
 
-    /// One request, followed through redirects on the same host, tried again where server or network fail.
+    /// Makes a request. Redirects on the same host are followed, and failures of the server or the network
+    /// are retried.
     async fn get(&self, mut url: Url) -> Result<Answer> {
         let mut tries = 0;
         let mut hops = 0;
@@ -202,7 +203,7 @@ impl<'a> Api<'a> {
                 .get(url.clone())
                 .header("Accept", "application/vnd.github+json")
                 .header("X-GitHub-Api-Version", "2022-11-28");
-            // Never over a line that anybody can read.
+            // Never send the token over an unencrypted connection.
             let private = url.scheme() == "https" || is_loopback(&url);
             if let Some(token) = self.options.token.as_ref().filter(|_| private) {
                 request = request.header("Authorization", format!("Bearer {}", token.reveal()));
@@ -217,7 +218,7 @@ impl<'a> Api<'a> {
                     let host = url.host_str().unwrap_or_default();
                     return Err(self
                         .failed(format!("{host} cannot be reached: {}", chain(&e)))
-                        .hint("look at the network and its proxy, or save the issue's text into a file and give that"));
+                        .hint("check the network and proxy, or save the issue's text to a file and pass that"));
                 }
             };
             let status = answer.status();
@@ -255,12 +256,12 @@ impl<'a> Api<'a> {
             Some(to) if to.origin() == from.origin() && hops <= 5 => Ok(to),
             Some(to) => Err(self
                 .failed(format!(
-                    "{} sends on to {}",
+                    "{} redirects to {}",
                     from.host_str().unwrap_or_default(),
                     to.host_str().unwrap_or_default()
                 ))
-                .hint("give the address where the issue is now, and set github.base-url to its server")),
-            None => Err(self.failed("it has moved, and the server does not say where")),
+                .hint("use the issue's current address, and set github.base-url to its server")),
+            None => Err(self.failed("it has moved, but the server does not say where")),
         }
     }
 
@@ -269,13 +270,13 @@ impl<'a> Api<'a> {
         while let Some(part) = answer.chunk().await.map_err(|e| self.failed(chain(&e)))? {
             body.extend_from_slice(&part);
             if body.len() > MAX_RESPONSE_LEN {
-                return Err(self.failed("the server's answer has no end"));
+                return Err(self.failed("the server's answer is too large"));
             }
         }
         Ok(body)
     }
 
-    /// A server knows our token: what it sends is read without it.
+    /// Removes the token from the server's answers, because the server knows it.
     fn redactor(&self) -> Redactor {
         Redactor::new(self.options.token.iter().map(|token| token.reveal()))
     }
@@ -316,17 +317,17 @@ impl<'a> Api<'a> {
                 kind: Kind::Unauthorized,
                 ..error(&message)
             }
-            .hint("the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues"),
-            404 if token => error("it is not there, or the token may not see it")
-                .hint("look at the number, and at what the token in GITHUB_TOKEN may read"),
-            404 => error("it is not there, or it is private")
-                .hint("look at the number; for a private repository set GITHUB_TOKEN"),
-            410 => error("it was deleted, or the repository has no issues any more")
-                .hint("save the issue's text into a file and give that"),
+            .hint("renew the token in GITHUB_TOKEN, or unset it for public issues"),
+            404 if token => error("it does not exist, or the token has no access to it")
+                .hint("check the number, and the access of the token in GITHUB_TOKEN"),
+            404 => error("it does not exist, or it is private")
+                .hint("check the number; for a private repository set GITHUB_TOKEN"),
+            410 => error("it was deleted, or the repository no longer has issues")
+                .hint("save the issue's text to a file and pass that"),
             400..=499 => error(&message),
             _ => self
                 .failed(message)
-                .hint("try again later, or save the issue's text into a file and give that"),
+                .hint("try again later, or save the issue's text to a file and pass that"),
         }
     }
 
@@ -339,13 +340,14 @@ impl<'a> Api<'a> {
         let when = reset.or(after).unwrap_or_default();
         let error = self.failed(format!("the server's rate limit is used up{when}"));
         if self.options.token.is_some() {
-            error.hint("wait, or save the issue's text into a file and give that")
+            error.hint("wait, or save the issue's text to a file and pass that")
         } else {
             error.hint("wait, or set GITHUB_TOKEN, which allows many more requests")
         }
     }
 
-    /// When the fix was first seen: the first commit that names or closes the issue, at the latest its closing.
+    /// Returns when the fix was first seen: the first commit that names or closes the issue, or at the latest
+    /// the closing.
     async fn fixed_at(
         &self,
         issue: &Url,
@@ -360,7 +362,7 @@ impl<'a> Api<'a> {
         };
         let events = events.unwrap_or_else(|_| {
             notes.push(
-                "when commits named the issue is not known: comments up to its closing are taken"
+                "the time of the fix is unknown, so comments up to the closing of the issue are included"
                     .to_owned(),
             );
             Vec::new()
@@ -389,14 +391,14 @@ impl<'a> Api<'a> {
             .collect();
         if !whole {
             notes.push(format!(
-                "only the first {} comments are taken",
+                "only the first {} comments are included",
                 comments.len()
             ));
         }
         Ok(comments)
     }
 
-    /// All that a list of the issue holds, and whether it was read to its end.
+    /// Returns all entries of one of the issue's lists, and whether the list is complete.
     async fn pages<T: DeserializeOwned>(&self, issue: &Url, list: &str) -> Result<(Vec<T>, bool)> {
         let mut all = Vec::new();
         for page in 1..=MAX_PAGES {
@@ -420,7 +422,7 @@ impl<'a> Api<'a> {
     }
 }
 
-/// An address below another, each part escaped.
+/// Returns a URL with further path segments, each escaped.
 fn below(url: &Url, path: &[&str]) -> Url {
     let mut url = url.clone();
     if let Ok(mut parts) = url.path_segments_mut() {
@@ -429,7 +431,7 @@ fn below(url: &Url, path: &[&str]) -> Url {
     url
 }
 
-/// A page of a list of an issue.
+/// Returns the URL of a page of one of the issue's lists.
 fn page(issue: &Url, list: &str, number: usize) -> Url {
     let mut url = below(issue, &[list]);
     url.query_pairs_mut()
@@ -447,7 +449,7 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// What GitHub says in an error's body, in a line.
+/// Returns GitHub's message in an error's body, on one line.
 fn message(body: &[u8], redactor: &Redactor) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = parsed
@@ -463,7 +465,7 @@ fn is_loopback(url: &Url) -> bool {
         || url.host_str().is_some_and(|h| h.starts_with("127."))
 }
 
-/// An error with its causes; reqwest's own text names only the request.
+/// Formats an error with its causes; reqwest's own text names only the request.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

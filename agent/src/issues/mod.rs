@@ -1,7 +1,7 @@
-//! Issues come in: from GitHub, from a file, from standard input.
+//! Issues from GitHub, from a file, or from standard input.
 //!
-//! What a run sees is [`Issue::text`]. Nothing here reads the repository; where an issue tells which one it is
-//! about, [`Issue::repository`] says so.
+//! A run sees [`Issue::text`]. Nothing here reads the repository; if an issue says which one it is about,
+//! that is in [`Issue::repository`].
 
 mod address;
 mod before_fix;
@@ -23,18 +23,18 @@ use testwright_config::settings::{RedactedUrl, Secret, Settings};
 pub struct Issue {
     pub title: String,
     pub body: String,
-    /// Oldest first.
+    /// Comments, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<Comment>,
-    /// URL or path; `standard input`.
+    /// URL, path, or `standard input`.
     pub origin: String,
-    /// URL to clone, where the issue tells.
+    /// URL to clone, if the issue gives one.
     pub repository: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// What the user should know, one line each.
+    /// Notes for the user, one line each.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -47,7 +47,7 @@ pub struct Comment {
 }
 
 impl Issue {
-    /// Title, body and comments as one text.
+    /// Returns title, body and comments as one text.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n\n{}", self.title, self.body.trim_end());
         for comment in &self.comments {
@@ -62,30 +62,30 @@ impl Issue {
         text
     }
 
-    /// The text as it is sent to a model: what repeats is folded.
+    /// Returns the text as sent to a model, with repeated parts folded.
     pub fn folded_text(&self) -> String {
         let text = self.text();
         fold::folded(&text).unwrap_or(text)
     }
 
-    /// The same without the calls in the middle of long tracebacks.
+    /// Returns the folded text without the middle calls of long tracebacks.
     pub fn brief_text(&self) -> String {
         traceback::without_middles(&self.folded_text())
     }
 
-    /// The same for a model that has `open_file`.
+    /// Returns the brief text with a hint, for a model that has `open_file`.
     pub fn folded_text_with_hint(&self) -> String {
         let text = self.brief_text();
         let hint = fold::hint(&text);
         text + &hint
     }
 
-    /// The Python that it says it happens on.
+    /// Returns the Python version on which the issue says it happens.
     pub fn named_python(&self) -> Option<PreferredPython> {
         named_python::named_python(&self.title, &self.body)
     }
 
-    /// That the tests run on another Python than the issue names.
+    /// Returns a note if the tests run on another Python version than the issue names.
     pub fn note_on_python(&self, version: &str) -> Option<String> {
         let named = self.named_python()?.version;
         (named != version).then(|| {
@@ -93,7 +93,7 @@ impl Issue {
         })
     }
 
-    /// Drops the comments that were written at this time or later, and notes it. `why` follows the time.
+    /// Drops the comments written at this time or later, with a note. `why` is the text after the time.
     pub fn drop_comments_from(&mut self, time: Timestamp, why: &str) {
         let all = self.comments.len();
         self.comments.retain(|c| c.created_at < time);
@@ -101,13 +101,13 @@ impl Issue {
         if dropped > 0 {
             let time = time.strftime("%Y-%m-%d %H:%M UTC");
             self.notes.push(format!(
-                "{dropped} of {all} comments are left out: written at {time} or later, {why}"
+                "{dropped} of {all} comments are ignored: written at {time} or later, {why}"
             ));
         }
     }
 
-    /// Drops the comments that are newer than the old code: they may tell the fix. An issue that was filed later still
-    /// (one about an old release, say) keeps them.
+    /// Drops comments newer than the old code, because they may reveal the fix. An issue that was filed after
+    /// that (e.g. about an old release) keeps its comments.
     pub fn drop_comments_newer_than_code(&mut self, commit: Timestamp) {
         if self.created_at.is_none_or(|created| created < commit) {
             self.drop_comments_from(commit, "when the old code was committed");
@@ -115,16 +115,16 @@ impl Issue {
     }
 }
 
-/// How issues are looked up.
+/// Options for reading issues.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Comments too, as far as they are older than the fix.
+    /// Whether to include comments that are older than the fix.
     pub comments: bool,
-    /// Only comments older than this, e.g. than the golden code patch.
+    /// Include only comments older than this, e.g. older than the golden code patch.
     pub before: Option<Timestamp>,
-    /// A GitHub Enterprise server, or its API.
+    /// GitHub Enterprise server, or its API.
     pub base_url: Option<RedactedUrl>,
-    /// Sent to that server (to GitHub where there is none), and nowhere else.
+    /// Token, sent only to that server (by default GitHub).
     pub token: Option<Secret>,
 }
 
@@ -143,7 +143,11 @@ pub use address::{api_of, server_of, web_of};
 pub use before_fix::{IssueSource, TextBeforeFix};
 pub use fold::WHOLE;
 
-/// Reads an issue: the URL of a GitHub issue, a Markdown or text file, or `-`.
+/// Reads an issue from the URL of a GitHub issue, a Markdown or text file, or `-` for standard input.
+///
+/// # Errors
+///
+/// Fails if the address is not that of an issue, or if the server or the file cannot be read.
 pub async fn load(named: &str, options: &Options) -> Result<Issue> {
     match address::parse(named, options.base_url.as_ref())? {
         Some(address) => github::load(&address, options).await,
@@ -151,7 +155,11 @@ pub async fn load(named: &str, options: &Options) -> Result<Issue> {
     }
 }
 
-/// The URL of a GitHub issue, or the issue itself; never a file.
+/// Reads an issue from the URL of a GitHub issue, or from its text; never from a file.
+///
+/// # Errors
+///
+/// Fails if the URL is not that of an issue, the server cannot be read, or the text is not usable.
 pub async fn of_url_or_text(given: &str, options: &Options) -> Result<Issue> {
     match url(given, options)? {
         Some(address) => github::load(&address, options).await,
@@ -159,12 +167,16 @@ pub async fn of_url_or_text(given: &str, options: &Options) -> Result<Issue> {
     }
 }
 
-/// The repository of the issue at this URL; `None` for a text.
+/// Returns the repository of the issue at this URL; `None` for a text.
+///
+/// # Errors
+///
+/// Fails if the URL is not the address of an issue.
 pub fn repository_of_url(given: &str, options: &Options) -> Result<Option<String>> {
     Ok(url(given, options)?.map(|address| address.repository()))
 }
 
-/// A text may hold addresses, and is none.
+/// Parses a URL. A text that contains URLs is not one.
 fn url(given: &str, options: &Options) -> Result<Option<address::Address>> {
     let given = given.trim();
     if given.contains(char::is_whitespace) || !given.contains("://") {
@@ -173,17 +185,25 @@ fn url(given: &str, options: &Options) -> Result<Option<address::Address>> {
     address::parse(given, options.base_url.as_ref())
 }
 
-/// An issue whose text is at hand; `origin` names it.
+/// Creates an issue from a text; `origin` names its source.
+///
+/// # Errors
+///
+/// Fails if the text is empty, too long, or binary.
 pub fn of_text(text: &str, origin: &str) -> Result<Issue> {
     text::read(text.as_bytes(), origin)
 }
 
-/// What an issue of this text is called; its address, where the text is one.
+/// Returns the title of an issue with this text, or its address if the text is one.
 pub fn title(text: &str) -> Option<String> {
     text::title(text)
 }
 
-/// Reads bytes as an issue, and a text as the address of one, for the fuzz targets.
+/// Reads bytes as an issue, and as the address of one, for the fuzz targets.
+///
+/// # Errors
+///
+/// The results are errors if the bytes are not an issue, or the text is a wrong address.
 #[cfg(fuzzing)]
 pub fn read_bytes(bytes: &[u8]) -> (Result<Issue>, Result<bool>) {
     let address = address::parse(&String::from_utf8_lossy(bytes), None);
@@ -217,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_newer_than_the_old_code_are_dropped_unless_the_issue_is_newer_too() {
+    fn comments_newer_than_code_are_dropped() {
         let commit: Timestamp = "2020-01-03T00:00:00Z".parse().unwrap();
         let mut older = issue("2020-01-01T00:00:00Z");
         older.drop_comments_newer_than_code(commit);

@@ -1,13 +1,13 @@
-//! The Python that an issue says it happens on.
+//! The Python version on which an issue says it happens.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use testwright_sandboxes::recipe::PreferredPython;
 
-/// The newest version that the title names, or that the text says something happens on. Tables of versions and code do not
-/// count: they say what the reporter has, and not what it takes.
-pub fn named_python(title: &str, body: &str) -> Option<PreferredPython> {
+/// Returns the newest version that the title names, or on which the text says something happens. Tables of
+/// versions and code do not count, because they show what the reporter has, not what the bug needs.
+pub(super) fn named_python(title: &str, body: &str) -> Option<PreferredPython> {
     static TITLE: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?i)\b(?:c?python|py)[ -]?(3\.\d{1,2})\b").ok());
     static TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_that_it_happens_on_is_found_and_the_reporters_is_not() {
+    fn affected_version_is_found() {
         let of = |title: &str, body: &str| {
             named_python(title, body).map(|found| (found.version, found.only_if_newer))
         };

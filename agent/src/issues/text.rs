@@ -9,10 +9,10 @@ use testwright_sandboxes::plain_file;
 use super::Issue;
 use testwright_config::error::{Error, Result};
 
-/// An issue is text that a person wrote; GitHub's limit is 65536 characters.
+/// Maximum bytes of an issue. GitHub's limit for text written by people is 65,536 characters.
 const MAX_ISSUE_LEN: u64 = 1 << 20;
 
-/// Characters of a title; a longer first line is the beginning of a text.
+/// Maximum characters of a title; a longer first line is the start of the text.
 const MAX_TITLE_LEN: usize = 200;
 
 pub(super) async fn load(named: &str) -> Result<Issue> {
@@ -38,14 +38,14 @@ fn load_now(named: &str) -> Result<Issue> {
     let text = match plain_file::read_given(path, MAX_ISSUE_LEN) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            let error = refused("there is no such file".to_owned());
+            let error = refused("the file does not exist".to_owned());
             return Err(match suggest(path) {
                 Some(hint) => error.hint(hint),
                 None => error,
             });
         }
         Err(e) if e.kind() == ErrorKind::IsADirectory => {
-            return Err(refused(e.to_string()).hint("give the file with the issue's text"));
+            return Err(refused(e.to_string()).hint("pass the file with the issue's text"));
         }
         Err(e) => return Err(refused(e.to_string())),
     };
@@ -72,14 +72,14 @@ pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
     };
     let text = decode(bytes, &mut notes).ok_or_else(|| {
         refused(
-            "it is not text: there are NUL bytes in it",
-            "give a Markdown or text file",
+            "it is not text: it contains NUL bytes",
+            "pass a Markdown or text file",
         )
     })?;
     if text.trim().is_empty() {
         return Err(refused(
             "it is empty",
-            "write what happens, and what should happen instead",
+            "describe what happens and what should happen instead",
         ));
     }
     let (title, body) = split(&text);
@@ -97,15 +97,18 @@ pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
 
 fn too_large(origin: &str, size: &str) -> Error {
     Error::usage(format!("read the issue in {origin}"))
-        .cause(format!("it has {size}; at most {} are read", megabytes(MAX_ISSUE_LEN)))
-        .hint("cut it down to what a person would read: a description, a short example, what was expected")
+        .cause(format!(
+            "it has {size}, but the maximum is {}",
+            megabytes(MAX_ISSUE_LEN)
+        ))
+        .hint("shorten it to a description, a short example and the expected result")
 }
 
 fn megabytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
 }
 
-/// `None` for what is not text. Line ends become `\n`.
+/// Decodes bytes; `None` if they are not text. Line endings become `\n`.
 fn decode(bytes: Vec<u8>, notes: &mut Vec<String>) -> Option<String> {
     let text = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes)?,
@@ -115,7 +118,7 @@ fn decode(bytes: Vec<u8>, notes: &mut Vec<String>) -> Option<String> {
             Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(),
             Err(e) => {
                 notes.push(format!(
-                    "the issue is not UTF-8 (byte {}): it is read as Latin-1",
+                    "the issue is not UTF-8 (byte {}), so it is read as Latin-1",
                     e.valid_up_to() + 1
                 ));
                 bytes.iter().map(|&b| char::from(b)).collect()
@@ -132,12 +135,12 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     (rest.is_empty() && !text.contains('\0')).then_some(text)
 }
 
-/// Its first heading or line, where that can be a title.
+/// Returns the first heading or line, if it can be a title.
 pub(super) fn title(text: &str) -> Option<String> {
     split(text).0
 }
 
-/// Title and body: the first heading or line, and the rest.
+/// Splits a text into its title (the first heading or line) and the body.
 fn split(text: &str) -> (Option<String>, String) {
     let text = text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
@@ -149,20 +152,20 @@ fn split(text: &str) -> (Option<String>, String) {
         let cut: String = title.chars().take(MAX_TITLE_LEN).collect();
         return (Some(format!("{cut}…")), text.to_owned());
     }
-    // A heading that is underlined.
+    // The title may be an underlined heading.
     let (second, after) = rest.split_once('\n').unwrap_or((rest, ""));
     let second = second.trim_end();
     let underline =
         second.len() >= 3 && (second.chars().all(|c| c == '=') || second.chars().all(|c| c == '-'));
     let body = if underline { after } else { rest };
-    // Only blank lines go: the first line of the body may be indented code.
+    // Remove only blank lines, because the first line of the body may be indented code.
     let blank = body.len() - body.trim_start().len();
     let start = body[..blank].rfind('\n').map_or(0, |i| i + 1);
     let title = Some(title.to_owned());
     (title, body[start..].trim_end().to_owned())
 }
 
-/// What the user may have meant by a file that is not there.
+/// Suggests what the user may have meant by a file that does not exist.
 fn suggest(path: &Path) -> Option<String> {
     let named = path.to_string_lossy();
     if let Some((repository, number)) = named.split_once('#')
@@ -170,7 +173,7 @@ fn suggest(path: &Path) -> Option<String> {
         && repository.split('/').count() == 2
     {
         return Some(format!(
-            "an issue on GitHub is given as https://github.com/{repository}/issues/{number}"
+            "for an issue on GitHub, pass https://github.com/{repository}/issues/{number}"
         ));
     }
     let folder = path
@@ -179,7 +182,7 @@ fn suggest(path: &Path) -> Option<String> {
         .unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Some(format!(
-            "the folder {} is not there either",
+            "the folder {} does not exist either",
             folder.display()
         ));
     };

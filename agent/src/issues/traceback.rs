@@ -1,21 +1,21 @@
-//! Long tracebacks of an issue without the calls in their middle, for models that can ask for the whole.
+//! Removes the middle calls of an issue's long tracebacks, for models that can ask for the full text.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Calls at the beginning and at the end of a traceback that stay, and fewest that are worth a fold.
+/// Number of calls to keep at the start of a traceback.
 const FIRST: usize = 2;
 const LAST: usize = 5;
 const FOLDED: usize = 4;
 
-/// The text with a line in the place of the calls in the middle of each long traceback.
-pub fn without_middles(text: &str) -> String {
+/// Returns the text with one line instead of the middle calls of each long traceback.
+pub(super) fn without_middles(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut out: Vec<String> = Vec::new();
     let mut at = 0;
     while at < lines.len() {
-        // Where each call begins, and the line behind the last one.
+        // Holds the start of each call, and `end` the line after the last one.
         let mut calls: Vec<usize> = Vec::new();
         let mut end = at;
         while let Some(length) = lines.get(end..).and_then(call) {
@@ -40,7 +40,8 @@ pub fn without_middles(text: &str) -> String {
     out.join("\n")
 }
 
-/// How many lines the call has that begins here: `File "…", line 1, in f` or pytest's `path.py:1: in f`, and the code below it.
+/// Returns the number of lines of the call that starts here: `File "…", line 1, in f` or pytest's `path.py:1:
+/// in f`, and the code below it.
 fn call(lines: &[&str]) -> Option<usize> {
     static CALL: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"^\s*(?:File "[^"]+", line \d+, in \S|\S+\.pyx?:\d+: in \S)"#).ok()
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_of_long_tracebacks_stay() {
+    fn long_tracebacks_keep_their_ends() {
         let calls = |count: usize| -> String {
             (0..count)
                 .map(|n| format!("  File \"a.py\", line {n}, in f{n}\n    g({n})\n      ^\n"))
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_pytest_are_folded_too() {
+    fn pytest_tracebacks_are_folded() {
         let calls: String = (0..12)
             .map(|n| format!("src/_pytest/a.py:{n}: in f\n    g({n})\n"))
             .collect();

@@ -1,4 +1,4 @@
-//! A run that was cut short, to go on with it.
+//! An interrupted run, to be resumed.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::trajectory::{Event, RunFolder, Started};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
-/// What there is of it: its folder and all that was recorded.
+/// The folder and all recorded events of an interrupted run.
 pub struct RecordedRun {
     pub started: Started,
     pub settings: RecordedSettings,
@@ -20,19 +20,22 @@ pub struct RecordedRun {
 }
 
 impl RecordedRun {
-    /// Of the run in this folder; refused where it had not begun or has ended.
+    /// Opens the run in this folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be used, or if the run had not started or has ended.
     pub fn open(path: &Path) -> Result<Self> {
         let (folder, events) = RunFolder::reopen(path).map_err(|error| {
-            Error::usage(error.to_string())
-                .hint("--resume takes the folder of a run that was cut short")
+            Error::usage(error.to_string()).hint("pass --resume the folder of an interrupted run")
         })?;
         let Some(Event::Started(started)) = events.first() else {
-            return Err(Error::usage(format!("go on with {}", path.display()))
-                .cause("its trajectory has no beginning: the run had not started yet")
-                .hint("start it anew"));
+            return Err(Error::usage(format!("resume {}", path.display()))
+                .cause("its trajectory is empty: the run had not started yet")
+                .hint("start it again without --resume"));
         };
         if let Some(Event::Ended { outcome }) = events.last() {
-            return Err(Error::usage(format!("go on with {}", path.display()))
+            return Err(Error::usage(format!("resume {}", path.display()))
                 .cause(format!("that run has ended: {}", outcome.summary())));
         }
         let settings = serde_json::from_value(started.settings.clone()).map_err(|error| {
@@ -48,10 +51,10 @@ impl RecordedRun {
     }
 }
 
-/// What the start of a trajectory keeps of the settings, so that the run can go on with them.
+/// The settings stored at the start of a trajectory, with which the run can be resumed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecordedSettings {
-    /// Where the old code came from: an absolute path or a URL.
+    /// Source of the old code: an absolute path or a URL.
     pub repository: String,
     pub sandbox: String,
     pub image: Option<String>,
@@ -62,10 +65,10 @@ pub struct RecordedSettings {
     pub max_minutes: f64,
     #[serde(default)]
     pub min_confidence: Option<f64>,
-    /// By content, so that the run goes on with the same.
+    /// Extra inputs, by content, so that the resumed run uses the same.
     #[serde(default, skip_serializing_if = "Given::is_empty")]
     pub given: Given,
-    /// Digest of the user's own prompts.
+    /// Digest of the custom prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
 }

@@ -1,15 +1,15 @@
-//! Finding the functions that an issue speaks of, without a model: BM25 over the functions of the files that share the most
-//! words with it.
+//! Finds the functions that an issue is about, without a model: BM25 over the functions of the files that
+//! share the most words with it.
 
 use testwright_tools::python::{Kind, Module, flatten};
 use testwright_tools::workspace::Layout;
 
 use super::{Index, RetrievedFile};
 
-/// Files whose functions are looked at.
+/// Maximum number of files whose functions are ranked.
 const FILES: usize = 40;
 
-/// Functions of source files as `path::Class.method`, the most relevant first.
+/// Returns functions of source files as `path::Class.method`, the most relevant first.
 pub fn functions(files: &Index, query: &str, most: usize) -> Vec<String> {
     let layout = Layout::default();
     let ranked = files.ranked(query).into_iter();
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_of_sources_are_ranked_and_those_of_tests_left_out() {
+    fn source_functions_are_ranked() {
         let file = |path: &str, text: &str| RetrievedFile {
             path: path.to_owned(),
             text: text.to_owned(),

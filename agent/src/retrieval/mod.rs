@@ -1,5 +1,5 @@
-//! Finding the files of a repository that an issue speaks of, without a model: BM25 over its Python files (SWT-bench §4.1),
-//! as many as a budget of tokens allows.
+//! Finds the files that an issue is about, without a model: BM25 over the repository's Python files
+//! (SWT-bench §4.1), within a budget of tokens.
 
 mod functions;
 pub mod tokens;
@@ -10,16 +10,16 @@ use testwright_sandboxes::repository::Tree;
 
 pub use functions::functions;
 
-/// Words that English text has anywhere (Lucene's list).
+/// Common words of English text (Lucene's list).
 const STOP_WORDS: [&str; 32] = [
     "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
     "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they",
     "this", "to", "was", "will", "with",
 ];
-/// Of files that are larger only the begin is indexed, in bytes: generated tables and the like.
+/// Maximum bytes of a file to index. Larger files, such as generated tables, are indexed only up to here.
 const MAX_FILE_LEN: usize = 1 << 20;
 
-/// The Python files of a repository, tests included.
+/// The Python files of a repository, including tests.
 pub struct Index {
     files: Vec<RetrievedFile>,
     engine: SearchEngine<u32, u32, IdentifierTokenizer>,
@@ -28,11 +28,16 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrievedFile {
     pub path: String,
-    /// Shorter than the file where the budget ended in it.
+    /// Text, which is shorter than the file if the budget ran out.
     pub text: String,
 }
 
 impl Index {
+    /// Indexes the Python files of a repository.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read.
     pub fn of(tree: &Tree) -> Result<Index, SandboxError> {
         let mut files = Vec::new();
         for path in tree.paths().filter(|path| path.ends_with(".py")) {
@@ -60,12 +65,12 @@ impl Index {
         }
     }
 
-    /// All files, by path.
+    /// Returns all files, sorted by path.
     pub fn files(&self) -> &[RetrievedFile] {
         &self.files
     }
 
-    /// Files by relevance; equals in the order of their paths.
+    /// Returns files by relevance; on a tie, sorted by path.
     pub fn ranked(&self, query: &str) -> Vec<&RetrievedFile> {
         let mut found = self.engine.search(query, None);
         found.sort_by(|a, b| {
@@ -80,7 +85,8 @@ impl Index {
     }
 }
 
-/// The first files as far as the budget goes, in tokens, with or without line numbers; the last one may be cut.
+/// Returns the first files that fit into a budget in tokens, with or without line numbers; the last one may
+/// be cut.
 pub fn within<'f>(
     files: impl IntoIterator<Item = &'f RetrievedFile>,
     budget: usize,
@@ -108,7 +114,7 @@ pub fn within<'f>(
     found
 }
 
-/// A file as it is, or with a number in front of each line.
+/// Returns a text unchanged, or with a number in front of each line.
 pub fn shown(text: &str, are_numbered: bool) -> String {
     if !are_numbered {
         return text.to_owned();
@@ -122,7 +128,7 @@ pub fn shown(text: &str, are_numbered: bool) -> String {
         .collect()
 }
 
-/// Words of prose and of code: identifiers as they are and in their parts.
+/// A tokenizer for prose and code: identifiers count as a whole and in parts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IdentifierTokenizer;
 
@@ -142,7 +148,7 @@ impl Tokenizer for IdentifierTokenizer {
     }
 }
 
-/// `HTTPServer_port2` is `http`, `server`, `port2`; single letters say nothing.
+/// Splits an identifier: `HTTPServer_port2` gives `http`, `server`, `port2`. Single letters are dropped.
 fn parts(word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for word in word.split('_') {
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_are_found_by_their_parts() {
+    fn identifiers_match_by_parts() {
         assert_eq!(parts("HTTPServer_port2"), ["http", "server", "port2"]);
         assert_eq!(parts("x"), [""; 0]);
         assert_eq!(
@@ -213,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn files_end_where_the_budget_does() {
+    fn files_stop_at_budget() {
         let index = index();
         let query = "HTTPServer serve_forever test";
         let all = within(index.ranked(query), 1_000, false);

@@ -1,10 +1,11 @@
-//! Tokens as OpenAI's models since GPT-4o count them (`o200k_base`); others count nearly the same.
+//! Counts tokens like OpenAI's models since GPT-4o (`o200k_base`); other models count nearly the same.
 
 use tiktoken_rs::{CoreBPE, o200k_base_singleton};
 
 /// Name of the tokenizer, for records.
 pub const TOKENIZER: &str = "o200k_base";
-/// A line that is longer is counted in pieces of so many bytes: the tokenizer takes quadratic time for it.
+/// Maximum bytes of a line to count at once, because the tokenizer takes quadratic time. Longer lines are
+/// split.
 const PIECE: usize = 4 << 10;
 
 fn tokenizer() -> &'static CoreBPE {
@@ -17,7 +18,7 @@ pub fn count(text: &str) -> usize {
         .sum()
 }
 
-/// The whole lines from the begin of a text that take at most so many tokens.
+/// Returns the complete lines at the start of a text that have at most `most` tokens.
 pub fn first(text: &str, most: usize) -> &str {
     let (mut end, mut tokens) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_counted_and_cut_by_lines() {
+    fn texts_are_counted_and_cut() {
         assert_eq!(count("hello world"), 2);
         let text = "def f():\n    return 1\n\n";
         assert_eq!(first(text, 100), text);
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_counted_at_once() {
+    fn long_line_is_counted_quickly() {
         let line = "ä".repeat(1 << 20);
         assert!(count(&line) > 1_000);
     }

@@ -9,35 +9,35 @@ use super::stated_output::Role;
 use super::steps::Step;
 use super::test_body::{self, TestBody};
 
-/// A test, and how it has to fail to show what the issue shows.
+/// A test, and the failure that would show the issue.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
+pub(super) struct Candidate {
     pub trust: u32,
     pub body: TestBody,
-    /// A complete function, where the issue itself holds one; then `body` has its imports alone.
+    /// Complete function from the issue, if it has one; then `body` has only its imports.
     pub function: Option<String>,
     /// Arguments of the test function.
     pub fixtures: &'static str,
     pub expects: Expects,
-    /// What the test says, for the record.
+    /// Claim of the test, for the record.
     pub claim: String,
-    /// The sentence of the issue that it answers to.
+    /// Sentence of the issue that the test corresponds to.
     pub sentence: String,
     /// Names that the tested statement uses, with the files that define them; best first.
     pub homes: Vec<(String, String)>,
 }
 
-/// How a test fails today.
+/// The way in which a test fails today.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Expects {
-    /// With this exception, out of the code under test.
+pub(super) enum Expects {
+    /// The code under test raises this exception.
     Raised(String),
-    /// In its own assertion.
+    /// An assertion of the test fails.
     Assertion,
 }
 
-/// What candidates are made from.
-pub struct Evidence<'a> {
+/// The inputs for candidates.
+pub(super) struct Evidence<'a> {
     pub issue: &'a Issue,
     pub steps: &'a [Step],
     pub probe: &'a Probe,
@@ -48,7 +48,7 @@ pub struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    pub fn new(issue: &'a Issue, steps: &'a [Step], probe: &'a Probe) -> Self {
+    pub(super) fn new(issue: &'a Issue, steps: &'a [Step], probe: &'a Probe) -> Self {
         let prose = issue.prose();
         Evidence {
             issue,
@@ -64,7 +64,8 @@ impl<'a> Evidence<'a> {
         test_body::before(self.probe, &self.numbers, target, more)
     }
 
-    /// The issue shows the same code elsewhere with an exception: what it gives here is how it should be.
+    /// Returns whether the issue shows the same code elsewhere with an exception; then its output here is the
+    /// expected one.
     fn raises_elsewhere(&self, step: &Step) -> bool {
         self.steps
             .iter()
@@ -72,7 +73,7 @@ impl<'a> Evidence<'a> {
             && step.raised.is_none()
     }
 
-    /// The test runs code of the repository: what another package does is not what it could mend.
+    /// Returns whether the test runs code of the repository; a fix cannot change other packages.
     fn of_repository(&self, statement: &Statement, body: &TestBody) -> bool {
         let framed = statement
             .raised
@@ -90,7 +91,7 @@ impl<'a> Evidence<'a> {
             || body.lines.iter().filter(inside).any(names)
     }
 
-    /// The title speaks of a name that the statement uses.
+    /// Returns whether the title mentions a name that the statement uses.
     fn in_title(&self, statement: &Statement) -> bool {
         let title = test_body::words(&self.issue.title);
         statement
@@ -100,8 +101,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// All candidates, the most trusted first.
-pub fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
+/// Returns all candidates, the most trusted first.
+pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
     let mut all = Vec::new();
     let count = evidence.probe.statements.len();
     for (at, statement) in evidence.probe.statements.iter().enumerate() {
@@ -125,14 +126,14 @@ pub fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
                 continue;
             }
             candidate.trust += u32::from(evidence.in_title(statement)) * 4;
-            // Of two alike, the later one: issues come to the point at the end.
+            // Of similar candidates prefer the later one, because issues come to the point at the end.
             candidate.trust = candidate.trust * 100 + (at * 50 / count.max(1)) as u32;
             if !all.iter().any(|c: &Candidate| c.body == candidate.body) {
                 all.push(candidate);
             }
         }
     }
-    // Where an exception is asked for, no value is right.
+    // If the issue asks for an exception, no value is right.
     if should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
         all.retain(|c| !c.claim.starts_with("does not give"));
     }
@@ -144,7 +145,7 @@ pub fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
     all
 }
 
-/// The issue's exception comes today, and should not.
+/// Tests that the issue's exception, which is raised today, no longer is.
 fn does_not_raise(
     evidence: &Evidence<'_>,
     at: usize,
@@ -190,7 +191,7 @@ fn does_not_raise(
     let mut body = evidence.before(at, &[]);
     let claim = format!("does not raise {name}");
     if raised.own {
-        // The statement itself raises: a test that just ran it would look like a test with a mistake.
+        // The statement itself raises, so a test that just ran it would look like a broken test.
         body.imports.push("import pytest".to_owned());
         body.lines.push("try:".to_owned());
         body.lines
@@ -204,7 +205,7 @@ fn does_not_raise(
             .push(format!("assert repr({})", statement.source.trim()));
     } else {
         let source = statement.shown.as_ref().unwrap_or(&statement.source);
-        // Once it gets past today's exception it may go on to the network, which a test should not need.
+        // Past today's exception the code may use the network, which a test should not need.
         let reaches_out = source.contains("http://") || source.contains("https://");
         if reaches_out && !raised.bases.iter().any(|b| b == "OSError") {
             body.imports.push("import contextlib".to_owned());
@@ -232,7 +233,7 @@ fn does_not_raise(
     })
 }
 
-/// The issue is about the words of an exception: they must not be those that it shows.
+/// Tests that the message of an exception is no longer the one that the issue shows and complains about.
 fn says_otherwise(
     evidence: &Evidence<'_>,
     at: usize,
@@ -276,7 +277,7 @@ fn says_otherwise(
     })
 }
 
-/// The issue asks for an exception that does not come today.
+/// Tests for an exception that the issue asks for and that is not raised today.
 fn raises(
     evidence: &Evidence<'_>,
     at: usize,
@@ -327,7 +328,7 @@ fn raises(
     })
 }
 
-/// Files that the tested statement is about, the best first.
+/// Returns the files that the tested statement is about, the best first.
 fn homes(statement: &Statement, raised: Option<&Raising>) -> Vec<(String, String)> {
     let frames = raised.iter().flat_map(|r| r.frames.iter().rev());
     let frames = frames.map(|(file, function)| (function.clone(), file.clone()));
@@ -337,7 +338,7 @@ fn homes(statement: &Statement, raised: Option<&Raising>) -> Vec<(String, String
         .collect()
 }
 
-/// Two messages are the same but for numbers, addresses and where they were cut.
+/// Returns whether two messages are equal except for numbers, addresses and truncation.
 fn alike(shown: &str, now: &str) -> bool {
     let letters = |text: &str| -> String {
         text.chars()

@@ -1,4 +1,4 @@
-//! Code that was not typed at a prompt, whose comments say what comes of it: `f(1)  # gives 2`.
+//! Code outside of a session whose comments state its results: `f(1)  # gives 2`.
 
 use std::sync::LazyLock;
 
@@ -7,19 +7,19 @@ use regex::Regex;
 use super::extract::{Stance, balanced, judge, pattern, split_note};
 use super::stated_output::{Role, StatedOutput, right_in};
 
-/// A piece of code that ends with what a comment is about, and what the comment says.
+/// A piece of code, and the comment on its last statement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Piece {
+pub(super) struct Piece {
     pub source: String,
     pub outputs: Vec<StatedOutput>,
     pub stance: Stance,
 }
 
-/// The code in pieces; one alone if no comment says anything.
-pub fn pieces(source: &str) -> Vec<Piece> {
+/// Splits the code into pieces; there is only one if no comment states a result.
+pub(super) fn pieces(source: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut lines: Vec<&str> = Vec::new();
-    // Where the last statement among them begins.
+    // Index of the line where the last statement starts.
     let mut start = 0;
     let mut all = source.lines().peekable();
     while let Some(line) = all.next() {
@@ -34,7 +34,7 @@ pub fn pieces(source: &str) -> Vec<Piece> {
         if code.is_empty() || more || start + 1 != lines.len() || !gives(code) || !balanced(code) {
             continue;
         }
-        // The comment may stand below what it is about.
+        // The comment may be below the code.
         let below = all.peek().and_then(|next| next.strip_prefix('#'));
         if let (true, Some(below)) = (note.is_empty(), below)
             && !stated(below.trim()).is_empty()
@@ -69,7 +69,7 @@ fn starts_statement(line: &str) -> bool {
     !line.starts_with([' ', '\t', '#', ')', ']', '}']) && !line.trim().is_empty()
 }
 
-/// An expression, or something that is printed: no assignment, no block.
+/// Returns whether the code is an expression or prints something, rather than an assignment or a block.
 fn gives(code: &str) -> bool {
     static OTHER: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -79,7 +79,7 @@ fn gives(code: &str) -> bool {
     !OTHER.is_match(code)
 }
 
-/// What a comment says of the value beside it.
+/// Returns the outputs that a comment states for its value.
 fn stated(note: &str) -> Vec<StatedOutput> {
     static GIVES: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -129,7 +129,7 @@ fn stated(note: &str) -> Vec<StatedOutput> {
     all
 }
 
-/// `3, which is wrong`: the value, and what is said of it.
+/// Splits `3, which is wrong` into the value and the remark on it.
 fn split_remark(note: &str) -> (&str, &str) {
     static REMARK: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -145,7 +145,7 @@ fn split_remark(note: &str) -> (&str, &str) {
     }
 }
 
-/// Not a phrase: words alone are not a value.
+/// Returns whether a text looks like a value; plain words are not one.
 fn value_like(text: &str) -> bool {
     !text.contains(' ') || text.contains(['(', '[', '{', '\'', '"', '*', '+', '/'])
 }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_beside_or_below_a_call_says_what_it_gives() {
+    fn comments_state_results_of_calls() {
         assert_eq!(only("low(5)  # gives 3"), [("3".into(), Role::Shown)]);
         assert_eq!(
             only("low(5)\n# -> 3, which is wrong"),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_is_cut_behind_each_such_comment() {
+    fn code_is_split_after_comments() {
         let all = pieces("import shop\nshop.low(5)  # 3\nbox = shop.low(6)\nbox  # 4\nend()");
         let sources: Vec<&str> = all.iter().map(|p| p.source.as_str()).collect();
         assert_eq!(
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn other_comments_leave_the_code_whole() {
+    fn other_comments_do_not_split() {
         for source in [
             "x = 3  # gives 3\nlow(x)",
             "low(5)  # the lowest of all\nlow(6)",

@@ -1,4 +1,4 @@
-//! Test functions that the issue itself holds.
+//! Test functions in the issue itself.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,8 @@ use super::candidates::{Candidate, Expects};
 use super::extract::{Issue, Kind, pattern};
 use super::test_body::TestBody;
 
-/// A test function in the issue, as it stands, where it asserts something that could hold.
-pub fn candidates(issue: &Issue) -> Vec<Candidate> {
+/// Returns the test functions in the issue that assert something that could hold, unchanged.
+pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
     static TEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^(?:async )?def (test\w*)\("));
     static POINTLESS: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"(?m)^\s*(?:assert (?:0|False|1 == 2|not True|1 != 1)\b|raise\b)|pytest\.fail\(")
@@ -51,7 +51,7 @@ pub fn candidates(issue: &Issue) -> Vec<Candidate> {
     all
 }
 
-/// The arguments of the function, as names to look for.
+/// Returns the arguments of the function, as names to search for.
 fn fixtures(function: &str) -> Vec<(String, String)> {
     static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"def test\w*\(([^)]*)\)"));
     let Some(found) = ARGUMENTS.captures(function) else {

@@ -1,12 +1,13 @@
-//! A model that needs no key: rules that play through the same tools as a language model.
+//! A model without an API key: fixed rules that use the same tools as a language model.
 //!
-//! It takes the code, transcripts, tracebacks and statements out of the issue (`extract`), lists what can be
-//! run (`steps`), runs it on the old code (`probe`), makes tests of what it shows (`candidates`, `functions`),
-//! finds a file for them (`test_location`), and submits the first that fails as the issue says (`policy`).
+//! It extracts the code, transcripts, tracebacks and statements of the issue (`extract`), lists the steps to
+//! run (`steps`), and runs them on the old code (`probe`). It then makes tests from the results
+//! (`candidates`, `functions`), finds a file for them (`test_location`), and submits the first test that
+//! fails as the issue says (`policy`).
 //!
-//! A pure function of the conversation: asked again with the same messages it says the same, so its runs can
-//! be resumed and replayed like any other (`policy_runner`). It never guesses: where the issue shows nothing that
-//! can be run, or what it shows does not happen, it says so.
+//! The model is a pure function of the conversation: for the same messages it gives the same reply, so its
+//! runs can be resumed and replayed like any other (`policy_runner`). It never guesses: if the issue shows
+//! nothing that can be run, or the shown failure does not occur, it says so.
 
 mod candidates;
 mod comment_annotations;
@@ -33,7 +34,7 @@ use testwright_models::{Message, Model, ModelError, Reply, Request};
 pub struct Snippet;
 
 impl Snippet {
-    /// The next turn of a conversation.
+    /// Returns the next turn of a conversation.
     fn turn(messages: &[Message]) -> Turn {
         let issue = messages.iter().find_map(|message| match message {
             Message::User { content } => extract::issue_in(content),

@@ -1,9 +1,9 @@
-//! Reads what `run_pytest`, `insert_function` and `submit` answer.
+//! Parses the answers of `run_pytest`, `insert_function` and `submit`.
 
 use super::candidates::Expects;
 
-/// Whether the one contributed test failed as it should; `Err` says why not.
-pub fn judge(report: &str, expects: &Expects) -> Result<(), String> {
+/// Checks whether the only contributed test failed as it should; `Err` has the reason why not.
+pub(super) fn judge(report: &str, expects: &Expects) -> Result<(), String> {
     if report.contains("COULD NOT BE COLLECTED") {
         return Err("its file could not be collected".to_owned());
     }
@@ -34,17 +34,17 @@ pub fn judge(report: &str, expects: &Expects) -> Result<(), String> {
     }
 }
 
-/// The tool did not do what it was asked to.
-pub fn refused(answer: &str) -> bool {
+/// Returns whether the tool refused the call.
+pub(super) fn refused(answer: &str) -> bool {
     !answer.starts_with("Written to") && !answer.starts_with("Made ")
 }
 
-pub fn first_line(answer: &str) -> &str {
+pub(super) fn first_line(answer: &str) -> &str {
     answer.lines().next().unwrap_or("").trim_end_matches('.')
 }
 
-/// What the gate found, on one line.
-pub fn findings(answer: &str) -> String {
+/// Returns the gate's findings, on one line.
+pub(super) fn findings(answer: &str) -> String {
     let lines: Vec<&str> = answer
         .lines()
         .filter_map(|l| l.trim().strip_prefix("- "))
@@ -68,7 +68,7 @@ mod tests {
                           pkg.errors.OddError: no\n    [source] pkg/a.py:3 in low: raise OddError('no')";
 
     #[test]
-    fn a_test_has_to_fail_in_the_way_that_was_expected() {
+    fn test_must_fail_as_expected() {
         let odd = Expects::Raised("OddError".into());
         assert_eq!(judge(ASSERTION, &Expects::Assertion), Ok(()));
         assert_eq!(judge(RAISED, &odd), Ok(()));

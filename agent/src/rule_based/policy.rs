@@ -1,4 +1,4 @@
-//! What is done with an issue: read it, run what it shows, and turn what it shows into a test.
+//! The policy of the rule-based model: read the issue, run the code in it, and turn the result into a test.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,16 @@ use super::probe::{self, Probe};
 use super::steps::{Step, steps};
 use super::{functions, outcome, test_body, test_location};
 
-/// Candidates that are tried at most.
+/// Maximum number of candidates to try.
 const TRIES: usize = 6;
-/// Names that are looked for in the repository at most.
+/// Maximum number of names to search for in the repository.
 const LOOKED_FOR: usize = 4;
 
-/// Plays on from what the conversation holds; always ends with a turn.
-pub fn play(runner: &mut PolicyRunner, text: &str) -> Result<std::convert::Infallible, Turn> {
+/// Plays on from the conversation so far; always ends with a turn.
+pub(super) fn play(
+    runner: &mut PolicyRunner,
+    text: &str,
+) -> Result<std::convert::Infallible, Turn> {
     let issue = extract(text);
     let steps = steps(&issue);
     let written = functions::candidates(&issue);
@@ -56,7 +59,7 @@ pub fn play(runner: &mut PolicyRunner, text: &str) -> Result<std::convert::Infal
     )))
 }
 
-/// Runs the steps; looks in the repository for names that they leave out, and runs them again.
+/// Runs the steps, searches the repository for undefined names, and runs the steps again.
 fn observe(
     runner: &mut PolicyRunner,
     steps: &[Step],
@@ -72,7 +75,7 @@ fn observe(
     let Some(first) = probe::read(&answer) else {
         return Ok(None);
     };
-    // Only names without which a statement did not run.
+    // Only names without which a statement did not run are missing.
     let missing: Vec<&String> = first
         .missing
         .iter()
@@ -107,7 +110,7 @@ fn observe(
     Ok(probe::read(&answer).or(Some(first)))
 }
 
-/// The import of a name from the first source file that defines it.
+/// Returns the import of a name from the first source file that defines it.
 fn import_of(name: &str, answer: &str) -> Option<String> {
     let file = answer
         .lines()
@@ -121,7 +124,7 @@ fn import_of(name: &str, answer: &str) -> Option<String> {
     Some(format!("from {module} import {name}"))
 }
 
-/// Writes a candidate, runs it, and submits it if it fails as it should. `Err` says why not.
+/// Writes a candidate, runs it, and submits it if it fails as it should. `Err` has the reason why not.
 fn attempt(
     runner: &mut PolicyRunner,
     issue: &Issue,
@@ -154,7 +157,7 @@ fn attempt(
         &why,
     )?;
     if outcome::refused(&written) {
-        // An import may clash with a name of the file.
+        // An import may clash with a name in the file.
         written = runner.call(
             "insert_function",
             insertion(candidate, &path, &name, true),
@@ -180,7 +183,7 @@ fn attempt(
     Ok(Err(why_not))
 }
 
-/// The arguments of `insert_function`; imports at the top of the file, or within the function.
+/// Returns the arguments of `insert_function`, with imports at the top of the file or within the function.
 fn insertion(candidate: &Candidate, path: &str, name: &str, inside: bool) -> serde_json::Value {
     let mut code = String::new();
     if let Some(function) = &candidate.function {
@@ -202,7 +205,7 @@ fn insertion(candidate: &Candidate, path: &str, name: &str, inside: bool) -> ser
     json!({"path": path, "code": code, "imports": imports})
 }
 
-/// `test_` and the words of the title.
+/// Returns `test_` and the words of the title.
 fn test_name(title: &str) -> String {
     let title = title.replace('\'', "");
     let words: Vec<String> = title
@@ -217,7 +220,7 @@ fn test_name(title: &str) -> String {
     format!("test_{}_as_reported", words.join("_")).replace("__", "_")
 }
 
-/// Why nothing came of code that did run.
+/// Explains why code that did run led to no test.
 fn nothing(probe: &Probe) -> String {
     let ran = probe
         .statements

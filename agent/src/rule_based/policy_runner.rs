@@ -1,5 +1,5 @@
-//! Plays a policy that is written as if its calls returned: each turn runs it from the start, hands it the
-//! answers that the conversation already holds, and stops it at the first call that has none.
+//! Runs a policy that is written as if its calls returned. Each turn starts the policy over, gives it the
+//! answers already in the conversation, and stops it at the first call without one.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 
 use testwright_models::{Finish, Message, Reply, ToolCall};
 
-/// What ends a turn; passed up with `?`.
+/// The end of a turn, passed up with `?`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Turn {
+pub(super) enum Turn {
     Call(Box<ToolCall>, String),
-    /// Nothing more to do: the last words.
+    /// The final message; there is nothing more to do.
     Last(String),
-    /// The conversation holds another call than the policy makes at this place.
+    /// The conversation has another call here than the policy makes.
     Strange(String),
 }
 
 /// The calls and answers of a conversation so far.
-pub struct PolicyRunner {
+pub(super) struct PolicyRunner {
     recorded: Vec<(ToolCall, Option<String>)>,
     next: usize,
 }
 
 impl PolicyRunner {
-    pub fn new(messages: &[Message]) -> Self {
+    pub(super) fn new(messages: &[Message]) -> Self {
         let mut answers = HashMap::new();
         let mut calls: Vec<&ToolCall> = Vec::new();
         for message in messages {
@@ -43,8 +43,8 @@ impl PolicyRunner {
         PolicyRunner { recorded, next: 0 }
     }
 
-    /// The answer to a call; the first call without one ends the turn. `why` is said with it.
-    pub fn call(&mut self, tool: &str, arguments: Value, why: &str) -> Result<String, Turn> {
+    /// Returns the answer to a call. The first call without an answer ends the turn; `why` is its text.
+    pub(super) fn call(&mut self, tool: &str, arguments: Value, why: &str) -> Result<String, Turn> {
         let at = self.next;
         self.next += 1;
         let call = ToolCall {
@@ -62,7 +62,7 @@ impl PolicyRunner {
                 Err(Turn::Call(Box::new(call), why.to_owned()))
             }
             Some((made, _)) => Err(Turn::Strange(format!(
-                "call {} of the conversation is `{}`, where the rules would call `{}`: they cannot go on from there",
+                "call {} of the conversation is `{}`, but the rules would call `{}`, so they cannot continue",
                 at + 1,
                 made.name,
                 call.name
@@ -73,8 +73,8 @@ impl PolicyRunner {
 }
 
 impl Turn {
-    /// The reply of a turn; a conversation that is not one of these rules is an error.
-    pub fn reply(self) -> Result<Reply, String> {
+    /// Returns the reply of a turn; a conversation of another model is an error.
+    pub(super) fn reply(self) -> Result<Reply, String> {
         let reply = |content, calls, finish| Reply {
             content,
             calls,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_goes_as_far_as_the_conversation_has_answers() {
+    fn policy_stops_at_unanswered_call() {
         let mut messages = Vec::new();
         for (id, answer) in [("s1", "b"), ("s2", "end")] {
             let Turn::Call(call, _) = turn(&messages) else {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_an_answer_is_made_again() {
+    fn unanswered_call_is_repeated() {
         let Turn::Call(call, why) = turn(&[]) else {
             panic!("a call is due")
         };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_of_somebody_else_is_refused() {
+    fn foreign_conversation_is_refused() {
         let other = ToolCall {
             id: "s1".into(),
             name: "submit".into(),

@@ -1,4 +1,4 @@
-//! What the issue says that code returns or prints.
+//! Outputs that the issue states for its code.
 
 use std::sync::LazyLock;
 
@@ -6,24 +6,24 @@ use regex::Regex;
 
 use super::extract::{Stance, pattern};
 
-/// A text that the issue gives for what a step returns or prints.
+/// A text that the issue gives as the result or output of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StatedOutput {
+pub(super) struct StatedOutput {
     pub text: String,
     pub role: Role,
-    /// Where the issue says so, if it was a sentence.
+    /// Sentence of the issue with the statement, if it was in one.
     pub sentence: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// What should come.
+pub(super) enum Role {
+    /// The expected output.
     Right,
-    /// What comes, and should not.
+    /// The actual output, which is wrong.
     Wrong,
-    /// What comes, and is fine.
+    /// The actual output, which is right.
     Fine,
-    /// What comes.
+    /// The actual output, without a judgement.
     Shown,
 }
 
@@ -38,7 +38,7 @@ impl From<Stance> for Role {
     }
 }
 
-/// `should be 3`, `-> 3 expected`: the value in a comment.
+/// Returns the expected value in a comment such as `should be 3` or `-> 3 expected`.
 pub(super) fn right_in(note: &str) -> Option<String> {
     static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(

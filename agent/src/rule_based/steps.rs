@@ -1,4 +1,4 @@
-//! The code of an issue as a list of steps to run, each with what the issue says comes of it.
+//! The code of an issue as a list of steps to run, each with the outputs that the issue states.
 
 use std::sync::LazyLock;
 
@@ -11,29 +11,29 @@ use super::extract::{
 };
 use super::stated_output::{Role, StatedOutput, right_in};
 
-/// Code to run, and what the issue says about its last statement.
+/// Code to run, and the issue's statements about its last statement.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Step {
+pub(super) struct Step {
     pub source: String,
-    /// It was typed at a prompt: what follows goes on after an exception.
+    /// Whether it was typed at a prompt, so that later steps run even after an exception.
     pub prompt: bool,
     pub number: Option<u32>,
     pub outputs: Vec<StatedOutput>,
     pub raised: Option<RaisedException>,
-    /// It stands in a sentence, not in a block.
+    /// Whether it comes from a sentence instead of a block.
     pub in_prose: bool,
-    /// The issue says that it works.
+    /// Whether the issue says that it works.
     pub works: bool,
-    /// The last with an output of its block.
+    /// Whether it is the last step of its block with an output.
     pub ends_block: bool,
-    /// Which part of the issue it stands in.
+    /// Index of the part of the issue that it comes from.
     pub block: usize,
-    /// Only the words before the block say what its outputs are worth.
+    /// Whether only the words before the block judge its outputs.
     pub vague: bool,
 }
 
-/// The steps of an issue, in order.
-pub fn steps(issue: &Issue) -> Vec<Step> {
+/// Returns the steps of an issue, in order.
+pub(super) fn steps(issue: &Issue) -> Vec<Step> {
     let mut reader = Reader::default();
     for (n, part) in issue.parts.iter().enumerate() {
         reader.part(n, part, &Surroundings::of(issue, n));
@@ -44,11 +44,11 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
     steps
 }
 
-/// What the prose around a part of the issue says of it.
+/// The stance of the prose around a part of the issue.
 struct Surroundings {
     before: Stance,
     after: Stance,
-    /// It goes on with what came before, in another way.
+    /// Whether it contrasts with the text before.
     contrast: bool,
 }
 
@@ -66,7 +66,7 @@ impl Surroundings {
         }
     }
 
-    /// Of an output that stands alone; what follows it counts first.
+    /// Returns the stance on a separate output; the text after it takes precedence.
     fn of_output(&self) -> Stance {
         if self.after == Stance::Unknown {
             self.before
@@ -79,7 +79,7 @@ impl Surroundings {
 #[derive(Default)]
 struct Reader {
     steps: Vec<Step>,
-    /// What was said before there was any code.
+    /// Claims made before any code.
     pending: Vec<Claim>,
 }
 
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// A block with nothing but an output belongs to the code before it.
+    /// Adds a block that is only an output to the code before it.
     fn output(&mut self, text: &str, stance: Stance) {
         if let Some(step) = self.last_of_block() {
             step.outputs.push(StatedOutput {
@@ -173,16 +173,16 @@ impl Reader {
         }
     }
 
-    /// A claim without code of its own; `known` steps were there before its paragraph.
+    /// Applies a claim without code of its own; `known` is the number of steps before its paragraph.
     fn about_earlier(&mut self, claim: &Claim, known: usize) {
         let block = self.steps.iter().rposition(|s| !s.in_prose);
-        // Without any code set apart, the sentence before is what it is about.
+        // Without a code block, the claim is about the sentence before.
         let at = block.or_else(|| (self.steps.len() > known).then(|| self.steps.len() - 1));
         attach(at.and_then(|at| self.steps.get_mut(at)), claim);
     }
 }
 
-/// The session from step `from` on and the one before it, of which neither was called right or wrong, are one.
+/// Joins the session from step `from` on with the one before it, if neither was judged.
 fn join(steps: &mut [Step], from: usize) {
     let Some(block) = from.checked_sub(1).map(|last| steps[last].block) else {
         return;
@@ -199,7 +199,7 @@ fn join(steps: &mut [Step], from: usize) {
     }
 }
 
-/// "`Out[3]` is wrong" speaks of the output with that number.
+/// Applies statements such as "`Out[3]` is wrong" to the output with that number.
 fn pointed_at(steps: &mut [Step], issue: &Issue) {
     static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bOut ?\[(\d+)\]"));
     let prose = issue.parts.iter().filter_map(|part| match &part.kind {
@@ -221,7 +221,7 @@ fn pointed_at(steps: &mut [Step], issue: &Issue) {
     }
 }
 
-/// The cell that IPython shows in a traceback: new code, or lines that the issue's code left out.
+/// Adds the cell that IPython shows in a traceback: new code, or lines missing in the issue's code.
 fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
     let last = last_line(&raised.cell);
     if last.is_empty() {
@@ -324,14 +324,14 @@ fn attach(step: Option<&mut Step>, claim: &Claim) {
     say(&claim.right, Role::Right);
     say(&claim.wrong, Role::Wrong);
     let role = match claim.stance {
-        // "gives 1, which is wrong", but also "gives 1 as it should".
+        // The value in "gives 1, which is wrong", but also in "gives 1 as it should".
         Stance::Expected => Role::Shown,
         stance => stance.into(),
     };
     say(&claim.shown, role);
 }
 
-/// More than a bare name or number.
+/// Returns whether a text is more than a bare name or number.
 fn is_expression(text: &str) -> bool {
     text.contains(['(', '+', '*', '/', '[', '@', '%', '<', '>', '='])
 }

@@ -1,4 +1,4 @@
-//! From statements that ran to the body of a test: what a statement needs, and nothing else.
+//! Reduces statements that ran to the body of a test, with only what the tested statement needs.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,18 @@ use super::probe::{Probe, Statement};
 
 /// The lines of a test and the imports that they need.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct TestBody {
+pub(super) struct TestBody {
     pub imports: Vec<String>,
     pub lines: Vec<String>,
 }
 
-/// What has to run before the statement at `target`; `more` are further names that the test will use.
-pub fn before(probe: &Probe, numbers: &[Option<u32>], target: usize, more: &[String]) -> TestBody {
+/// Returns what has to run before the statement at `target`; `more` has further names that the test will use.
+pub(super) fn before(
+    probe: &Probe,
+    numbers: &[Option<u32>],
+    target: usize,
+    more: &[String],
+) -> TestBody {
     let all = &probe.statements;
     let mut needed: BTreeSet<String> = all[target].reads.iter().chain(more).cloned().collect();
     let mut read = needed.clone();
@@ -72,7 +77,7 @@ pub fn before(probe: &Probe, numbers: &[Option<u32>], target: usize, more: &[Str
     body
 }
 
-/// Names that the issue left out: imports, and symbols, which go into one line.
+/// Adds names that the issue omitted: imports, and symbols, which go into one line.
 fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, body: &mut TestBody) {
     let mut made: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, line) in &probe.added {
@@ -108,7 +113,7 @@ fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, bod
     }
 }
 
-/// `_` or `_7`, if it is needed and this statement's value is meant.
+/// Returns `_` or `_7`, if it is needed and refers to this statement's value.
 fn label(
     statement: &Statement,
     numbers: &[Option<u32>],
@@ -127,13 +132,13 @@ fn label(
         .or_else(|| needed.contains("_").then(|| "_".to_owned()))
 }
 
-/// A kind of statement that gives its names a new value.
+/// Returns whether this kind of statement binds its names to new values.
 fn binds(kind: &str) -> bool {
     ["Assign", "Import", "ImportFrom", "FunctionDef", "ClassDef"].contains(&kind)
 }
 
-/// One line for each module, in the order of their first mention.
-pub fn merged(imports: &[String]) -> Vec<String> {
+/// Merges imports into one line per module, in the order of first mention.
+pub(super) fn merged(imports: &[String]) -> Vec<String> {
     let mut modules: Vec<(String, Vec<String>)> = Vec::new();
     for line in imports {
         let split = line
@@ -163,8 +168,8 @@ pub fn merged(imports: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The words of a text that could be names.
-pub fn words(text: &str) -> Vec<String> {
+/// Returns the words of a text that could be names.
+pub(super) fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_'))
         .map(str::to_owned)

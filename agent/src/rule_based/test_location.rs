@@ -1,11 +1,11 @@
-//! Which test file a test belongs in.
+//! Selection of the test file for a new test.
 
 use serde_json::json;
 
 use super::policy_runner::{PolicyRunner, Turn};
 
-/// A test file, found by the names of the modules that the test is about and by the names that it uses.
-pub fn test_file(
+/// Finds a test file by the modules that the test is about and the names that it uses.
+pub(super) fn test_file(
     runner: &mut PolicyRunner,
     homes: &[(String, String)],
     names: &[String],
@@ -93,8 +93,8 @@ fn add(scores: &mut Vec<(String, u32)>, path: &str, points: u32) {
     }
 }
 
-/// A file that pytest would collect; test data and support code are left out.
-pub fn is_test_file(path: &str) -> bool {
+/// Returns whether pytest would collect the file; test data and support code do not count.
+pub(super) fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let named =
         name.starts_with("test_") || name.starts_with("unittest_") || name.ends_with("_test.py");
@@ -111,15 +111,15 @@ pub fn is_test_file(path: &str) -> bool {
     named && name.ends_with(".py") && !aside.iter().any(|a| format!("/{path}").contains(a))
 }
 
-/// Paths in the answer of `find_file`.
-pub fn paths(answer: &str) -> impl Iterator<Item = &str> {
+/// Returns the paths in an answer of `find_file`.
+pub(super) fn paths(answer: &str) -> impl Iterator<Item = &str> {
     answer
         .lines()
         .map(str::trim)
         .filter(|l| l.ends_with(".py") && !l.contains(' '))
 }
 
-/// Files and numbers of matches in the answer of `search`.
+/// Returns the files and their numbers of matches in an answer of `search`.
 fn matches(answer: &str) -> Vec<(String, u32)> {
     let mut found: Vec<(String, u32)> = Vec::new();
     for line in answer.lines() {
@@ -146,7 +146,7 @@ fn matches(answer: &str) -> Vec<(String, u32)> {
     found
 }
 
-/// How many leading folders a test file and a source file share (`src` and `tests` apart).
+/// Counts the leading folders that a test file and a source file share (ignoring `src` and `tests`).
 fn shared_folders(test: &str, source: &str) -> u32 {
     let folders = |path: &str| -> Vec<String> {
         let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_search_are_counted_by_file() {
+    fn search_matches_are_counted_by_file() {
         let answer = "4 matches in 2 files\n\ntests/test_a.py\n  in test_low\n    3: x = low(2)\n  … 2 more in this file\n\n\
                       Further files:\n  tests/test_b.py: 1 match\n";
         assert_eq!(
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn test_support_is_no_test_file() {
+    fn test_support_is_not_a_test_file() {
         assert!(is_test_file("pkg/tests/test_a.py"));
         assert!(!is_test_file("tests/roots/test-ext/test_x.py"));
         assert!(!is_test_file("pkg/testing.py"));
     }
 
     #[test]
-    fn the_nearer_test_file_is_preferred() {
+    fn nearer_test_file_is_preferred() {
         assert!(
             shared_folders("pkg/shop/tests/test_a.py", "pkg/shop/a.py")
                 > shared_folders("pkg/other/tests/test_a.py", "pkg/shop/a.py")

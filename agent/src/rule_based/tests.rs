@@ -39,7 +39,7 @@ def is_empty(box):
     return None
 "#;
 
-/// What the rules make of an issue about the package, on real Python.
+/// Returns the candidates for an issue about the package, on real Python.
 fn candidates_for(issue: &str) -> (Probe, Vec<Candidate>) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("shop")).unwrap();
@@ -71,7 +71,7 @@ fn lines(candidate: &Candidate) -> Vec<&str> {
 }
 
 #[test]
-fn an_exception_that_should_not_come_makes_the_first_test() {
+fn unwanted_exception_gives_first_test() {
     let (_, all) = candidates_for(
         "open_box fails for big boxes\n```\n>>> from shop import open_box\n>>> size = 3\n>>> open_box(size)\nTraceback (most recent call last):\n  File \"x.py\", line 1, in f\nshop.Stuck: cannot turn 3\n```\n",
     );
@@ -83,7 +83,7 @@ fn an_exception_that_should_not_come_makes_the_first_test() {
 }
 
 #[test]
-fn an_exception_that_the_issue_asks_for_makes_no_such_test() {
+fn wanted_exception_gives_no_such_test() {
     let (_, all) = candidates_for(
         "low should raise a ValueError for None\n```\n>>> from shop import low\n>>> low(1)\n-1\n```\n",
     );
@@ -94,7 +94,7 @@ fn an_exception_that_the_issue_asks_for_makes_no_such_test() {
 }
 
 #[test]
-fn missing_imports_are_found_in_the_package() {
+fn missing_imports_are_found() {
     let (probe, all) = candidates_for("t\n```\n>>> low(5)\n3\n```\nThis should be `4`.\n");
     assert_eq!(
         probe.added,
@@ -107,7 +107,7 @@ fn missing_imports_are_found_in_the_package() {
 }
 
 #[test]
-fn a_wrong_output_without_a_right_one_must_not_come() {
+fn wrong_output_must_change() {
     let (_, all) =
         candidates_for("t\n```\n>>> from shop import *\n>>> low(5)\n3\n```\nThis is wrong.\n");
     assert_eq!(
@@ -128,7 +128,7 @@ fn singletons_are_compared_by_identity() {
 }
 
 #[test]
-fn of_a_session_without_a_verdict_something_has_to_change() {
+fn unjudged_session_must_change() {
     let (_, all) = candidates_for(
         "low is wrong\n```\n>>> from shop import low\n>>> low(5)\n3\n>>> low(6)\n4\n```\n",
     );
@@ -146,7 +146,7 @@ fn of_a_session_without_a_verdict_something_has_to_change() {
 }
 
 #[test]
-fn what_does_not_happen_makes_no_test() {
+fn absent_behaviour_gives_no_test() {
     let (_, all) =
         candidates_for("t\n```\n>>> from shop import low\n>>> low(5)\n17\n```\nThis is wrong.\n");
     assert!(all.is_empty(), "{all:?}");
@@ -156,7 +156,7 @@ fn what_does_not_happen_makes_no_test() {
 }
 
 #[test]
-fn a_printed_value_is_compared_as_text() {
+fn printed_value_is_compared_as_text() {
     let (_, all) = candidates_for(
         "t\n```python\nfrom shop import label\nprint label('a')\n```\nActual:\n```\n<a\n```\n",
     );
@@ -167,7 +167,7 @@ fn a_printed_value_is_compared_as_text() {
 }
 
 #[test]
-fn source_that_the_issue_proposes_is_no_output() {
+fn proposed_source_is_not_output() {
     let (_, all) = candidates_for(
         "low is odd\n```\n>>> from shop import low\n>>> low(5)\n3\n```\nThe line `return number - 2` should be changed to `return int(number)`.\n",
     );
@@ -182,7 +182,7 @@ fn source_that_the_issue_proposes_is_no_output() {
 }
 
 #[test]
-fn a_title_may_be_all_of_the_complaint() {
+fn complaint_may_be_title_only() {
     let session = "\n```\n>>> from shop import low\n>>> low(5)\n3\n```\n";
     let (_, all) = candidates_for(&format!("low loses two{session}"));
     assert_eq!(
@@ -194,7 +194,7 @@ fn a_title_may_be_all_of_the_complaint() {
 }
 
 #[test]
-fn a_part_of_a_text_is_not_what_should_come() {
+fn partial_text_is_not_expected() {
     let (_, all) = candidates_for(
         "t\n```\n>>> from shop import label\n>>> label('a long name of a box')\n'<a long name of a box'\n```\nIt should end with the sign, so the last part should be `box>`.\n",
     );
@@ -205,14 +205,14 @@ fn a_part_of_a_text_is_not_what_should_come() {
 }
 
 #[test]
-fn code_of_other_packages_is_not_tested() {
+fn other_packages_are_not_tested() {
     let (_, all) =
         candidates_for("t\n```\n>>> import json\n>>> json.dumps(3)\n'3'\n```\nThis is wrong.\n");
     assert!(all.is_empty(), "{all:?}");
 }
 
 #[test]
-fn a_file_that_only_the_author_has_is_no_failure_of_the_code() {
+fn missing_author_file_is_not_failure() {
     let (probe, all) = candidates_for(
         "open_box fails\n```\n>>> from shop import open_box\n>>> open_box(open('mine.txt'))\n```\nIt fails with a FileNotFoundError.\n",
     );
@@ -221,7 +221,7 @@ fn a_file_that_only_the_author_has_is_no_failure_of_the_code() {
 }
 
 #[test]
-fn a_test_of_something_else_does_not_need_the_network() {
+fn test_does_not_need_network() {
     let (_, all) = candidates_for(
         "open_box fails\n```\n>>> from shop import open_box\n>>> open_box(3 + len('http://shop.example'))\nTraceback (most recent call last):\nshop.Stuck: cannot turn 22\n```\n",
     );
@@ -235,7 +235,7 @@ fn a_test_of_something_else_does_not_need_the_network() {
 }
 
 #[test]
-fn misleading_words_of_an_exception_must_change() {
+fn misleading_message_must_change() {
     let (_, all) = candidates_for(
         "t\n```\n>>> from shop import open_box\n>>> open_box(3)\nTraceback (most recent call last):\nshop.Stuck: cannot turn 3\n```\nThe message is misleading.\n",
     );
@@ -254,7 +254,7 @@ fn misleading_words_of_an_exception_must_change() {
 }
 
 #[test]
-fn what_a_plain_but_sets_apart_is_compared_as_a_whole() {
+fn plain_contrast_is_compared_whole() {
     let (_, all) = candidates_for(
         "low is not always odd\n```\n>>> from shop import low\n>>> low(5)\n3\n```\nbut\n```\n>>> low(6)\n4\n```\n",
     );
@@ -263,7 +263,7 @@ fn what_a_plain_but_sets_apart_is_compared_as_a_whole() {
 }
 
 #[test]
-fn where_an_exception_is_asked_for_no_value_is_tested() {
+fn wanted_exception_precludes_value_tests() {
     let (_, all) = candidates_for(
         "low should fail for texts\n```\n>>> from shop import low\n>>> low(5)\n3\n>>> low(6)\n4\n```\nThis is wrong.\n",
     );
@@ -272,7 +272,7 @@ fn where_an_exception_is_asked_for_no_value_is_tested() {
 }
 
 #[test]
-fn a_numbered_output_may_be_pointed_at() {
+fn numbered_output_can_be_referenced() {
     let (_, all) = candidates_for(
         "t\n```\nIn [1]: from shop import low\n\nIn [2]: low(5)\nOut[2]: 3\n\nIn [3]: low(6)\nOut[3]: 4\n```\nThe first ones are what `Out[2]` is wrong about.\n",
     );
@@ -283,7 +283,7 @@ fn a_numbered_output_may_be_pointed_at() {
 }
 
 #[test]
-fn what_cannot_be_compared_must_at_least_change() {
+fn incomparable_value_must_change() {
     let (_, all) = candidates_for(
         "t\n```\n>>> from shop import low\n>>> low(5)\n```\nExpected:\n```\nthree, in words\n```\n",
     );
@@ -294,7 +294,7 @@ fn what_cannot_be_compared_must_at_least_change() {
 }
 
 #[test]
-fn the_name_of_a_class_is_not_compared_with_a_value() {
+fn class_name_is_not_a_value() {
     let (_, all) = candidates_for(
         "t\n```\n>>> from shop import low\n>>> low(5)\n3\n```\nIt should return `Grid` here.\n",
     );
@@ -305,7 +305,7 @@ fn the_name_of_a_class_is_not_compared_with_a_value() {
 }
 
 #[test]
-fn comments_in_code_say_what_comes() {
+fn code_comments_state_results() {
     let (_, all) = candidates_for(
         "t\n```python\nfrom shop import low\nlow(5)  # gives 3, should be 4\nlow(6)\n```\n",
     );
@@ -315,16 +315,16 @@ fn comments_in_code_say_what_comes() {
     );
 }
 
-/// One recorded call of a real run and its answer.
+/// One recorded call of a real run, and its answer.
 #[derive(serde::Deserialize)]
 struct RecordedCall {
     tool: String,
-    /// Without the code that `run_python` was given.
+    /// Arguments, without the code passed to `run_python`.
     arguments: Value,
     answer: String,
 }
 
-/// The rules, answered from a recording of a run on the example package.
+/// Runs the rules with answers from a recorded run on the example package.
 fn replayed(change: impl Fn(&RecordedCall) -> Option<String>) -> (Vec<ToolCall>, Turn) {
     let recorded: Vec<RecordedCall> =
         serde_json::from_str(include_str!("tests/slugs.json")).unwrap();
@@ -366,7 +366,7 @@ fn replayed(change: impl Fn(&RecordedCall) -> Option<String>) -> (Vec<ToolCall>,
 }
 
 #[test]
-fn a_recorded_run_is_played_again_to_its_submission() {
+fn recorded_run_is_replayed() {
     let (calls, _) = replayed(|_| None);
     let last = calls.last().unwrap();
     assert_eq!(last.name, "submit");
@@ -374,7 +374,7 @@ fn a_recorded_run_is_played_again_to_its_submission() {
 }
 
 #[test]
-fn a_test_that_passes_is_taken_back() {
+fn passing_test_is_removed() {
     let passes = "1 test: 1 passed\n\npassed tests/test_slug.py::test_x";
     let (calls, turn) = replayed(|r| (r.tool == "run_pytest").then(|| passes.to_owned()));
     assert_eq!(calls.last().unwrap().name, "run_pytest");
@@ -385,7 +385,7 @@ fn a_test_that_passes_is_taken_back() {
 }
 
 #[test]
-fn without_anything_to_run_it_says_so() {
+fn no_code_gives_final_message() {
     let messages = [Message::User {
         content: "<issue>\nIt is slow\nAll of it.\n</issue>".into(),
     }];

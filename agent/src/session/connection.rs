@@ -1,4 +1,4 @@
-//! MCP with the toolbox over the streams of its process.
+//! MCP with the toolbox over the standard streams of its process.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,32 +24,37 @@ use tokio::sync::oneshot;
 use super::CallAnswer;
 use super::line_limit::{LineLimit, OutputLimits};
 
-/// How long a toolbox may take to say hello: it reads the workspace first, on a machine that may be busy.
+/// Timeout for the toolbox's first answer: it reads the workspace first, on a machine that may be busy.
 const HELLO: Duration = Duration::from_secs(120);
-/// How long after a call's deadline an answer may still come: the toolbox has to end processes and to report.
+/// Time after a call's deadline in which an answer may still arrive, because the toolbox must end processes
+/// and report.
 const GRACE: Duration = Duration::from_secs(15);
-/// How long a living toolbox takes to answer a ping, even while a tool is at work.
+/// Timeout for a ping; a living toolbox answers one even while a tool is running.
 const PING: Duration = Duration::from_secs(10);
-/// How long to wait for the error message of a toolbox that has ended.
+/// Time to wait for the error message of a toolbox that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Bytes of the toolbox's stderr that are kept for an error message.
+/// Maximum bytes of the toolbox's stderr to keep for an error message.
 const STDERR: usize = 4_000;
 
-/// Returns the path of this program, which is put into sandboxes as the toolbox: there is one file to ship, and host and
-/// sandbox never differ in version.
+/// Returns the path of this program, which is copied into sandboxes as the toolbox. So there is one file to
+/// ship, and host and sandbox never differ in version.
+///
+/// # Errors
+///
+/// Fails if this program is linked dynamically.
 pub fn toolbox() -> Result<&'static Path, SandboxError> {
-    // Nothing of this machine is in a container.
+    // Containers have none of this machine's libraries.
     if cfg!(not(target_feature = "crt-static")) {
         let what = "this testwright is linked dynamically, and would not start in a sandbox; build it in its own folder, \
                     or with RUSTFLAGS='-C target-feature=+crt-static' and --target host-tuple";
         return Err(SandboxError::new(ErrorKind::System, what));
     }
-    // Also when the file has been replaced since.
+    // This path works even if the file has been replaced since.
     Ok(Path::new("/proc/self/exe"))
 }
 
 pub(super) struct Connection {
-    /// What keeps programs in the sandbox from the toolbox.
+    /// Protections that keep programs in the sandbox away from the toolbox.
     pub layers: Layers,
     client: RunningService<RoleClient, ()>,
     stderr: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
@@ -57,7 +62,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// `program` is where [`upload`] put the toolbox.
+    /// Starts the toolbox; `program` is where [`upload`] put it.
     pub(super) async fn open(
         sandbox: &dyn Sandbox,
         program: &Path,
@@ -69,7 +74,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Greets the server that this process is.
+    /// Sends the greeting to the server process.
     async fn with(process: Process) -> Result<Self, SandboxError> {
         let Process {
             stdin,
@@ -97,7 +102,7 @@ impl Connection {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "the toolbox was not greeted");
-                // Its last words may still be on the way.
+                // Its last output may still be on the way.
                 let ended = async { (printing.await, exit.await) };
                 let code = match tokio::time::timeout(LAST_WORDS, ended).await {
                     Ok((_, Ok(code))) => format!(" with code {code}"),
@@ -116,7 +121,7 @@ impl Connection {
         })
     }
 
-    /// The toolbox in the sandbox must be this program.
+    /// Checks that the toolbox in the sandbox is this program.
     async fn handshake(&self) -> Result<Layers, SandboxError> {
         let answer = self
             .call(Handshake::NAME, Value::Object(Default::default()), HELLO)
@@ -140,7 +145,8 @@ impl Connection {
         Ok(serde_json::from_value(layers).unwrap_or_default())
     }
 
-    /// A call that is dropped before its answer came is cancelled: the toolbox ends what it started.
+    /// Calls a tool. If the future is dropped before the answer, the call is cancelled, and the toolbox stops
+    /// what it started.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -192,7 +198,7 @@ impl Connection {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
         let peer = self.client.peer().clone();
         let (waiting, dropped) = oneshot::channel::<()>();
-        // In a task, since this future may be dropped while the request is being sent.
+        // A separate task, because this future may be dropped while the request is being sent.
         let call = tokio::spawn(async move {
             let options = PeerRequestOptions::no_options();
             let mut call = peer.send_cancellable_request(request, options).await?;
@@ -226,7 +232,7 @@ impl Connection {
     }
 
     fn gone(&self, error: &ServiceError) -> SandboxError {
-        // Its text names types of the protocol's library.
+        // The error's text names types of the protocol library.
         tracing::debug!(%error, "the toolbox is gone");
         let seen = match error {
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
@@ -251,6 +257,10 @@ fn ended_by(limits: &OutputLimits, seen: &str) -> String {
 }
 
 /// Calls a toolbox that answers with these bytes, for the fuzz targets.
+///
+/// # Errors
+///
+/// Fails if the bytes are not the answer to the call.
 #[cfg(fuzzing)]
 pub async fn call_answered_by(bytes: Vec<u8>) -> Result<CallAnswer, SandboxError> {
     const GREETING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"f","version":"0"}}}"#;
@@ -263,7 +273,7 @@ pub async fn call_answered_by(bytes: Vec<u8>) -> Result<CallAnswer, SandboxError
             if line.contains("\"initialize\"") {
                 let _ = answers.write_all(&[GREETING, b"\n"].concat()).await;
             } else if line.contains("\"tools/call\"") {
-                // Nothing more is read: what the host has to say stays with it.
+                // Stop reading, as a toolbox that is gone would.
                 let _ = answers.write_all(&bytes).await;
                 return;
             }
@@ -293,7 +303,7 @@ fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
     SandboxError::new(ErrorKind::Dead, message)
 }
 
-/// Puts the toolbox into a sandbox; says where.
+/// Copies the toolbox into a sandbox, and returns its path.
 pub(super) async fn upload(sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
     let program = sandbox.info().paths.toolbox.join(NAME);
     sandbox.upload_file(&program, toolbox()?, 0o755).await?;
@@ -306,7 +316,7 @@ fn serve(program: &Path, config: &Config) -> Result<Command, SandboxError> {
     Ok(Command::new(std::iter::once(program).chain(words)))
 }
 
-/// What starts a program that cannot reach the toolbox, nor change it before it starts.
+/// Returns the command prefix that starts a program without access to the toolbox.
 pub(super) fn confine(program: &Path, config: &Config) -> Result<Vec<String>, SandboxError> {
     config.confine(program).map_err(not_encoded)
 }

@@ -1,7 +1,8 @@
-//! Sandboxes of the saved state in which nothing has happened yet: a submission is judged in one of its own.
+//! Standby sandboxes of the saved state in which no code has run; each submission is checked in one of its
+//! own.
 //!
-//! One is started once code has run, while the model thinks: beside a run of tests it would take the processor from it,
-//! and in the submission it would be waited for. One that is done with ends in the background.
+//! One starts after code has run, while the model thinks. During a test run it would compete for the
+//! processor, and at the submission it would cause a wait. Used sandboxes end in the background.
 
 use std::sync::Arc;
 
@@ -26,12 +27,12 @@ pub(super) struct Fresh {
 enum Spare {
     None,
     Starting(Starting),
-    /// The session has ended: none are started any more.
+    /// The session has ended, so none are started any more.
     Over,
 }
 
 impl Fresh {
-    pub fn new(
+    pub(super) fn new(
         backend: Arc<dyn Backend>,
         environment: &Environment,
         settings: &SessionSettings,
@@ -45,8 +46,8 @@ impl Fresh {
         }
     }
 
-    /// Starts one, unless there is one.
-    pub async fn prepare(&self) {
+    /// Starts a standby sandbox, unless there is one.
+    pub(super) async fn prepare(&self) {
         let mut spare = self.spare.lock().await;
         if matches!(*spare, Spare::None) {
             *spare = Spare::Starting(self.start());
@@ -59,8 +60,8 @@ impl Fresh {
         tokio::spawn(async move { Session::only(backend.as_ref(), &environment, &settings).await })
     }
 
-    /// One to be used once, and closed.
-    pub async fn take(&self) -> Result<Session, SandboxError> {
+    /// Returns a sandbox to use once and then close.
+    pub(super) async fn take(&self) -> Result<Session, SandboxError> {
         let spare = {
             let mut spare = self.spare.lock().await;
             match &*spare {
@@ -76,23 +77,23 @@ impl Fresh {
             if session.health().await.is_ok() {
                 return Ok(session);
             }
-            // It did not outlive the wait, which says nothing of the next.
+            // It died while waiting, which says nothing about the next one.
             let _ = session.close().await;
         }
         joined(self.start()).await
     }
 
-    /// Ends one that was taken, which nobody waits for before the session ends.
-    pub async fn discard(&self, taken: Session) {
+    /// Ends a used sandbox in the background, which only the end of the session waits for.
+    pub(super) async fn discard(&self, taken: Session) {
         let ending = tokio::spawn(async move { Box::pin(taken.stop()).await });
         self.ending.lock().await.push(ending);
     }
 
-    /// Ends what was started and not taken, and waits for what is ending. The answer is the first failure.
-    pub async fn stop(&self) -> Result<(), SandboxError> {
+    /// Stops all unused sandboxes and waits for those that are ending. Returns the first failure.
+    pub(super) async fn stop(&self) -> Result<(), SandboxError> {
         let spare = std::mem::replace(&mut *self.spare.lock().await, Spare::Over);
         let mut stopped = match spare {
-            // One that did not start has nothing to be stopped.
+            // A sandbox that did not start needs no stop.
             Spare::Starting(starting) => match joined(starting).await {
                 Ok(session) => Box::pin(session.stop()).await,
                 Err(_) => Ok(()),

@@ -1,5 +1,6 @@
-//! The toolbox's output with a bound on its lines, each of which is a message: code that took the toolbox over could send
-//! one without an end, or requests of its own, for each of which the protocol holds an answer that the toolbox never reads.
+//! A limit on the toolbox's output, in which each line is a message. Code that took over the toolbox could
+//! send an endless line. It could also send requests of its own, for each of which the protocol library keeps
+//! an answer that the toolbox never reads.
 
 use std::io;
 use std::pin::Pin;
@@ -10,25 +11,26 @@ use std::task::{Context, Poll, ready};
 use rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// From so many bytes on a line is too long: the protocol would drop it, and the call wait for its answer. Those of the
-/// toolbox itself stay below (`MAX_DATA_LEN`).
+/// Maximum bytes of a line. The protocol would drop a longer one, and the call would wait for its answer. The
+/// toolbox's own lines are shorter (`MAX_DATA_LEN`).
 pub(super) const LINE: usize = DEFAULT_MAX_LINE_LENGTH;
 
-/// Lines that may come before the first request, and more of them for each request. The toolbox sends one.
+/// Maximum lines before the first request. The toolbox sends one.
 const MAX_LINES_BEFORE: usize = 64;
 const MAX_LINES_PER_REQUEST: usize = 4;
 
-/// Ends in an error if a line is not shorter than [`LINE`], or if there are more lines than [`OutputLimits`] allows.
+/// A reader that fails if a line is not shorter than [`LINE`], or if there are more lines than
+/// [`OutputLimits`] allows.
 pub(super) struct LineLimit<R> {
     inner: R,
-    /// Bytes since the last line end.
+    /// Bytes since the last newline.
     line: usize,
     lines: usize,
     limits: OutputLimits,
 }
 
-/// How much a toolbox may send. Says afterwards which limit it exceeded: the protocol's own error says only that the stream
-/// is closed.
+/// The limits on a toolbox's output. Afterwards they tell which limit was exceeded, because the protocol's
+/// own error only says that the stream is closed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OutputLimits(Arc<LimitState>);
 
@@ -40,18 +42,18 @@ struct LimitState {
 }
 
 impl OutputLimits {
-    /// To be called before each request.
+    /// Counts a request; must be called before each one.
     pub(super) fn add_request(&self) {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was wrong with what the toolbox sent.
+    /// Returns which limit the output exceeded.
     pub(super) fn exceeded(&self) -> Option<String> {
         if self.0.has_long_line.load(Ordering::Relaxed) {
             return Some(format!("it sent a line of more than {} MiB", LINE >> 20));
         }
         let has_many_lines = self.0.has_many_lines.load(Ordering::Relaxed);
-        has_many_lines.then(|| "it sent more messages than it was asked for".to_owned())
+        has_many_lines.then(|| "it sent more messages than requested".to_owned())
     }
 
     fn max_lines(&self) -> usize {
@@ -107,12 +109,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_long_line_that_ends_is_refused() {
+    async fn long_line_is_refused() {
         for (bytes, is_refused) in [(LINE - 1, false), (LINE, true)] {
             let text = [vec![b'x'; bytes], b"\nshort\n".to_vec()].concat();
             let limits = OutputLimits::default();
             let mut read = LineLimit::new(&text[..], limits.clone());
-            // The end of the line comes in the read that crosses the limit.
+            // The end of the line arrives in the read that crosses the limit.
             let mut buffer = vec![0; text.len()];
             assert_eq!(read.read(&mut buffer).await.is_err(), is_refused);
             assert_eq!(limits.exceeded().is_some(), is_refused);

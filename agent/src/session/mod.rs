@@ -1,8 +1,9 @@
-//! A sandbox with the toolbox running in it: calls go in, answers come out.
+//! A sandbox in which the toolbox runs, with calls to its tools.
 //!
-//! What fails here is never the model's fault: a [`SandboxError`] ends the run as `infrastructure`. What a
-//! tool refuses is an ordinary answer with `refused` set, and so is that the toolbox ended while code of the
-//! repository or of the model ran: it is started again, in a copy of the files in which nothing runs.
+//! A failure here is never the model's fault: a [`SandboxError`] ends the run as `infrastructure`. A tool's
+//! refusal is an ordinary answer with `refused` set. If the toolbox ends while code of the repository or the
+//! model runs, that is also an ordinary answer. The toolbox is then restarted in a copy of the files, where
+//! nothing else runs.
 
 mod connection;
 mod fresh;
@@ -35,14 +36,14 @@ pub use state::{Contents, FileContent};
 use connection::Connection;
 use fresh::Fresh;
 
-/// What a tool answered.
+/// The answer of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallAnswer {
     pub text: String,
     pub data: Value,
-    /// The call was refused: the text says why.
+    /// Whether the call was refused; the text gives the reason.
     pub refused: bool,
-    /// The toolbox ended in this call: the text says so, and there is no result.
+    /// Whether the toolbox ended during this call, so that there is no result; the text says so.
     pub ended: bool,
 }
 
@@ -51,9 +52,9 @@ pub struct Session {
     facts: SandboxInfo,
     environment: Environment,
     settings: SessionSettings,
-    /// Where submissions are judged; `None` in a session that is itself for one purpose.
+    /// Standby sandboxes for submissions; `None` in a session that is one itself.
     fresh: Option<Fresh>,
-    /// How often the toolbox ended while code ran that is not ours.
+    /// Number of times the toolbox ended while untrusted code ran.
     ended: AtomicU32,
 }
 
@@ -61,34 +62,38 @@ pub struct Session {
 struct Live {
     sandbox: Box<dyn Sandbox>,
     connection: Connection,
-    /// The toolbox is gone.
+    /// Whether the toolbox has ended.
     dead: AtomicBool,
 }
 
-/// What a session needs to know besides the environment.
+/// Settings of a session besides the environment.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
     pub limits: Limits,
-    /// Seconds that one run of tests may take.
+    /// Time limit of one test run in seconds.
     pub test_seconds: u64,
-    /// Runs of tests that are made at one time; `None`: as many as there are processors.
+    /// Maximum concurrent test runs; `None` for the number of processors.
     pub processors: Option<usize>,
     /// Id of the run, for labels.
     pub run: String,
-    /// Lines that tests are wanted for: `cover` tells which of them run.
+    /// Lines that tests are wanted for; `cover` reports which of them run.
     pub wanted: Option<WantedCoverage>,
 }
 
-/// Lines that are to run, and coverage.py to tell whether they do.
+/// Lines that should run, and the coverage.py package to measure them.
 #[derive(Debug, Clone)]
 pub struct WantedCoverage {
     pub package: testwright_sandboxes::coverage::Coverage,
-    /// By path relative to the repository.
+    /// Line numbers by path, relative to the repository.
     pub lines: BTreeMap<String, BTreeSet<u32>>,
 }
 
 impl Session {
-    /// Starts a sandbox from a prepared environment, without network, and the toolbox in it.
+    /// Starts a sandbox without network from a prepared environment, and the toolbox in it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sandbox or the toolbox does not start.
     pub async fn start(
         backend: Arc<dyn Backend>,
         environment: &Environment,
@@ -99,7 +104,8 @@ impl Session {
         Ok(session)
     }
 
-    /// The same, without further sandboxes for submissions. Boxed: crates that await it would compile it again.
+    /// Starts a session without standby sandboxes for submissions. The future is boxed, so that crates that
+    /// await it do not compile it again.
     fn only<'a>(
         backend: &'a dyn Backend,
         environment: &'a Environment,
@@ -150,34 +156,38 @@ impl Session {
         })
     }
 
-    /// Of the sandbox that was started first.
-    /// Lines are named that tests are wanted for.
+    /// Returns whether tests are wanted for given lines.
     pub fn has_wanted_lines(&self) -> bool {
         self.settings.wanted.is_some()
     }
 
+    /// Returns facts about the sandbox that was started first.
     pub fn info(&self) -> &SandboxInfo {
         &self.facts
     }
 
-    /// What it was started from.
+    /// Returns the environment from which it was started.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// How often the toolbox ended while code of the repository or of the model ran.
+    /// Returns how often the toolbox ended while code of the repository or of the model ran.
     pub fn ended_by_code(&self) -> u32 {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Adds how often that happened in a session that judged a submission of this one.
+    /// Adds the count of a session that checked a submission of this one.
     pub fn count_ended(&self, other: &Session) {
         self.ended
             .fetch_add(other.ended_by_code(), Ordering::Relaxed);
     }
 
-    /// Calls a tool. On the deadline the toolbox ends what the tool started and answers with what there is; a
-    /// toolbox that does not answer soon after that is dead.
+    /// Calls a tool. At the deadline the toolbox stops the tool and answers with partial results. A toolbox
+    /// that does not answer soon after that is considered dead.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sandbox or the toolbox fails, except if a tool that runs code ended the toolbox.
     pub async fn call(
         &self,
         tool: &str,
@@ -195,7 +205,7 @@ impl Session {
         }
         match called {
             Err(error) if error.kind == ErrorKind::Dead => {
-                // A toolbox that is gone may only follow from a container or an engine that is.
+                // The toolbox may be gone only because the container or the engine is.
                 live.sandbox.health().await?;
                 live.dead.store(true, Ordering::Relaxed);
                 if !runs_code {
@@ -209,8 +219,8 @@ impl Session {
         }
     }
 
-    /// The sandbox as it is; after the toolbox has ended, a copy of its files with a new toolbox. What was left running
-    /// ends with the old one.
+    /// Returns the current sandbox. If the toolbox has ended, this is a copy of the files with a new toolbox;
+    /// processes left in the old sandbox end with it.
     async fn live(&self) -> Result<Arc<Live>, SandboxError> {
         let mut live = self.live.lock().await;
         if live.dead.load(Ordering::Relaxed) {
@@ -225,7 +235,11 @@ impl Session {
         Ok(live.clone())
     }
 
-    /// Calls a tool in a copy of the present state, which is thrown away afterwards.
+    /// Calls a tool in a temporary copy of the present state.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the copy cannot be made, or the call fails.
     pub async fn call_in_fork(
         &self,
         tool: &str,
@@ -241,7 +255,11 @@ impl Session {
         Ok(answer)
     }
 
-    /// A copy of the present state, for a trial. Close it when done.
+    /// Returns a copy of the present state for a trial. Close it afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the copy cannot be made.
     pub async fn fork(&self) -> Result<Session, SandboxError> {
         let live = self.live().await?;
         retry_start(|| async {
@@ -251,7 +269,11 @@ impl Session {
         .await
     }
 
-    /// A sandbox of the saved state in which nothing has happened yet. Discard it when done.
+    /// Returns a sandbox of the saved state in which no code has run. Discard it afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sandbox does not start, or if this session is itself one for a submission.
     pub async fn fresh(&self) -> Result<Session, SandboxError> {
         match &self.fresh {
             Some(fresh) => fresh.take().await,
@@ -262,7 +284,7 @@ impl Session {
         }
     }
 
-    /// Ends a sandbox that [`Session::fresh`] gave.
+    /// Ends a sandbox returned by [`Session::fresh`].
     pub async fn discard(&self, fresh: Session) {
         self.count_ended(&fresh);
         if let Some(all) = &self.fresh {
@@ -270,19 +292,31 @@ impl Session {
         }
     }
 
-    /// Are sandbox and toolbox alive? Asked before money is spent on a model call.
+    /// Checks that the sandbox and the toolbox are alive, before money is spent on a model call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sandbox or the toolbox is dead.
     pub async fn health(&self) -> Result<(), SandboxError> {
         let live = self.live().await?;
         live.sandbox.health().await?;
         live.connection.ping().await
     }
 
-    /// Ends everything.
+    /// Ends the session and everything in it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a sandbox cannot be stopped.
     pub async fn close(self) -> Result<(), SandboxError> {
         self.stop().await
     }
 
-    /// Ends the sandboxes, and with them the toolboxes, while others still hold the session.
+    /// Stops the sandboxes and their toolboxes while others still hold the session.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a sandbox cannot be stopped.
     pub async fn stop(&self) -> Result<(), SandboxError> {
         let fresh = match &self.fresh {
             Some(fresh) => fresh.stop().await,
@@ -321,7 +355,7 @@ impl Live {
                 dead: AtomicBool::new(false),
             }),
             Err(error) => {
-                // The first error is the one to tell.
+                // Report the first error, not this one.
                 let _ = sandbox.stop().await;
                 Err(error)
             }
@@ -329,7 +363,7 @@ impl Live {
     }
 }
 
-/// The answer to a call whose arguments no toolbox would read.
+/// Returns the answer to a call whose arguments are too long for the toolbox.
 fn too_long(tool: &str, arguments: &Value) -> Option<CallAnswer> {
     let mut length = Length(0);
     serde_json::to_writer(&mut length, arguments).ok()?;
@@ -352,8 +386,8 @@ fn runs_code(tool: &str) -> bool {
 fn ended(tool: &str) -> CallAnswer {
     CallAnswer {
         text: format!(
-            "The tool server ended while `{tool}` ran, and was started again: what ran took too much memory, or \
-             ended it. There is no result; the files are as they were left, and nothing runs any more."
+            "`{tool}` crashed the tool server (out of memory, or the code killed it); it was restarted. No result. \
+             The files are as they were left, and nothing is running."
         ),
         data: Value::Null,
         refused: false,
@@ -361,7 +395,7 @@ fn ended(tool: &str) -> CallAnswer {
     }
 }
 
-/// For people, after what isolates the sandbox.
+/// Describes the protections for people, after the kind of isolation.
 fn kept_apart(layers: &Layers) -> String {
     let named = [
         (layers.undumpable, "memory"),

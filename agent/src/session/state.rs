@@ -1,4 +1,4 @@
-//! The state of a workspace, as it goes into records and back into a fresh sandbox.
+//! The state of a workspace, for records and to restore it in a fresh sandbox.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::Session;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Content of the files that differ from the base commit: Base64, or `None` for a deleted one.
+/// Contents of the files that differ from the base commit: Base64, or `None` for a deleted file.
 pub type Contents = BTreeMap<String, Option<String>>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,7 +24,11 @@ pub struct FileContent {
 }
 
 impl Session {
-    /// The files that differ from the base commit, and some names of those that are too large to be kept.
+    /// Returns the files that differ from the base commit, and the names of some that are too large to store.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the toolbox fails or its answer cannot be read.
     pub async fn changes(&self) -> Result<(Contents, Vec<String>), SandboxError> {
         #[derive(Deserialize)]
         struct Changes {
@@ -34,13 +38,17 @@ impl Session {
         }
         let answer = self.host_call(tools::Changes::NAME, json!({})).await?;
         let changes: Changes = serde_json::from_value(answer)
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("read what changed: {e}")))?;
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("read the changes: {e}")))?;
         let files = changes.files.into_iter();
         let contents = files.map(|file| (file.path, file.content)).collect();
         Ok((contents, changes.left_out))
     }
 
-    /// Brings a workspace into a recorded state: exactly these files differ from the base commit.
+    /// Restores a recorded state: exactly these files will differ from the base commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the toolbox fails or refuses the contents.
     pub async fn restore(&self, contents: &Contents) -> Result<(), SandboxError> {
         let files: Vec<FileContent> = contents
             .iter()
@@ -54,7 +62,11 @@ impl Session {
             .map(drop)
     }
 
-    /// What the toolbox says of the workspace, for the first prompt.
+    /// Returns the toolbox's description of the workspace, for the first prompt.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the toolbox fails.
     pub async fn describe(&self) -> Result<String, SandboxError> {
         self.call(tools::Describe::NAME, json!({}), DEADLINE)
             .await

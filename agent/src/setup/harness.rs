@@ -1,4 +1,4 @@
-//! From settings to a harness that grades.
+//! Creates a grading harness from the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,20 +15,24 @@ use crate::session::toolbox;
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
 
-/// What no setting says.
+/// Arguments that are not settings.
 #[derive(Clone)]
 pub struct HarnessArgs {
-    /// Where git comes from: `{owner}` and `{name}` are put in.
+    /// Source for git, in which `{owner}` and `{name}` are substituted.
     pub repositories: String,
-    /// Longest time of one run of tests.
+    /// Time limit of one test run.
     pub test_time: Duration,
-    /// Folder of the results.
+    /// Folder for the results.
     pub out: PathBuf,
-    /// Store of environments that other machines use too.
+    /// Store of environments that other machines also use.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
 }
 
-/// A harness, and lines about what killed runs had left behind.
+/// Creates a harness. Also returns notes, e.g. about the removed remains of killed runs.
+///
+/// # Errors
+///
+/// Fails if the backend is not available, or the harness cannot be created.
 pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
     let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
     let mut notes: Vec<String> = backend.caution().map(str::to_owned).into_iter().collect();
@@ -37,12 +41,12 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
             let line = |what| format!("removed what a killed run left behind: {what}");
             notes.extend(removed.into_iter().map(line));
         }
-        // Old remains are a nuisance, and no reason not to work.
+        // Old remains are harmless, so work can continue.
         Err(error) => notes.push(format!("failed to clean up after killed runs: {error}")),
     }
     let environment = settings.named_environment().cloned();
     if environment.is_none() && settings.environment.is_some() {
-        notes.push("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for the instances; --config names one for all of them".to_owned());
+        notes.push("[environment] of the testwright.toml in the current folder is ignored: it is for the code in that folder, not for the instances; use --config to set one for all of them".to_owned());
     }
     let pythons = recipe::available_pythons(backend.as_ref()).await;
     let harness = Harness {

@@ -1,4 +1,5 @@
-//! From settings to a running session: backend, old code, environment, sandbox. What the commands share.
+//! Creates a running session from the settings: backend, old code, environment and sandbox. The commands
+//! share this.
 
 mod harness;
 mod model;
@@ -27,27 +28,27 @@ use testwright_config::settings::{RedactedUrl, Settings};
 pub use harness::{HarnessArgs, harness};
 pub use model::{ModelArgs, model};
 
-/// Where the old code is.
+/// The location of the old code.
 #[derive(Debug, Clone)]
 pub struct RepositoryLocation {
-    /// A folder or a URL.
+    /// Folder or URL.
     pub location: String,
     pub revision: Option<String>,
 }
 
-/// Refuses old code that a run cannot work on, before anything is built for it.
+/// A check that rejects unsuitable old code before anything is built for it.
 pub type SourceCheck = Box<dyn Fn(&Source) -> Result<()> + Send + Sync>;
 
-/// Finds the lines that tests are wanted for, by file; none: for an issue.
+/// Finds the lines that tests are wanted for, by file; none for an issue.
 pub type WantedLines =
     Box<dyn Fn(&Source) -> Result<BTreeMap<String, BTreeSet<u32>>> + Send + Sync>;
 
-/// A backend, ready to build environments and to start sessions.
+/// A backend that is ready to build environments and to start sessions.
 pub struct Setup<'a> {
     settings: &'a Settings,
     backend: Arc<dyn Backend>,
     progress: Arc<dyn Progress>,
-    /// Where environments are shared with other machines.
+    /// Store of environments that other machines also use.
     shared: Option<Arc<dyn SharedEnvironments>>,
     /// Id of this process's sandboxes.
     run: String,
@@ -59,7 +60,11 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// Connects to the backend, and removes what killed runs left behind.
+    /// Connects to the backend, and removes the remains of killed runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the backend is not available.
     pub async fn new(
         settings: &'a Settings,
         shared: Option<Arc<dyn SharedEnvironments>>,
@@ -75,7 +80,7 @@ impl<'a> Setup<'a> {
                     progress.note(&format!("removed what a killed run left behind: {line}"));
                 }
             }
-            // Old remains are a nuisance, and no reason not to work.
+            // Old remains are harmless, so work can continue.
             Err(error) => progress.note(&format!("failed to clean up after killed runs: {error}")),
         }
         let now = SystemTime::now()
@@ -95,12 +100,12 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Environments are built even if they are there.
+    /// Sets whether to build environments even if they exist.
     pub fn rebuilding(self, rebuild: bool) -> Self {
         Setup { rebuild, ..self }
     }
 
-    /// The version that an issue names.
+    /// Sets the version that an issue names.
     pub fn with_preferred_python(self, preferred_python: Option<PreferredPython>) -> Self {
         Setup {
             preferred_python,
@@ -122,7 +127,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Recipes that come with the program are not used.
+    /// Sets whether to ignore the recipes that come with the program.
     pub fn without_built_in_recipes(self, no_built_in: bool) -> Self {
         Setup {
             no_built_in,
@@ -130,8 +135,12 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// The old code and its environment, and what becomes of a sample of its tests. An interrupt on the way leaves
-    /// nothing running.
+    /// Prepares the old code and its environment, and runs a sample of its tests if requested. An interrupt
+    /// leaves nothing running.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code cannot be read, the environment cannot be built, or an interrupt arrives.
     pub async fn environment_alone(
         &self,
         place: &RepositoryLocation,
@@ -149,7 +158,11 @@ impl<'a> Setup<'a> {
         self.unless_interrupted(prepared).await
     }
 
-    /// The code and its environment, to run cases in.
+    /// Returns the code and its environment, to run cases in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code cannot be read, the environment cannot be built, or an interrupt arrives.
     pub async fn case_place(&self, place: &RepositoryLocation) -> Result<Place> {
         let (source, environment, _) = self.environment_alone(place, None).await?;
         Ok(Place {
@@ -182,15 +195,21 @@ impl<'a> Setup<'a> {
                 .await?;
         if sampled.is_none() {
             let kind = &environment.recipe.runner.kind;
-            let note = format!("tests are run by {kind}: no sample of them was run");
+            let note = format!("no sample of tests was run, because they are run by {kind}");
             self.progress.note(&note);
         }
         Ok(sampled)
     }
 
-    /// The old code, its environment and a sandbox of it. An interrupt on the way leaves nothing running.
+    /// Returns the old code, its environment and a session in a sandbox of it. An interrupt leaves nothing
+    /// running.
     ///
-    /// `digest` is that of the code on which a run was recorded: other code is refused.
+    /// `digest` is that of the code on which a run was recorded; other code is refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code cannot be read or differs from the recorded code, if the environment or the sandbox
+    /// fails, or if an interrupt arrives.
     pub async fn start_session(
         &self,
         place: &RepositoryLocation,
@@ -199,12 +218,12 @@ impl<'a> Setup<'a> {
         let prepared = async {
             let source = self.source(place).await?;
             if let Some(recorded) = digest.filter(|digest| **digest != source.digest) {
-                return Err(Error::usage("go on with that run on this code")
+                return Err(Error::usage("resume that run on this code")
                     .cause(format!(
-                        "it was recorded on files with digest {recorded}, these have {}",
+                        "it was recorded on files with digest {recorded}, but these have {}",
                         source.digest
                     ))
-                    .hint("name the recorded repository and commit with --repo and --commit"));
+                    .hint("pass the recorded repository and commit with --repo and --commit"));
             }
             if let Some(check) = &self.source_check {
                 check(&source)?;
@@ -225,12 +244,12 @@ impl<'a> Setup<'a> {
             done = work => done,
             () = interrupted() => {
                 self.backend.abandon().await?;
-                Err(Error::interrupted("go on: interrupted while the sandbox was prepared"))
+                Err(Error::interrupted("prepare the sandbox: interrupted"))
             }
         }
     }
 
-    /// The old code.
+    /// Opens the old code.
     async fn source(&self, place: &RepositoryLocation) -> Result<Source> {
         let options = open_options(self.settings);
         let cache = self.settings.cache.clone();
@@ -255,12 +274,12 @@ impl<'a> Setup<'a> {
         Ok(source)
     }
 
-    /// The environment of the old code: from the cache, or built now.
+    /// Returns the environment of the old code, from the cache or newly built.
     async fn environment(&self, source: &Source, location: &str) -> Result<Environment> {
         let run = &self.settings.run;
         let keys = self.settings.environment_of(location);
         if keys.is_none() && self.settings.environment.is_some() {
-            self.progress.note("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for this repository");
+            self.progress.note("[environment] of the testwright.toml in the current folder is ignored: it is for the code in that folder, not for this repository");
         }
         let overrides = Overrides {
             keys: keys.map(|recipe| (recipe.keys(), "testwright.toml".to_owned())),
@@ -278,7 +297,7 @@ impl<'a> Setup<'a> {
             Err(error)
                 if error.kind == ErrorKind::Build && overrides.preferred_python.is_some() =>
             {
-                // What is known to suit the code, if that is another.
+                // Try the version known to suit the code, if it is another one.
                 let plain = Overrides {
                     preferred_python: None,
                     ..overrides
@@ -322,7 +341,9 @@ impl<'a> Setup<'a> {
         self.progress.phase("recipe", &describe(recipe, origin));
         let progress = self.progress.clone();
         let report = move |event: Event| match event {
-            Event::Waiting => progress.phase("environment", "another process builds it: waiting"),
+            Event::Waiting => {
+                progress.phase("environment", "waiting: another process is building it")
+            }
             Event::Started { step } => progress.phase("environment", &step),
             Event::Finished { .. } => {}
         };
@@ -335,7 +356,7 @@ impl<'a> Setup<'a> {
         environment::prepare(backend, source, recipe, origin, &settings, &report).await
     }
 
-    /// A sandbox of the environment, with the toolbox in it.
+    /// Starts a session in a sandbox of the environment.
     async fn session(
         &self,
         environment: &Environment,
@@ -380,7 +401,7 @@ fn build_settings(settings: &Settings) -> BuildSettings {
     }
 }
 
-/// The token goes along with the server that it is for, and to no other.
+/// Returns the options to open repositories. The token is sent only to the server it is for.
 pub fn open_options(settings: &Settings) -> OpenOptions {
     let host = match &settings.github.base_url {
         Some(url) => issues::server_of(url.reveal()),
@@ -401,7 +422,7 @@ fn describe(recipe: &Recipe, origin: &str) -> String {
     }
 }
 
-/// Ends when the user interrupts (Ctrl-C) or the system asks to end.
+/// Completes when the user interrupts (Ctrl-C) or the system asks the process to terminate.
 pub async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {

@@ -1,4 +1,4 @@
-//! The model that a run talks to: by name, with the retries and prices of the settings.
+//! The model of a run, selected by name, with the retries and prices of the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,16 +12,20 @@ use testwright_models::provider::{ModelOptions, Provider};
 use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
 
-/// What is done with the calls of a model.
+/// Options for the calls of a model.
 #[derive(Default)]
 pub struct ModelArgs {
-    /// A file that takes all traffic.
+    /// File for all traffic.
     pub record: Option<PathBuf>,
-    /// What they count against.
+    /// Quota of the calls.
     pub quota: Option<Arc<dyn Quota>>,
 }
 
-/// The model of this name.
+/// Opens the model with this name.
+///
+/// # Errors
+///
+/// Fails if the model cannot be used with these settings, or the recording cannot be opened.
 pub fn model(
     settings: &Settings,
     name: &ModelName,
@@ -32,7 +36,7 @@ pub fn model(
     let options = ModelOptions {
         on_wait: Some(Box::new(move |wait| {
             progress.note(&format!(
-                "the model's service failed ({}): trying again in {:.0} s",
+                "the model's service failed ({}); retrying in {:.0} s",
                 wait.message, wait.seconds
             ));
         })),

@@ -1,4 +1,4 @@
-//! A trajectory for people: what the model was asked, what it answered, what its calls came to.
+//! A trajectory for people: prompts, replies, and the results of calls.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ use testwright_models::Message;
 pub enum EntryKind {
     /// A prompt.
     Asked,
-    /// What a model says.
+    /// A reply of the model.
     Reply,
-    /// Of a tool.
+    /// An answer of a tool.
     Answer,
-    /// What a stage came to.
+    /// The result of a stage.
     Stage,
 }
 
@@ -29,7 +29,7 @@ pub fn entries(events: &[Event]) -> Vec<Entry> {
     events.iter().flat_map(entries_of).collect()
 }
 
-/// What one event shows.
+/// Returns the entries for one event.
 pub fn entries_of(event: &Event) -> Vec<Entry> {
     let entry = |kind, title: String, text: String| Entry { kind, title, text };
     match event {
@@ -95,7 +95,11 @@ pub fn entries_of(event: &Event) -> Vec<Entry> {
                     "The time was up before the call.".to_owned()
                 }
             };
-            vec![entry(EntryKind::Stage, format!("No reply of {what}"), text)]
+            vec![entry(
+                EntryKind::Stage,
+                format!("No reply from {what}"),
+                text,
+            )]
         }
         Event::DraftEnded {
             number,
@@ -140,7 +144,7 @@ fn asked(message: &Message) -> Entry {
     }
 }
 
-/// Texts of several lines as they are, which JSON would put into one; edits as a patch shows them.
+/// Formats arguments, with multi-line texts unchanged rather than as JSON, and edits as in a patch.
 fn readable(arguments: &Value) -> String {
     let Some(fields) = arguments.as_object() else {
         return arguments.to_string();
@@ -159,7 +163,8 @@ fn readable(arguments: &Value) -> String {
     fields.iter().map(field).collect::<Vec<_>>().join("\n  ")
 }
 
-/// `None` for what is no edit of a file. Signs of lines stand where [`Change`] finds them.
+/// Formats an edit of a file; `None` if it is not one. Lines have signs at the positions that [`Change`]
+/// expects.
 fn readable_edit(edit: &Value) -> Option<String> {
     let fields = edit.as_object()?;
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
@@ -191,7 +196,7 @@ fn readable_edit(edit: &Value) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// What an edit does to a line.
+/// The change of a line by an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Same,
@@ -208,7 +213,7 @@ impl Change {
         }
     }
 
-    /// Of a line of a call.
+    /// Returns the change shown in a line of a call.
     pub fn of(line: &str) -> Self {
         let signs = [Change::Removed, Change::Added];
         let found = signs.into_iter().find(|c| line.starts_with(c.sign()));
@@ -216,7 +221,7 @@ impl Change {
     }
 }
 
-/// What begins the text of a call.
+/// Start of the text of a call.
 pub const CALL: &str = "→ ";
 
 #[cfg(test)]
@@ -226,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_are_shown_as_a_patch_shows_them() {
+    fn edits_look_like_a_patch() {
         let edits = json!({"edits": [
             {"path": "a.py", "old": "def f():\n    return 1", "new": "def f():\n    x = 2\n    return x", "variant": 2},
             {"path": "b.py", "function": "g", "new": "def g():\n    pass"},

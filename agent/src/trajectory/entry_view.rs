@@ -1,15 +1,15 @@
-//! An entry of a trajectory as pages show it: folded where it is long.
+//! An entry of a trajectory as shown on pages, folded if it is long.
 
 use serde::Serialize;
 
 use super::{CALL, Change, Entry, EntryKind};
 
-/// The style that its kinds have.
+/// Style sheet for the kinds of entries.
 pub const STYLE: &str = include_str!("entries.css");
 
-/// Characters of one text; the trajectory has it whole.
+/// Maximum characters of one text; the trajectory has the full text.
 const MAX_SHOWN_LEN: usize = 20_000;
-/// Characters of an answer that is shown without being asked for.
+/// Maximum characters of an answer that is shown unfolded.
 const SHORT: usize = 400;
 
 #[derive(Debug, Serialize)]
@@ -17,9 +17,9 @@ pub struct EntryView {
     pub kind: &'static str,
     pub title: String,
     pub text: String,
-    /// The same line by line, where calls with edits are in it.
+    /// Text line by line, if it has calls with edits.
     pub lines: Vec<EntryLine>,
-    /// Shown without being asked for.
+    /// Whether it is shown unfolded.
     pub is_open: bool,
 }
 
@@ -50,7 +50,7 @@ impl EntryView {
     }
 }
 
-/// What a call removes and adds is told apart; empty where none does.
+/// Marks the lines that a call removes and adds; empty for other texts.
 fn lines(text: &str) -> Vec<EntryLine> {
     let mut in_call = false;
     let line = |line: &str| {
@@ -72,10 +72,13 @@ fn lines(text: &str) -> Vec<EntryLine> {
     }
 }
 
-/// A text that is not longer than a page shows.
+/// Cuts a text to the length that a page shows.
 pub fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN_LEN) {
-        Some((end, _)) => format!("{}\n… (cut: trajectory.jsonl has it whole)", &text[..end]),
+        Some((end, _)) => format!(
+            "{}\n… (cut: trajectory.jsonl has the full text)",
+            &text[..end]
+        ),
         None => text.to_owned(),
     }
 }

@@ -1,4 +1,5 @@
-//! Lines of a trajectory. They say all that is needed to go on after a crash and to play a run again.
+//! The lines of a trajectory. They hold everything that is needed to resume after a crash and to replay a
+//! run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use crate::issues::Issue;
 use crate::outcome::{Limit, Outcome};
 use testwright_models::{Message, Reply, ToolResult};
 
-/// Format of the trajectory; raised when an older reader would misread a newer file.
+/// Format version of the trajectory; raised when an older reader would misread a newer file.
 pub const FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,48 +18,49 @@ pub const FORMAT: u32 = 1;
 pub enum Event {
     /// First line of every trajectory.
     Started(Box<Started>),
-    /// A system or user message that joined the conversation.
+    /// A system or user message that was added to the conversation.
     Message { message: Message },
     /// A model's reply.
     Reply {
         purpose: Purpose,
         /// SHA-256 of the request.
         request: String,
-        /// The messages of a request of its own (a review); empty for the conversation.
+        /// Messages of a side call, such as a review; empty for the conversation.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         asked: Vec<Message>,
         reply: Reply,
-        /// Seconds until the reply was there.
+        /// Seconds until the reply arrived.
         seconds: f64,
     },
     /// A tool's answer.
     Answer(Answer),
-    /// Files of the workspace that differ from the last such line; after each step that changed any.
+    /// Files of the workspace that changed since the last such line; written after each step that changed
+    /// any.
     State {
         files: Vec<FileState>,
-        /// Files that differ and are too large to be kept: a run that is resumed goes on without them.
+        /// Files that differ but are too large to store; a resumed run continues without them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
     },
-    /// Older tool answers were cut because the model's context was full: the first `until` messages.
+    /// Older tool answers among the first `until` messages were cut because the model's context was full.
     Compacted { until: usize },
-    /// A call of the model that the run has no reply to.
+    /// A model call to which the run has no reply.
     NoReply { purpose: Purpose, why: NoReplyCause },
-    /// One of several drafts came to its end, and so did its conversation.
+    /// The end of one of several drafts and of its conversation.
     DraftEnded {
         number: u32,
-        /// What ended it, where a limit did.
+        /// Limit that ended it, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<Limit>,
-        /// Why it came to nothing, where it did.
+        /// Reason why it led to nothing, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// What a stage of a pipeline came to.
+    /// The result of a pipeline's stage.
     Stage { stage: String, result: String },
-    /// A crash came before this line; the run goes on.
+    /// A resumed run; an interruption came before this line.
     Resumed { at: String },
-    /// Last line of a run that came to an end by itself.
+    /// Last line of a run that ended by itself.
     Ended { outcome: Outcome },
 }
 
@@ -66,7 +68,7 @@ pub enum Event {
 pub struct Started {
     /// Version of this format.
     pub format: u32,
-    /// RFC 3339, UTC.
+    /// Start time (RFC 3339, UTC).
     pub at: String,
     /// Version of testwright.
     pub testwright: String,
@@ -75,15 +77,15 @@ pub struct Started {
     /// Name of the model.
     pub model: String,
     pub issue: Issue,
-    /// `owner/name` or a folder's name.
+    /// Repository as `owner/name`, or the name of a folder.
     pub repository: String,
-    /// The old code.
+    /// Commit of the old code.
     pub commit: Option<String>,
     /// Digest of the old code's files.
     pub digest: String,
-    /// How to start this run again: settings that are not secrets.
+    /// Settings to start this run again, without secrets.
     pub settings: Value,
-    /// The tools that the model is given.
+    /// Tools that the model is offered.
     pub tools: Vec<ToolSpec>,
 }
 
@@ -92,24 +94,24 @@ pub struct Started {
 pub enum Purpose {
     /// A step of the conversation.
     Step,
-    /// A step of a pipeline: a prompt of its own.
+    /// A stage of a pipeline, with a prompt of its own.
     Prompt,
-    /// The reviewer's reading of a failure.
+    /// A review of a failure.
     Review,
 }
 
-/// Why there is no reply.
+/// The reason why there is no reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum NoReplyCause {
     /// The prompt does not fit into the model's context, and nothing is left to cut.
     ContextFull { message: String },
-    /// The minutes of the run were up: before the call was made, or while it went on.
+    /// The minutes of the run were up, before the call or during it.
     TimeUp { begun: bool },
 }
 
 impl Purpose {
-    /// It counts as a step; else it belongs to one.
+    /// Returns whether it counts as a step; otherwise it belongs to one.
     pub fn is_step(self) -> bool {
         match self {
             Purpose::Step | Purpose::Prompt => true,
@@ -122,10 +124,11 @@ impl Purpose {
 pub struct Answer {
     pub tool: String,
     pub result: ToolResult,
-    /// The tool refused the call: the model's mistake.
+    /// Whether the tool refused the call, which is the model's mistake.
     #[serde(default)]
     pub refused: bool,
-    /// The structured part, kept for the tools whose facts decide something (`submit`, `try_fix`, `run_pytest`).
+    /// Structured data, stored for the tools whose facts decide something (`submit`, `try_fix`,
+    /// `run_pytest`).
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
     pub seconds: f64,
@@ -134,9 +137,9 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileState {
     pub path: String,
-    /// Base64; `None` for a deleted file.
+    /// Content in Base64; `None` for a deleted file.
     pub content: Option<String>,
-    /// The file is as it was at the base commit again.
+    /// Whether the file is again as at the base commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub base: bool,
 }

@@ -1,4 +1,4 @@
-//! Reading and writing a run's folder.
+//! Reads and writes a run's folder.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{BufReader, Take, Write};
@@ -32,9 +32,9 @@ pub enum TrajectoryError {
         line: usize,
         problem: String,
     },
-    #[error("use {path}: it holds the record of a run already")]
+    #[error("use {path}: it already contains the record of a run")]
     Occupied { path: PathBuf },
-    #[error("use {path}: it is a link, and the folder that it is in may be somebody else's")]
+    #[error("use {path}: it is a link, and its parent folder is untrusted")]
     Link { path: PathBuf },
     #[error("use {path}: another process writes to it")]
     Busy { path: PathBuf },
@@ -43,7 +43,7 @@ pub enum TrajectoryError {
 }
 
 impl TrajectoryError {
-    /// What the machine ran out of, if that is the cause.
+    /// Returns the resource that the machine ran out of, if that is the cause.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
             TrajectoryError::Write { source, .. } | TrajectoryError::Read { source, .. } => {
@@ -55,17 +55,18 @@ impl TrajectoryError {
     }
 }
 
-/// Keeps the events of a run in a further place.
+/// An additional store for the events of a run.
 pub trait EventSink: Send + Sync {
-    /// Event `number`, from 1, as its line in the trajectory, without the line's end. It is kept when this returns.
+    /// Stores event `number`, counted from 1, as its line in the trajectory without the newline. It is stored
+    /// when this returns.
     fn add(&self, number: u64, line: &str) -> Result<(), Error>;
 }
 
-/// A run's folder, locked against a second writer while it is open.
+/// The folder of a run, locked against a second writer while it is open.
 pub struct RunFolder {
     path: PathBuf,
     trajectory: File,
-    /// Events that are there.
+    /// Number of stored events.
     events: u64,
     sink: Option<Box<dyn EventSink>>,
 }
@@ -78,12 +79,16 @@ impl std::fmt::Debug for RunFolder {
 
 const TRAJECTORY: &str = "trajectory.jsonl";
 
-/// Maximum bytes of a trajectory, and of events in it. Long runs have some thousand events, and some megabytes.
+/// Maximum bytes of a trajectory. Long runs have some thousand events, and some megabytes.
 pub const MAX_TRAJECTORY: u64 = 512 << 20;
 const MAX_EVENTS: usize = 1_000_000;
 
 impl RunFolder {
-    /// Is there no record of a run in this folder yet? Asked before work is spent on one.
+    /// Checks that this folder has no record of a run, before work is spent on one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder already has a trajectory.
     pub fn check_free(path: &Path) -> Result<(), TrajectoryError> {
         if path.join(TRAJECTORY).exists() {
             return Err(TrajectoryError::Occupied {
@@ -93,8 +98,12 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Is what nobody named, the folder of runs in the current one, a folder of its own? A repository can track a link of
-    /// that name, which would lead results to where it likes.
+    /// Checks that the default folder of runs is not a link. A repository can track a link with that name,
+    /// which could lead results anywhere.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder is a link.
     pub fn check_unnamed(runs: &Path) -> Result<(), TrajectoryError> {
         match std::fs::symlink_metadata(runs) {
             Ok(found) if found.is_symlink() => Err(TrajectoryError::Link {
@@ -104,7 +113,11 @@ impl RunFolder {
         }
     }
 
-    /// Makes the folder for a new run where nobody named one: what is there under this name already is left alone.
+    /// Creates the default folder for a new run; an existing file or folder with this name is not touched.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the path exists or cannot be created, or if another process uses it.
     pub fn create_unnamed(path: &Path) -> Result<Self, TrajectoryError> {
         let write = |source| TrajectoryError::Write {
             path: path.to_owned(),
@@ -126,7 +139,11 @@ impl RunFolder {
         Self::create(path)
     }
 
-    /// Makes the folder for a new run; one that holds a trajectory already is left alone.
+    /// Creates the folder for a new run, unless it already has a trajectory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder has a trajectory or cannot be created, or if another process uses it.
     pub fn create(path: &Path) -> Result<Self, TrajectoryError> {
         let write = |source| TrajectoryError::Write {
             path: path.to_owned(),
@@ -156,8 +173,12 @@ impl RunFolder {
         })
     }
 
-    /// Opens the folder of a run that was cut short. A last line that is not whole is taken off: the step in
-    /// flight when the crash came.
+    /// Opens the folder of an interrupted run. An incomplete last line is removed: it is the step in progress
+    /// at the crash.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trajectory cannot be read or has an invalid line, or if another process uses it.
     pub fn reopen(path: &Path) -> Result<(Self, Vec<Event>), TrajectoryError> {
         let file = path.join(TRAJECTORY);
         let mut read = Events::open(path)?;
@@ -185,7 +206,11 @@ impl RunFolder {
         ))
     }
 
-    /// Makes the folder as it was when its trajectory was these lines.
+    /// Creates the folder as it was when its trajectory had these lines.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be written.
     pub fn restore(path: &Path, lines: &str) -> Result<(), TrajectoryError> {
         let write = |source| TrajectoryError::Write {
             path: path.to_owned(),
@@ -202,7 +227,11 @@ impl RunFolder {
         }
     }
 
-    /// The events of a recorded run.
+    /// Reads the events of a recorded run.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trajectory cannot be read or has an invalid line.
     pub fn read(path: &Path) -> Result<Vec<Event>, TrajectoryError> {
         Events::open(path)?.collect()
     }
@@ -211,22 +240,26 @@ impl RunFolder {
         &self.path
     }
 
-    /// From now on each event is kept there too.
+    /// Stores each further event in this sink as well.
     pub fn keep_in(&mut self, sink: Box<dyn EventSink>) {
         self.sink = Some(sink);
     }
 
     /// Appends one event; it is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the event is too long, or cannot be written or stored.
     pub fn append(&mut self, event: &Event) -> Result<(), TrajectoryError> {
         let write = |source| TrajectoryError::Write {
             path: self.path.join(TRAJECTORY),
             source,
         };
         let mut line = serde_json::to_vec(event).map_err(|e| write(e.into()))?;
-        // What nobody could read again is not written.
+        // Do not write an event that could not be read again.
         if line.len() > plain_file::MAX_LINE {
             let message = format!(
-                "an event of {} bytes is larger than a line may be",
+                "an event of {} bytes exceeds the maximum length of a line",
                 line.len()
             );
             return Err(write(std::io::Error::other(message)));
@@ -243,10 +276,14 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Writes a file of the folder aside and renames it.
+    /// Writes a file of the folder atomically.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), TrajectoryError> {
         let path = self.path.join(name);
-        // Results are for everyone who may read the folder.
+        // Anyone who may read the folder may read results.
         let written = replace(&path, 0o644, |aside| {
             aside.write_all(content)?;
             aside.set_permissions(Permissions::from_mode(0o644))?;
@@ -257,6 +294,11 @@ impl RunFolder {
             .map_err(|source| TrajectoryError::Write { path, source })
     }
 
+    /// Writes a value as JSON to a file of the folder, atomically.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value cannot be serialised or the file cannot be written.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrajectoryError> {
         let mut text = serde_json::to_vec_pretty(value).map_err(|e| TrajectoryError::Write {
             path: self.path.join(name),
@@ -280,7 +322,8 @@ fn lock(file: &File, path: &Path) -> Result<(), TrajectoryError> {
     }
 }
 
-/// The whole events of a recorded run, one at a time: all of them can take many times the room of the file.
+/// The complete events of a recorded run, one at a time, because all together can take many times the memory
+/// of the file.
 pub struct Events {
     path: PathBuf,
     lines: Lines<BufReader<Take<File>>>,
@@ -288,6 +331,10 @@ pub struct Events {
 
 impl Events {
     /// Opens the trajectory in a run's folder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, TrajectoryError> {
         let path = folder.join(TRAJECTORY);
         match Lines::open(&path, MAX_TRAJECTORY) {
@@ -344,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_is_taken_off_and_the_rest_kept() {
+    fn incomplete_last_line_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunFolder::create(folder.path()).unwrap();
         run.append(&resumed("one")).unwrap();
@@ -366,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_in_the_middle_is_an_error_with_its_number() {
+    fn damaged_line_is_a_numbered_error() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = RunFolder::create(folder.path()).unwrap();
         run.append(&resumed("one")).unwrap();
@@ -380,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_that_lies_there_is_followed() {
+    fn planted_links_are_not_followed() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let link = |name: &str| {
             let path = folder.path().join(name);
@@ -402,13 +449,13 @@ mod tests {
         ));
         assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
         RunFolder::create_unnamed(&folder.path().join("made/now")).unwrap();
-        // One that the user names may be a link.
+        // A folder that the user names may be a link.
         RunFolder::create(&planted).unwrap();
         assert!(other.path().join(TRAJECTORY).exists());
     }
 
     #[test]
-    fn a_second_run_never_writes_over_the_first_and_a_second_writer_is_kept_out() {
+    fn folder_admits_one_run_and_writer() {
         let folder = tempfile::tempdir().unwrap();
         let _first = RunFolder::create(folder.path()).unwrap();
         assert!(matches!(

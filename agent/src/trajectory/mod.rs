@@ -1,5 +1,5 @@
 //! The folder of a run: `trajectory.jsonl` (append-only, on disk before the next step), `run.json`,
-//! `evidence.json` and `test.patch` (written aside and renamed).
+//! `evidence.json` and `test.patch` (written atomically).
 
 mod entries;
 pub mod entry_view;

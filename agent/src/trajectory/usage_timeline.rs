@@ -1,29 +1,29 @@
-//! What a run spent, call by call of the model: tokens, dollars, and the seconds of model and tools.
+//! Usage of a run by model call: tokens, dollars, and the seconds of model and tools.
 
 use serde::Serialize;
 
 use super::{Event, Purpose};
 use testwright_models::Usage;
 
-/// A call of the model, and what the run had spent when its reply was there.
+/// A model call, and the usage of the run up to its reply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UsagePoint {
     /// `step`, `prompt` or `review`.
     pub purpose: &'static str,
-    /// Of this call alone.
+    /// Prompt tokens of this call alone.
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub model_seconds: f64,
-    /// Of tools, between the reply before and this call.
+    /// Seconds of tools between the previous reply and this call.
     pub tool_seconds: f64,
-    /// Since the first call was made: of model and tools.
+    /// Seconds of model and tools since the first call.
     pub seconds: f64,
     pub tokens: u64,
-    /// `None` once a call had no price.
+    /// Cost in US dollars; `None` after a call without a price.
     pub dollars: Option<f64>,
 }
 
-/// In the order of the calls. What the loop itself takes, and the time in which nobody worked on the run, is in none of them.
+/// Returns the usage in the order of the calls. Overhead of the loop and idle time are not included.
 pub fn usage_timeline(events: &[Event]) -> Vec<UsagePoint> {
     let (mut points, mut spent) = (Vec::new(), Usage::default());
     let (mut elapsed, mut in_tools) = (0.0, 0.0);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_shows_what_was_spent_until_then() {
+    fn each_call_shows_usage_so_far() {
         let events = [
             reply("step", 100, Some(0.25), 2.0),
             answer(1.0),

@@ -55,7 +55,7 @@ impl Layer {
     /// # Errors
     ///
     /// Fails if the file cannot be read, is not valid TOML, or has a value that its key does not allow.
-    pub fn file(path: &Path, trust: Trust) -> Result<Option<Layer>> {
+    pub(super) fn file(path: &Path, trust: Trust) -> Result<Option<Layer>> {
         // Errors show only the name of a file in the current folder, as the user would write it.
         let shown = match trust {
             Trust::Folder => PathBuf::from(FILE),
@@ -122,7 +122,7 @@ impl Layer {
     /// # Errors
     ///
     /// Fails if the key is unknown or the value does not fit it.
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         at: &str,
         keys: Vec<String>,
@@ -146,11 +146,11 @@ impl Layer {
     }
 
     /// Returns whether the layer has a value for this top-level key.
-    pub fn sets(&self, key: &str) -> bool {
+    pub(super) fn sets(&self, key: &str) -> bool {
         self.values.iter().any(|(keys, ..)| *keys == [key])
     }
 
-    pub fn merge_into(&self, table: &mut Table, origins: &mut BTreeMap<String, Origin>) {
+    pub(super) fn merge_into(&self, table: &mut Table, origins: &mut BTreeMap<String, Origin>) {
         for (keys, value, origin) in &self.values {
             let Some((last, sections)) = keys.split_last() else {
                 continue;

@@ -296,7 +296,7 @@ fn flat(
             return Shape::Bad {
                 name: Some(tool.name.clone()),
                 problem: format!(
-                    "it has no \"arguments\", and \"{}\" is none of them. {FORM}",
+                    "it has no \"arguments\", and \"{}\" is not a parameter. {FORM}",
                     near_json::excerpt(key)
                 ),
             };

@@ -9,16 +9,16 @@ use tokio::sync::mpsc;
 
 /// User and group ids that own a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ids {
+pub(super) struct Ids {
     pub uid: u64,
     pub gid: u64,
 }
 
 impl Ids {
-    pub const ROOT: Ids = Ids { uid: 0, gid: 0 };
+    pub(super) const ROOT: Ids = Ids { uid: 0, gid: 0 };
 
     /// Parses `UID` or `UID:GID`.
-    pub fn parse(user: &str) -> Option<Ids> {
+    pub(super) fn parse(user: &str) -> Option<Ids> {
         let (uid, gid) = user.split_once(':').unwrap_or((user, user));
         Some(Ids {
             uid: uid.parse().ok()?,
@@ -129,7 +129,7 @@ pub(super) fn streamed(
     })
 }
 
-pub fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
+pub(super) fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
     let mut builder = tar::Builder::new(out);
     if !folder.as_os_str().is_empty() {
         builder.append_data(
@@ -192,13 +192,13 @@ impl Write for Channel {
 }
 
 /// Content of the first entry of an archive.
-pub enum First {
+pub(super) enum First {
     File(Vec<u8>),
     Link(PathBuf),
     Other,
 }
 
-pub fn first(archive: &[u8]) -> io::Result<First> {
+pub(super) fn first(archive: &[u8]) -> io::Result<First> {
     let length = archive.len() as u64;
     let mut archive = tar::Archive::new(archive);
     let Some(entry) = archive.entries()?.next() else {

@@ -44,7 +44,7 @@ pub(super) struct Container {
 
 impl Container {
     /// Creates and starts a container. `fork_image` is an image to remove together with the container.
-    pub async fn start(
+    pub(super) async fn start(
         engine: &Engine,
         spec: Spec,
         image: Image,
@@ -147,12 +147,12 @@ impl Container {
         Ok(())
     }
 
-    pub fn id(&self) -> &str {
+    pub(super) fn id(&self) -> &str {
         &self.facts.id
     }
 
     /// Runs a program as the given user, the one for tools or root.
-    pub async fn exec(&self, command: &Command, user: Ids) -> Result<Process> {
+    pub(super) async fn exec(&self, command: &Command, user: Ids) -> Result<Process> {
         let mut env = self.environment();
         env.extend(command.env.clone());
         let directory = command.directory.as_deref().unwrap_or(Path::new(WORKSPACE));
@@ -200,7 +200,7 @@ impl Container {
         env
     }
 
-    pub async fn put(&self, folder: &Path, tar: Tar) -> Result<()> {
+    pub(super) async fn put(&self, folder: &Path, tar: Tar) -> Result<()> {
         let options = UploadToContainerOptions {
             path: folder.display().to_string(),
             ..UploadToContainerOptions::default()
@@ -219,7 +219,7 @@ impl Container {
 
     /// Downloads the archive of a path, with the last component of the path at its top. An archive of more than `max`
     /// bytes is an error.
-    pub async fn get(&self, path: &Path, max: usize) -> Result<Vec<u8>> {
+    pub(super) async fn get(&self, path: &Path, max: usize) -> Result<Vec<u8>> {
         let options = DownloadFromContainerOptions {
             path: path.display().to_string(),
         };
@@ -241,7 +241,7 @@ impl Container {
     }
 
     /// Splits a path into its deepest existing parent folder and the rest.
-    pub async fn existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
+    pub(super) async fn existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         if !path.is_absolute() || path.components().any(|c| c == Component::ParentDir) {
             return Err(SandboxError::new(
                 ErrorKind::Input,
@@ -279,7 +279,7 @@ impl Container {
     }
 
     /// Splits the path of a new file into its deepest existing parent folder and the path from there.
-    pub async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
+    pub(super) async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         let parent = path.parent().unwrap_or(Path::new("/"));
         let (folder, rest) = self.existing(parent).await?;
         let name = path.file_name().ok_or_else(|| {
@@ -292,7 +292,7 @@ impl Container {
     }
 
     /// Returns the owner for a new file: the tools' user in folders that tools can write, otherwise root.
-    pub fn owner_of(&self, path: &Path) -> Ids {
+    pub(super) fn owner_of(&self, path: &Path) -> Ids {
         if WRITABLE.iter().any(|folder| path.starts_with(folder)) {
             return self.user;
         }
@@ -300,24 +300,24 @@ impl Container {
         Ids::ROOT
     }
 
-    pub fn uploads(&self) -> BTreeSet<PathBuf> {
+    pub(super) fn uploads(&self) -> BTreeSet<PathBuf> {
         self.uploads
             .lock()
             .map(|list| list.clone())
             .unwrap_or_default()
     }
 
-    pub fn remember(&self, path: &Path) {
+    pub(super) fn remember(&self, path: &Path) {
         if let Ok(mut list) = self.uploads.lock() {
             list.insert(path.to_owned());
         }
     }
 
-    pub fn tool_user(&self) -> Result<Ids> {
+    pub(super) fn tool_user(&self) -> Result<Ids> {
         tool_user(&self.engine)
     }
 
-    pub fn user(&self) -> Ids {
+    pub(super) fn user(&self) -> Ids {
         self.user
     }
 }

@@ -9,8 +9,8 @@ use super::error::explain;
 use super::images;
 use crate::sandbox::Result;
 
-/// A container and image that must be removed in the end. If this is dropped earlier, removal is attempted in the
-/// background; otherwise the reaper removes them.
+/// A container and image that must be removed in the end. If this is dropped earlier, it tries to remove them in the
+/// background, and leaves the rest to the reaper.
 pub(super) struct ContainerGuard {
     pub engine: Engine,
     pub name: String,
@@ -19,7 +19,7 @@ pub(super) struct ContainerGuard {
 }
 
 impl ContainerGuard {
-    pub async fn remove(&self) -> Result<()> {
+    pub(super) async fn remove(&self) -> Result<()> {
         if !self.removed.load(Ordering::Acquire) {
             remove_both(&self.engine, &self.name, self.fork_image.as_deref()).await?;
             self.removed.store(true, Ordering::Release);

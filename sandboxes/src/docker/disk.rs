@@ -25,7 +25,7 @@ pub(super) struct DiskWatch {
 }
 
 impl DiskWatch {
-    pub fn start(engine: &Engine, container: &str, spec: &Spec) -> Arc<DiskWatch> {
+    pub(super) fn start(engine: &Engine, container: &str, spec: &Spec) -> Arc<DiskWatch> {
         let watch = Arc::new(DiskWatch::default());
         let work = Work {
             watch: Arc::downgrade(&watch),
@@ -39,7 +39,7 @@ impl DiskWatch {
     }
 
     /// Returns the reason if the container was ended for its size.
-    pub fn why(&self) -> Option<String> {
+    pub(super) fn why(&self) -> Option<String> {
         let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         why.clone()
     }

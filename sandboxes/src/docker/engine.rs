@@ -40,7 +40,7 @@ pub struct EngineSecurity {
 const GREETING: Duration = Duration::from_secs(20);
 
 impl Engine {
-    pub async fn connect(settings: DockerSettings) -> Result<Engine> {
+    pub(super) async fn connect(settings: DockerSettings) -> Result<Engine> {
         let chosen = settings.host.clone().or_else(|| variable("DOCKER_HOST"));
         let hosts = match &chosen {
             Some(host) => vec![host.clone()],
@@ -64,7 +64,7 @@ impl Engine {
 
     /// Returns whether commits may be wrong. Engines on fuse-overlayfs compare whole trees, and do not notice that a
     /// folder was removed and created again. Podman does not report whether it uses fuse-overlayfs.
-    pub async fn commits_badly(&self) -> Result<bool> {
+    pub(super) async fn commits_badly(&self) -> Result<bool> {
         if self.podman {
             return Ok(true);
         }
@@ -76,7 +76,7 @@ impl Engine {
         Ok(info.driver.as_deref() == Some("fuse-overlayfs"))
     }
 
-    pub async fn security(&self) -> Result<EngineSecurity> {
+    pub(super) async fn security(&self) -> Result<EngineSecurity> {
         let info = self
             .api
             .info()
@@ -101,12 +101,12 @@ impl Engine {
     }
 
     /// Returns a client for long requests, such as a commit or a large upload.
-    pub fn patient(&self) -> bollard::Docker {
+    pub(super) fn patient(&self) -> bollard::Docker {
         self.api.clone().with_timeout(Duration::from_secs(3600))
     }
 
     /// Returns a client for requests that must be answered at once.
-    pub fn hasty(&self) -> bollard::Docker {
+    pub(super) fn hasty(&self) -> bollard::Docker {
         self.api.clone().with_timeout(Duration::from_secs(5))
     }
 }

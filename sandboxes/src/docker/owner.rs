@@ -28,7 +28,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub fn this() -> Owner {
+    pub(super) fn this() -> Owner {
         let read = |path: &str| {
             fs::read_to_string(path)
                 .map(|s| s.trim().to_owned())
@@ -49,7 +49,7 @@ impl Owner {
         }
     }
 
-    pub fn parse(text: &str) -> Option<Owner> {
+    pub(super) fn parse(text: &str) -> Option<Owner> {
         let parts: Vec<&str> = text.split('/').collect();
         let [host, boot, namespace, pid, started] = parts[..] else {
             return None;
@@ -65,7 +65,7 @@ impl Owner {
 
     /// Returns whether the process has certainly ended, which is known only for this machine and namespace. After a
     /// reboot, what still runs (`in_use`) must belong to another process, so its owner does not count as gone.
-    pub fn is_gone(&self, in_use: bool) -> bool {
+    pub(super) fn is_gone(&self, in_use: bool) -> bool {
         let here = Owner::this();
         if here.started.is_empty() || here.boot.is_empty() || self.host != here.host {
             return false;

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Time that an existing image counts as existing.
+/// Time until the answer that an image exists expires.
 const THERE: Duration = Duration::from_secs(24 * 3600);
-/// Time that a missing or unknown image counts as missing; it may appear soon.
+/// Time until the answer that an image is missing or unknown expires. It may appear soon.
 const NOT_THERE: Duration = Duration::from_secs(10 * 60);
 
 /// An answer, with its time in seconds since 1970.
@@ -20,7 +20,7 @@ pub(super) struct RegistryAnswer {
 }
 
 impl RegistryAnswer {
-    pub fn now(refused: Option<String>) -> RegistryAnswer {
+    pub(super) fn now(refused: Option<String>) -> RegistryAnswer {
         RegistryAnswer {
             at: seconds(),
             refused,

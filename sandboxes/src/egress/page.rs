@@ -18,7 +18,7 @@ pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) struct File {
     pub url: String,
     pub sha256: Option<String>,
-    /// Digest of the separate metadata file (PEP 658), if the page gives it. `None` if there is no such file.
+    /// Digest of the separate metadata file (PEP 658), if the page gives it. `None` if the file does not exist.
     pub metadata: Option<Option<String>>,
 }
 

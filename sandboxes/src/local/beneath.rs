@@ -25,13 +25,13 @@ pub(super) struct Folder(OwnedFd);
 
 impl Folder {
     /// Opens a folder. The last part of the path may not be a link.
-    pub fn open(path: &Path) -> io::Result<Folder> {
+    pub(super) fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(Folder(openat(AT_FDCWD, path, flags, Mode::empty())?))
     }
 
     /// Returns the names in a folder; empty if the folder does not exist.
-    pub fn names(&self, path: &Path) -> Vec<OsString> {
+    pub(super) fn names(&self, path: &Path) -> Vec<OsString> {
         let listing = open_beneath(&self.0, path, OFlag::O_DIRECTORY)
             .and_then(|folder| Ok(Dir::from_fd(folder)?));
         let Ok(mut listing) = listing else {
@@ -46,7 +46,7 @@ impl Folder {
     }
 
     /// Returns the text of a plain file of at most `longest` bytes.
-    pub fn text(&self, path: &Path, longest: u64) -> Option<String> {
+    pub(super) fn text(&self, path: &Path, longest: u64) -> Option<String> {
         let file = File::from(open_beneath(&self.0, path, OFlag::O_RDONLY).ok()?);
         let found = file.metadata().ok()?;
         if !found.is_file() || found.len() > longest {

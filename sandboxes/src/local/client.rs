@@ -26,7 +26,7 @@ use crate::sandbox::{Process, Result};
 /// Maximum time for setting up a jail, and for its end.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub struct Jail {
+pub(super) struct Jail {
     shared: Arc<ClientState>,
     socket: tokio::sync::Mutex<Option<OwnedWriteHalf>>,
     keeper: tokio::sync::Mutex<tokio::process::Child>,
@@ -64,7 +64,7 @@ impl ClientState {
 }
 
 /// Starts the launcher and waits until the jail is set up. The file `log` gets the launcher's messages.
-pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<Jail> {
+pub(super) async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<Jail> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let (program, arguments) = launcher.split_first().ok_or_else(|| {
@@ -140,7 +140,7 @@ async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<ClientState>) {
 
 impl Jail {
     /// Starts a process of the jail.
-    pub async fn start(&self, task: Task) -> Result<Process> {
+    pub(super) async fn start(&self, task: Task) -> Result<Process> {
         let (stdin, stdin_inside) = pipe::pipe()?;
         let (stdout_inside, stdout) = pipe::pipe()?;
         let (stderr_inside, stderr) = pipe::pipe()?;
@@ -191,12 +191,12 @@ impl Jail {
         }
     }
 
-    pub async fn health(&self) -> Result<()> {
+    pub(super) async fn health(&self) -> Result<()> {
         self.answer(Task::Ping, Duration::from_secs(1)).await
     }
 
     /// Sends the supervisor a task that needs no process.
-    pub async fn ask(&self, task: Task) -> Result<()> {
+    pub(super) async fn ask(&self, task: Task) -> Result<()> {
         self.answer(task, SETUP_TIMEOUT).await
     }
 
@@ -220,14 +220,14 @@ impl Jail {
     }
 
     /// Closes the socket, so that all processes end.
-    pub fn abandon(&mut self) -> Option<Leaving> {
+    pub(super) fn abandon(&mut self) -> Option<Leaving> {
         self.reader.abort();
         self.socket.get_mut().take();
         self.keeper.get_mut().id().map(Leaving::new)
     }
 
     /// Ends all processes, and returns when they are gone.
-    pub async fn end(&self) -> Result<()> {
+    pub(super) async fn end(&self) -> Result<()> {
         self.shared.dead.store(true, Ordering::Release);
         // The supervisor ends when both directions of the socket are closed.
         self.reader.abort();
@@ -245,7 +245,7 @@ impl Jail {
 }
 
 /// A keeper that is ending because its socket was closed. Dropping this value waits for its end.
-pub struct Leaving(nix::unistd::Pid);
+pub(super) struct Leaving(nix::unistd::Pid);
 
 impl Leaving {
     fn new(pid: u32) -> Leaving {

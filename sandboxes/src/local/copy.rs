@@ -24,11 +24,11 @@ use super::beneath::open_beneath;
 use super::file_equality::has_equal_file;
 
 /// Set-user-id and set-group-id bits, which no copy keeps.
-pub const LENDING: u32 = 0o6000;
+pub(super) const LENDING: u32 = 0o6000;
 
 /// Treatment of plain files.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Files<'a> {
+pub(super) enum Files<'a> {
     Copy,
     /// Create hard links, for files that are never written again.
     Link,
@@ -38,7 +38,12 @@ pub enum Files<'a> {
 }
 
 /// Copies the folder `from` to `to`, which must not exist. The copies belong to `owner` (needs root).
-pub fn copy_tree(from: &Path, to: &Path, files: Files<'_>, owner: Option<u32>) -> io::Result<()> {
+pub(super) fn copy_tree(
+    from: &Path,
+    to: &Path,
+    files: Files<'_>,
+    owner: Option<u32>,
+) -> io::Result<()> {
     fs::create_dir(to)?;
     let open = |path: &Path| {
         openat(

@@ -10,7 +10,7 @@ use super::{Inner, beneath};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result, Spec};
 
-pub struct Layout {
+pub(super) struct Layout {
     pub binds: Vec<Bind>,
     pub overlay: Option<Overlay>,
     pub paths: Paths,
@@ -23,7 +23,7 @@ const MAX_HOOK_LEN: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> {
+pub(super) fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> {
     let folder = &dirs.owned.folder;
     let (paths, home) = match inner.isolation {
         Isolation::Namespaces => (
@@ -221,7 +221,7 @@ fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
 
 /// Translates a path inside a mount to the host's path. Without an own root file system, mounted folders keep their
 /// host paths.
-pub fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
+pub(super) fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
     if inner.isolation == Isolation::Namespaces {
         return text.clone();
     }
@@ -239,7 +239,7 @@ pub fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
 }
 
 /// Describes the isolation, for [`crate::SandboxInfo::isolation`].
-pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
+pub(super) fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
     let network = if spec.network {
         "with network"
     } else {
@@ -258,8 +258,8 @@ pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
         }
         Isolation::Landlock => {
             let network = match spec.host_port {
-                None => "no network (loopback neither)".to_owned(),
-                Some(port) => format!("no network but the relay at 127.0.0.1:{port}"),
+                None => "no network, not even loopback".to_owned(),
+                Some(port) => format!("no network except the relay at 127.0.0.1:{port}"),
             };
             format!("reduced isolation: landlock + seccomp in place, {network}")
         }

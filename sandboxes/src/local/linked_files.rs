@@ -21,7 +21,7 @@ const LOCK: &str = "lock";
 
 /// Copies that this process uses, by the version of the copied file.
 #[derive(Default)]
-pub struct LinkedFiles(Mutex<HashMap<String, Copy>>);
+pub(super) struct LinkedFiles(Mutex<HashMap<String, Copy>>);
 
 struct Copy {
     path: PathBuf,
@@ -32,7 +32,7 @@ struct Copy {
 impl LinkedFiles {
     /// Makes `target`, which may exist, a hard link to the copy of `from`. Returns false if files with this mode cannot
     /// be shared.
-    pub fn link(
+    pub(super) fn link(
         &self,
         cache: &Cache,
         launcher: &[OsString],

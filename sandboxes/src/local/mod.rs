@@ -55,8 +55,8 @@ const NOBODY_ELSE: u32 = 777_001_000;
 /// see files of other sandboxes.
 const NOBODY_ELSE_IN_PLACE: u32 = 777_010_000;
 
-const REDUCED: &str = "reduced isolation: Landlock and seccomp without namespaces; code of the repository sees which paths and \
-     processes exist here, and runs beside them";
+const REDUCED: &str = "reduced isolation: Landlock and seccomp without namespaces; the repository's code can see which \
+     paths and processes exist on this machine";
 
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
@@ -151,6 +151,11 @@ impl Inner {
 
 impl Local {
     /// Determines the available isolation by starting a launcher for each candidate.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Unavailable`, with a hint, if no allowed isolation is available. Also fails if the cache folder cannot be
+    /// used.
     pub fn new(settings: LocalSettings) -> Result<Local> {
         let cache = Cache::open(&settings.cache)?;
         let probe = probe::choose(&settings, &cache)?;
@@ -196,7 +201,9 @@ impl Backend for Local {
         match self.inner.isolation {
             Isolation::Namespaces => None,
             Isolation::Landlock => Some(REDUCED),
-            Isolation::None => Some("no isolation: code of the repository can do whatever you can"),
+            Isolation::None => {
+                Some("no isolation: the repository's code can do everything that you can")
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::sandbox::{Limits, Paths, Result};
 
 /// Capabilities of this machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Probe {
+pub(super) struct Probe {
     pub isolation: Isolation,
     /// Whether saved workspaces can be overlaid instead of copied.
     pub overlay: bool,
@@ -27,7 +27,7 @@ const NO_ISOLATION: Probe = Probe {
     memory_is_counted: false,
 };
 
-pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
+pub(super) fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
     let wanted = match settings.force {
         Some(Isolation::None) => return Ok(NO_ISOLATION),
         Some(one) => vec![one],

@@ -14,13 +14,13 @@ use std::process::{Command, Stdio};
 const WRITE_FILE: &str = "write-file";
 
 /// Content to write.
-pub enum Content<'a> {
+pub(super) enum Content<'a> {
     File(File),
     Bytes(&'a [u8]),
 }
 
 /// Creates `target`, which must not exist, with this content and mode. A failed attempt leaves no file.
-pub fn write(
+pub(super) fn write(
     launcher: &[OsString],
     target: &Path,
     content: Content<'_>,
@@ -60,7 +60,7 @@ pub fn write(
 }
 
 /// Does the child's work and ends this process, if this process was started by [`write`].
-pub fn run_if_requested() {
+pub(super) fn run_if_requested() {
     let mut arguments = std::env::args_os().skip_while(|argument| argument != WRITE_FILE);
     let (Some(_), Some(target), Some(mode)) =
         (arguments.next(), arguments.next(), arguments.next())

@@ -20,7 +20,7 @@ pub struct Interpreter {
 }
 
 /// Finds a CPython of this version by asking candidates for theirs. Blocks.
-pub fn find(version: &str) -> Result<Interpreter> {
+pub(super) fn find(version: &str) -> Result<Interpreter> {
     let well_formed = version.split_once('.').is_some_and(|(major, minor)| {
         [major, minor]
             .iter()
@@ -47,7 +47,7 @@ pub fn find(version: &str) -> Result<Interpreter> {
 }
 
 /// Describes path and build of an interpreter, as a text to compare.
-pub fn describe(interpreter: &Interpreter) -> Result<String> {
+pub(super) fn describe(interpreter: &Interpreter) -> Result<String> {
     const QUESTION: &str = "import sys, sysconfig
 print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('HOST_GNU_TYPE'))";
     let executable = interpreter.executable.display();
@@ -68,7 +68,7 @@ print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('
 }
 
 /// Describes this system by name and version, since compiled code in an environment uses its libraries.
-pub fn system() -> String {
+pub(super) fn system() -> String {
     let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let says = |line: &&str| line.starts_with("ID=") || line.starts_with("VERSION_ID=");
     text.lines().filter(says).collect::<Vec<_>>().join(" ")

@@ -14,7 +14,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 const DEPTH: usize = 48;
 
 /// Removes a folder; a missing one is not an error.
-pub fn remove_tree(folder: &Path) -> io::Result<()> {
+pub(super) fn remove_tree(folder: &Path) -> io::Result<()> {
     let mut last = None;
     // Processes that were still running may have written more, which the next attempt removes.
     for _ in 0..3 {

@@ -21,7 +21,7 @@ use crate::sandbox::{
     Command, Process, Result, Sandbox, SandboxInfo, SandboxSource, Spec, read_all, read_messages,
 };
 
-pub struct LocalSandbox {
+pub(super) struct LocalSandbox {
     inner: Arc<Inner>,
     spec: Spec,
     facts: SandboxInfo,
@@ -30,7 +30,7 @@ pub struct LocalSandbox {
 }
 
 /// Starts a sandbox with the files of `spec.start`.
-pub async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
+pub(super) async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
     if spec.network && inner.isolation == Isolation::Landlock {
         let text = "start a sandbox with network access: a Landlock sandbox has no network";
         return Err(SandboxError::new(ErrorKind::Input, text).hint("use --sandbox docker"));

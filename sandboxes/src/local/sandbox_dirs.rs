@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, SandboxSource, Spec};
 
 /// Everything that a sandbox consists of, except its processes.
-pub struct SandboxDirs {
+pub(super) struct SandboxDirs {
     pub owned: LockedFolder,
     /// Host user that owns what is written inside.
     pub owner: Option<u32>,
@@ -32,24 +32,24 @@ impl Drop for SandboxDirs {
 
 impl SandboxDirs {
     /// Returns the environment of the state in use, if it is shared instead of copied.
-    pub fn shares_environment(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
+    pub(super) fn shares_environment(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
         let shared = self.state.as_ref()?.folder.join("store/env");
         (inner.shares_files() && !spec.root && is_real_folder(&shared)).then_some(shared)
     }
 
     /// Returns the saved workspace below the changes, if it is overlaid instead of copied.
-    pub fn overlaid(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
+    pub(super) fn overlaid(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
         let lower = self.state.as_ref()?.folder.join("workspace");
         (inner.overlay && !spec.root).then_some(lower)
     }
 }
 
 /// Returns whether a path is a folder and not a link to one. A link from sandboxed code may lead anywhere on the host.
-pub fn is_real_folder(path: &Path) -> bool {
+pub(super) fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-pub fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
+pub(super) fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
     let (state, python) = match &spec.start {
         SandboxSource::Python(version) => (None, Some(inner.interpreter(version)?)),
         SandboxSource::Image(name) => return Err(no_images(name)),
@@ -82,13 +82,13 @@ pub fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
     Ok(dirs)
 }
 
-pub fn no_images(name: &str) -> SandboxError {
+pub(super) fn no_images(name: &str) -> SandboxError {
     let message = format!("start from the image {name}: local sandboxes do not support images");
     SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
 }
 
 /// Creates the folders, and copies the content of those that `from` has.
-pub fn fill(
+pub(super) fn fill(
     inner: &Inner,
     spec: &Spec,
     dirs: &SandboxDirs,
@@ -188,7 +188,7 @@ fn fill_overlay(
     Ok(chown(&work, owner, owner)?)
 }
 
-pub fn copy_file(source: &Path, target: &Path, owner: Option<u32>) -> Result<()> {
+pub(super) fn copy_file(source: &Path, target: &Path, owner: Option<u32>) -> Result<()> {
     let times = fs::metadata(source)?;
     fs::copy(source, target)?;
     let times = fs::FileTimes::new()

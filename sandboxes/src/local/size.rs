@@ -30,7 +30,7 @@ pub(crate) struct DiskUsage {
 
 impl DiskUsage {
     /// Returns the usage beyond that of `other`.
-    pub fn beyond(self, other: DiskUsage) -> DiskUsage {
+    pub(crate) fn beyond(self, other: DiskUsage) -> DiskUsage {
         DiskUsage {
             bytes: self.bytes.saturating_sub(other.bytes),
             files: self.files.saturating_sub(other.files),

@@ -21,7 +21,7 @@ const DESCRIPTION: &str = "state.json";
 const MAX_DESCRIPTION_LEN: u64 = 1 << 20;
 const FOLDERS: [&str; 2] = ["workspace", "store"];
 
-pub fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
+pub(super) fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
     let found = cache.use_state(name)?;
     let compressed = zstd::Encoder::new(File::create(to)?, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let mut archive = tar::Builder::new(compressed);
@@ -40,7 +40,7 @@ pub fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
 }
 
 /// Imports a state. Replaces an existing state of that name.
-pub fn import(inner: &Inner, name: &str, from: &Path) -> Result<()> {
+pub(super) fn import(inner: &Inner, name: &str, from: &Path) -> Result<()> {
     let state = description(from)?;
     if let Some(python) = state.python.as_ref().filter(|p| !p.executable.exists()) {
         let text = format!(

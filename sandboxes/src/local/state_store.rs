@@ -27,7 +27,7 @@ const GONE: &str = ".gone-";
 
 /// Description of a state, besides its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct State {
+pub(super) struct State {
     pub python: Option<Interpreter>,
     /// Paths inside the sandbox in which it was built; absolute paths in the files start with these.
     pub built: Paths,
@@ -36,26 +36,26 @@ pub struct State {
 }
 
 #[derive(Debug, Clone)]
-pub struct Cache {
+pub(super) struct Cache {
     root: PathBuf,
 }
 
 /// A folder with its lock.
-pub struct LockedFolder {
+pub(super) struct LockedFolder {
     pub folder: PathBuf,
     pub id: String,
     _lock: File,
 }
 
 /// A state in use, which is not removed meanwhile.
-pub struct InUse {
+pub(super) struct InUse {
     pub folder: PathBuf,
     pub state: State,
     _lock: File,
 }
 
 impl Cache {
-    pub fn open(root: &Path) -> Result<Cache> {
+    pub(super) fn open(root: &Path) -> Result<Cache> {
         for name in ["programs", "sandboxes", "states"] {
             let folder = root.join(name);
             // The folders contain untrusted files, some with a user's ids.
@@ -65,11 +65,11 @@ impl Cache {
         Ok(Cache { root })
     }
 
-    pub fn programs(&self) -> PathBuf {
+    pub(super) fn programs(&self) -> PathBuf {
         self.root.join("programs")
     }
 
-    pub fn new_sandbox(&self, purpose: &str) -> Result<LockedFolder> {
+    pub(super) fn new_sandbox(&self, purpose: &str) -> Result<LockedFolder> {
         self.own("sandboxes", &fresh_id(purpose))
     }
 
@@ -90,11 +90,11 @@ impl Cache {
         self.root.join("states").join(encoded(name))
     }
 
-    pub fn has_state(&self, name: &str) -> bool {
+    pub(super) fn has_state(&self, name: &str) -> bool {
         self.state_folder(name).join("state.json").is_file()
     }
 
-    pub fn use_state(&self, name: &str) -> Result<InUse> {
+    pub(super) fn use_state(&self, name: &str) -> Result<InUse> {
         let folder = self.state_folder(name);
         let missing = || {
             SandboxError::new(ErrorKind::NotFound, format!("find the saved state {name}"))
@@ -117,12 +117,12 @@ impl Cache {
     }
 
     /// Returns the bytes that a state takes beyond those shared with its base state.
-    pub fn state_bytes(&self, name: &str) -> Result<u64> {
+    pub(super) fn state_bytes(&self, name: &str) -> Result<u64> {
         Ok(self.use_state(name)?.state.bytes)
     }
 
     /// Saves a state. `fill` writes the files into the given folder, and may share some with the folder `made_from`.
-    pub fn save(
+    pub(super) fn save(
         &self,
         name: &str,
         mut state: State,
@@ -145,7 +145,7 @@ impl Cache {
         filled
     }
 
-    pub fn remove_state(&self, name: &str) -> Result<()> {
+    pub(super) fn remove_state(&self, name: &str) -> Result<()> {
         let gone = self
             .root
             .join("states")
@@ -161,7 +161,7 @@ impl Cache {
     }
 
     /// Finishes removals of states that were in use when they were removed.
-    pub fn finish_removals(&self) {
+    pub(super) fn finish_removals(&self) {
         let entries = fs::read_dir(self.root.join("states"));
         for entry in entries.into_iter().flatten().flatten() {
             if entry
@@ -175,7 +175,7 @@ impl Cache {
     }
 
     /// Removes folders without an owner. Returns one line for each.
-    pub fn clean(&self) -> Vec<String> {
+    pub(super) fn clean(&self) -> Vec<String> {
         let mut removed = Vec::new();
         for kind in ["sandboxes", "states"] {
             for entry in fs::read_dir(self.root.join(kind))
@@ -220,7 +220,7 @@ impl Cache {
 }
 
 impl LockedFolder {
-    pub fn remove(&self) -> Result<()> {
+    pub(super) fn remove(&self) -> Result<()> {
         remove_tree(&self.folder)?;
         let _ = fs::remove_file(with_lock(&self.folder));
         Ok(())
@@ -248,7 +248,7 @@ fn with_lock(folder: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-pub fn fresh_id(purpose: &str) -> String {
+pub(super) fn fresh_id(purpose: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = std::time::UNIX_EPOCH
         .elapsed()
@@ -284,7 +284,7 @@ fn encoded(name: &str) -> String {
 
 impl InUse {
     /// Returns the same state with a further lock.
-    pub fn again(&self) -> Result<InUse> {
+    pub(super) fn again(&self) -> Result<InUse> {
         let lock = File::open(self.folder.join("lock"))?;
         lock.lock_shared()?;
         Ok(InUse {
@@ -295,7 +295,7 @@ impl InUse {
     }
 }
 
-pub fn about(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> SandboxError {
+pub(super) fn about(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> SandboxError {
     let text = format!("{what} {}", path.display());
     move |e| {
         let mut error = SandboxError::from(e);

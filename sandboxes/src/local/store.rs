@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 /// The store of one sandbox. Sandboxed code cannot change the folders on the way to a file.
-pub struct Store {
+pub(super) struct Store {
     pub inner: Arc<Inner>,
     pub dirs: Arc<SandboxDirs>,
     /// Path of the store inside the sandbox.
@@ -24,13 +24,13 @@ pub struct Store {
 }
 
 impl Store {
-    pub fn write(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
+    pub(super) fn write(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
         let target = self.place(relative)?;
         self.write_content(&target, Content::Bytes(content), mode)
     }
 
     /// Writes the content of a file on the host, which may be large.
-    pub fn add_file(&self, relative: &Path, from: &Path, mode: u32) -> Result<()> {
+    pub(super) fn add_file(&self, relative: &Path, from: &Path, mode: u32) -> Result<()> {
         let (target, inner) = (self.place(relative)?, &self.inner);
         if inner.shares_files()
             && (inner.linked_files).link(&inner.cache, &inner.launcher, from, mode, &target)?
@@ -53,7 +53,7 @@ impl Store {
         written.map_err(about("write", target))
     }
 
-    pub fn unpack(&self, relative: &Path, archive: &Path) -> Result<()> {
+    pub(super) fn unpack(&self, relative: &Path, archive: &Path) -> Result<()> {
         let folder = self.folder(relative, relative)?;
         let owner = self.dirs.owner;
         let file = fs::File::open(archive).map_err(about("open", archive))?;
@@ -86,7 +86,7 @@ impl Store {
     /// Returns the path of a file on the host, and creates its folders if needed.
     fn place(&self, relative: &Path) -> Result<PathBuf> {
         let (Some(parent), Some(last)) = (relative.parent(), relative.file_name()) else {
-            return Err(self.refused(relative, "not a file name"));
+            return Err(self.refused(relative, "the path has no file name"));
         };
         Ok(self.folder(relative, parent)?.join(last))
     }
@@ -100,7 +100,7 @@ impl Store {
         let mut folder = self.dirs.owned.folder.join("store");
         for name in parents.components() {
             let Component::Normal(name) = name else {
-                return Err(self.refused(relative, "not a plain path"));
+                return Err(self.refused(relative, "the path must not contain `..`"));
             };
             folder.push(name);
             match fs::symlink_metadata(&folder) {

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Adds everything below `folder` as `name`, except sockets, pipes and devices.
-pub fn append_tree(
+pub(super) fn append_tree(
     archive: &mut tar::Builder<impl Write>,
     name: &Path,
     folder: &Path,

@@ -37,7 +37,8 @@ const TERMINAL_INPUT_AND_DISK_SPACE: &[u32] =
 const PUNCHING_HOLES: &[u32] = &[3];
 
 /// POSIX_FADV_DONTNEED. Sandboxes share the files of an environment, and their pages in the kernel's cache. A sandbox
-/// that could evict pages could send signals to the next one. The kernel may ignore this advice, so a filter may too.
+/// that could evict pages could pass information to the next one. The kernel may ignore this advice, so a filter may
+/// too.
 const EVICTING_ADVICE_FOR_FILES: &[u32] = &[4];
 
 /// MADV_COLD and MADV_PAGEOUT, which also evict pages.

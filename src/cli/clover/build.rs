@@ -21,7 +21,7 @@ use testwright_config::error::{Error, Result};
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Repository: a folder or a URL; may be repeated
     #[arg(long, value_name = "PATH|URL", required = true)]
     repo: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Args {
     json: bool,
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     if !args.commit.is_empty() && args.commit.len() != args.repo.len() {
         return Err(Error::usage("build problems")
             .cause(format!(

@@ -27,7 +27,7 @@ use testwright_models::price::Prices;
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folder of problems from `testwright clover build`
     #[arg(value_name = "DIR")]
     problems: PathBuf,
@@ -96,7 +96,7 @@ pub struct Args {
     json: bool,
 }
 
-pub async fn run(args: &Args) -> Result<u8> {
+pub(super) async fn run(args: &Args) -> Result<u8> {
     let begun = Instant::now();
     let settings = load(&args.sandbox.sources(|_| {}))?;
     let benchmark = Benchmark::read(&args.problems).map_err(|error| {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use crate::cli::output::{Live, single_line};
 use testwright_agent::agent::{Progress, StepView};
 
-pub struct CloverProgress {
+pub(super) struct CloverProgress {
     live: Live,
     is_live: bool,
     /// Last status printed without a terminal, so that it is not repeated.
@@ -14,7 +14,7 @@ pub struct CloverProgress {
 
 impl CloverProgress {
     /// Creates the progress of `all` questions; `None` shows a spinner instead of a bar.
-    pub fn new(all: Option<usize>, quiet: bool) -> Self {
+    pub(super) fn new(all: Option<usize>, quiet: bool) -> Self {
         let style = match all {
             Some(_) => "{bar:30} {pos}/{len}  {eta} left  {msg}",
             None => "{spinner} {msg}",
@@ -26,7 +26,7 @@ impl CloverProgress {
         }
     }
 
-    pub fn status(&self, text: &str) {
+    pub(super) fn status(&self, text: &str) {
         self.live.status(text);
         if self.is_live {
             return;
@@ -41,15 +41,15 @@ impl CloverProgress {
         }
     }
 
-    pub fn line(&self, text: &str) {
+    pub(super) fn line(&self, text: &str) {
         self.live.line(&single_line(text));
     }
 
-    pub fn advance(&self, fresh: bool) {
+    pub(super) fn advance(&self, fresh: bool) {
         self.live.advance(fresh);
     }
 
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.live.clear();
     }
 }

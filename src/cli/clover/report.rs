@@ -14,7 +14,7 @@ use testwright_comparisons::clover::{JUDGEMENTS, plan::Plan};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folders from `testwright clover eval` on the same problems; the report is written to the
     /// first
     #[arg(required = true, value_name = "DIR")]
@@ -24,7 +24,7 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> Result<u8> {
+pub(super) fn run(args: &Args) -> Result<u8> {
     let mut all = Vec::new();
     let mut paid = BTreeMap::new();
     let mut facts = Vec::new();
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<u8> {
 }
 
 /// Prints the rates and the path of the page.
-pub fn print(report: &Report, page: &Path) {
+pub(super) fn print(report: &Report, page: &Path) {
     output::out(table(report));
     output::err(single_line(&format!("report: {}", page.display())));
 }

@@ -3,7 +3,7 @@
 use crate::cli::output::{Live, single_line};
 use testwright_comparisons::compare::{RunRecord, Step};
 
-pub struct CompareProgress {
+pub(super) struct CompareProgress {
     live: Live,
     quiet: bool,
 }
@@ -12,16 +12,16 @@ const STYLE: &str = "{bar:30} {pos}/{len}  {eta} left  {msg}";
 
 impl CompareProgress {
     /// Creates the progress of `all` runs; `quiet` shows only notes (for `--json`).
-    pub fn new(all: usize, quiet: bool) -> Self {
+    pub(super) fn new(all: usize, quiet: bool) -> Self {
         let live = Live::new(Some(all as u64), STYLE, quiet);
         CompareProgress { live, quiet }
     }
 
-    pub fn note(&self, text: &str) {
+    pub(super) fn note(&self, text: &str) {
         self.live.line(&single_line(text));
     }
 
-    pub fn step(&self, step: &Step<'_>) {
+    pub(super) fn step(&self, step: &Step<'_>) {
         match step {
             Step::Building { instance, step } => self.live.status(&format!("{instance}: {step}")),
             Step::Working { cell, what } => self.live.status(&format!("{}: {what}", cell.name())),
@@ -36,7 +36,7 @@ impl CompareProgress {
     }
 
     /// Removes the bar, so that results can be printed.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.live.clear();
     }
 }

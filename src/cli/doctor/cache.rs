@@ -18,7 +18,7 @@ const LITTLE: u64 = 2 << 30;
 
 /// A cached environment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CachedEnvironment {
+pub(super) struct CachedEnvironment {
     pub name: String,
     pub python: Option<String>,
     /// Source of its recipe.
@@ -29,7 +29,7 @@ pub struct CachedEnvironment {
 }
 
 impl CachedEnvironment {
-    pub fn render(&self) -> String {
+    pub(super) fn render(&self) -> String {
         let python = self
             .python
             .as_deref()
@@ -45,7 +45,7 @@ impl CachedEnvironment {
 }
 
 /// Checks the free space in the folders that runs write to.
-pub fn disk(settings: &Settings) -> Vec<Finding> {
+pub(super) fn disk(settings: &Settings) -> Vec<Finding> {
     let out = settings
         .run
         .out
@@ -78,7 +78,7 @@ fn room(what: &'static str, folder: &Path) -> Finding {
 }
 
 /// Measures the folders of the cache, largest first. Blocking, since it walks through the cache.
-pub fn contents(cache: &Path) -> Option<Finding> {
+pub(super) fn contents(cache: &Path) -> Option<Finding> {
     let mut folders: Vec<(u64, String)> = std::fs::read_dir(cache)
         .ok()?
         .flatten()
@@ -99,7 +99,7 @@ pub fn contents(cache: &Path) -> Option<Finding> {
 }
 
 /// Compares the size of cached environments with the limit, by backend.
-pub fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
+pub(super) fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
     const AREA: &str = "disk";
     const WHAT: &str = "environments";
     let part = |(backend, bytes): (&String, &u64)| {
@@ -120,7 +120,7 @@ pub fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
 }
 
 /// Lists the cached environments, largest first. Blocking, since it walks through the cache.
-pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
+pub(super) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(cache.join("environments"))
         .into_iter()

@@ -15,12 +15,12 @@ use testwright_config::settings::{Origin, Settings};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns the area of findings on a kind of sandbox.
-pub fn area(connector: &dyn Connector) -> String {
+pub(super) fn area(connector: &dyn Connector) -> String {
     format!("sandbox {}", connector.name())
 }
 
 /// Lists the files and variables that set something.
-pub fn configuration(settings: &Settings) -> Vec<Finding> {
+pub(super) fn configuration(settings: &Settings) -> Vec<Finding> {
     const AREA: &str = "configuration";
     let mut files: Vec<String> = Vec::new();
     let mut variables: Vec<&str> = Vec::new();
@@ -51,7 +51,7 @@ pub fn configuration(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-pub async fn programs(settings: &Settings) -> Vec<Finding> {
+pub(super) async fn programs(settings: &Settings) -> Vec<Finding> {
     const AREA: &str = "programs";
     let git = match version("git").await {
         Some(text) => Finding::ok(AREA, "git", text),
@@ -90,7 +90,7 @@ async fn version(program: &str) -> Option<String> {
 }
 
 /// Checks a backend, its Python versions and its guarantees. With `clean`, cleans it and returns the removed items.
-pub async fn backend(
+pub(super) async fn backend(
     settings: &Settings,
     connector: &dyn Connector,
     clean: bool,
@@ -159,7 +159,7 @@ pub async fn backend(
 }
 
 /// Reports the model that a run would use and, with `online`, whether its endpoint responds.
-pub async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
+pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
     const AREA: &str = "model";
     let name = &settings.model.api_key_env;
     let key = match settings.model_key() {
@@ -223,7 +223,7 @@ async fn answers(settings: &Settings) -> std::result::Result<String, String> {
     }
 }
 
-pub fn github(settings: &Settings) -> Finding {
+pub(super) fn github(settings: &Settings) -> Finding {
     const AREA: &str = "GitHub";
     let name = &settings.github.token_env;
     match settings.github_token() {
@@ -234,7 +234,7 @@ pub fn github(settings: &Settings) -> Finding {
 }
 
 /// Returns the nearest existing folder at or above a path.
-pub fn existing(path: &Path) -> &Path {
+pub(super) fn existing(path: &Path) -> &Path {
     path.ancestors()
         .find(|p| p.is_dir())
         .unwrap_or(Path::new("."))

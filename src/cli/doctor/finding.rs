@@ -8,7 +8,7 @@ use crate::cli::output::single_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub(super) enum State {
     Ok,
     /// Optional, or not ideal.
     Note,
@@ -16,7 +16,7 @@ pub enum State {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub(super) struct Finding {
     pub area: Cow<'static, str>,
     pub what: &'static str,
     pub state: State,
@@ -25,7 +25,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn ok(
+    pub(super) fn ok(
         area: impl Into<Cow<'static, str>>,
         what: &'static str,
         text: impl Into<String>,
@@ -39,7 +39,7 @@ impl Finding {
         }
     }
 
-    pub fn note(
+    pub(super) fn note(
         area: impl Into<Cow<'static, str>>,
         what: &'static str,
         text: impl Into<String>,
@@ -50,7 +50,7 @@ impl Finding {
         }
     }
 
-    pub fn missing(
+    pub(super) fn missing(
         area: impl Into<Cow<'static, str>>,
         what: &'static str,
         text: impl Into<String>,
@@ -61,17 +61,17 @@ impl Finding {
         }
     }
 
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    pub fn hint_if(mut self, hint: Option<String>) -> Self {
+    pub(super) fn hint_if(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
     }
 
-    pub fn render(&self) -> String {
+    pub(super) fn render(&self) -> String {
         let state = match self.state {
             State::Ok => "ok",
             State::Note => "note",

@@ -6,7 +6,7 @@ use testwright_evals::harness::Step;
 use crate::cli::output::{Live, single_line};
 use testwright_comparisons::grading::GradingListener;
 
-pub struct GradingProgress {
+pub(super) struct GradingProgress {
     live: Live,
     quiet: bool,
 }
@@ -15,7 +15,7 @@ const STYLE: &str = "{bar:30} {pos}/{len}  {per_sec}, {eta} left  {msg}";
 
 impl GradingProgress {
     /// Creates the progress of `all` gradings; `quiet` shows only notes (for `--json`).
-    pub fn new(all: usize, quiet: bool) -> GradingProgress {
+    pub(super) fn new(all: usize, quiet: bool) -> GradingProgress {
         let live = Live::new(Some(all as u64), STYLE, quiet);
         GradingProgress { live, quiet }
     }
@@ -25,7 +25,7 @@ impl GradingProgress {
     }
 
     /// Removes the bar, so that results can be printed.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.live.clear();
     }
 }

@@ -11,7 +11,7 @@ use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folders of results; for several, a comparison is written to the first
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
@@ -20,7 +20,7 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> Result<u8> {
+pub(super) fn run(args: &Args) -> Result<u8> {
     let mut seen = Vec::new();
     for folder in &args.folders {
         // Missing folders are reported below.
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<u8> {
 }
 
 /// Formats the rates of a report, one line for each prediction set.
-pub fn table(report: &Report) -> String {
+pub(super) fn table(report: &Report) -> String {
     let mut text = String::new();
     let head = [
         "instances",

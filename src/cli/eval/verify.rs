@@ -11,7 +11,7 @@ use testwright_comparisons::grading::RemoteGrading;
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     grade: GradeArgs,
     #[command(flatten)]
@@ -23,7 +23,7 @@ const GOLDEN: &str = "golden";
 
 /// Grades the golden tests. The exit code is 0 if all are fail-to-pass, 1 if one is not, and 3 if something
 /// could not be graded.
-pub async fn run(args: &Args) -> Result<u8> {
+pub(crate) async fn run(args: &Args) -> Result<u8> {
     let settings = load(&args.grade.sandbox.sources(|_| {}))?;
     let grading = args.grade.grading_run(settings)?;
     let golden = golden_tests(&grading.dataset);
@@ -63,7 +63,7 @@ pub async fn run(args: &Args) -> Result<u8> {
 }
 
 /// Returns the golden tests of a dataset as predictions.
-pub fn golden_tests(dataset: &Dataset) -> Predictions {
+pub(crate) fn golden_tests(dataset: &Dataset) -> Predictions {
     let instances = dataset.instances.iter();
     Predictions {
         model: GOLDEN.to_owned(),

@@ -12,7 +12,7 @@ use testwright_config::error::{Error, Result};
 
 /// Parameters of a mining command. `head` is fixed at the first start, because branches move.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub(super) struct Plan {
     pub repo: String,
     pub head: String,
     pub since: Timestamp,
@@ -21,12 +21,12 @@ pub struct Plan {
 }
 
 /// The work folder, `NAME.work`.
-pub struct Work {
+pub(super) struct Work {
     folder: PathBuf,
 }
 
 impl Work {
-    pub fn beside(out: &Path) -> Result<Work> {
+    pub(super) fn beside(out: &Path) -> Result<Work> {
         let folder = out.with_extension("work");
         if folder == out {
             return Err(Error::usage("create the dataset")
@@ -40,22 +40,22 @@ impl Work {
     }
 
     /// Returns the folder with the graded golden tests of the candidates.
-    pub fn grading(&self) -> PathBuf {
+    pub(super) fn grading(&self) -> PathBuf {
         self.folder.join("grading")
     }
 
     /// Returns the path of the dataset of all candidates, fail-to-pass or not.
-    pub fn dataset(&self) -> PathBuf {
+    pub(super) fn dataset(&self) -> PathBuf {
         self.folder.join("candidates.jsonl")
     }
 
     /// Returns the path of the table of rejected candidates.
-    pub fn table(&self) -> PathBuf {
+    pub(super) fn table(&self) -> PathBuf {
         self.folder.join("table.json")
     }
 
     /// Reads the plan of the command that created this folder.
-    pub fn plan(&self) -> Result<Option<Plan>> {
+    pub(super) fn plan(&self) -> Result<Option<Plan>> {
         let path = self.folder.join("plan.json");
         match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
@@ -69,7 +69,7 @@ impl Work {
     }
 
     /// Writes the plan, or checks that the earlier one is the same.
-    pub fn keep(&self, plan: &Plan, earlier: Option<&Plan>) -> Result<()> {
+    pub(super) fn keep(&self, plan: &Plan, earlier: Option<&Plan>) -> Result<()> {
         match earlier {
             Some(earlier) if earlier == plan => Ok(()),
             Some(_) => Err(Error::usage(format!("resume in {}", self.folder.display()))
@@ -80,13 +80,13 @@ impl Work {
     }
 
     /// Returns a stored issue text, as it was at the time of this candidate's fix.
-    pub fn issue(&self, candidate: &str, number: u64) -> Option<IssueText> {
+    pub(super) fn issue(&self, candidate: &str, number: u64) -> Option<IssueText> {
         let path = self.folder.join(issue_name(candidate, number));
         let bytes = plain_file::read(&path, Links::Refuse, MAX_DOCUMENT).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    pub fn keep_issue(&self, candidate: &str, text: &IssueText) -> Result<()> {
+    pub(super) fn keep_issue(&self, candidate: &str, text: &IssueText) -> Result<()> {
         self.write(&issue_name(candidate, text.number), text)
     }
 

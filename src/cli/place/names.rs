@@ -11,23 +11,23 @@ use testwright_agent::backends;
 ///
 /// As a parser it accepts any text. Settings check the name, because it may also come from a file or a variable.
 #[derive(Debug, Clone)]
-pub struct Names(Vec<(&'static str, &'static str)>);
+pub(crate) struct Names(Vec<(&'static str, &'static str)>);
 
 /// Returns all approaches.
-pub fn approaches() -> Names {
+pub(crate) fn approaches() -> Names {
     let named = |approach: &&dyn approaches::Approach| (approach.name(), approach.description());
     Names(approaches::ALL.iter().map(named).collect())
 }
 
 /// Returns all kinds of sandboxes.
-pub fn sandboxes() -> Names {
+pub(crate) fn sandboxes() -> Names {
     let named = |kind: &&dyn backends::Connector| (kind.name(), kind.description());
     Names(backends::ALL.iter().map(named).collect())
 }
 
 impl Names {
     /// Formats the names as `a, b or c`.
-    pub fn listed(&self) -> String {
+    pub(crate) fn listed(&self) -> String {
         let names: Vec<&str> = self.0.iter().map(|(name, _)| *name).collect();
         match names.as_slice() {
             [others @ .., last] if !others.is_empty() => {
@@ -38,7 +38,7 @@ impl Names {
     }
 
     /// Formats each name with its description on one line.
-    pub fn described(&self) -> String {
+    pub(crate) fn described(&self) -> String {
         let width = self.0.iter().map(|(name, _)| name.len()).max();
         let width = width.unwrap_or_default();
         let line = |(name, what): &(&str, &str)| format!("  {name:<width$}  {what}");

@@ -87,7 +87,7 @@ const FORMATS: [Format; 11] = [
     },
 ];
 
-pub fn page() -> String {
+pub(super) fn page() -> String {
     let mut body = "A field that is `or null` may also be left out. A type is described where it first occurs.\n\n\
                     `test.patch` is a unified diff for `git apply`.\n"
         .to_owned();

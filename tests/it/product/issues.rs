@@ -410,7 +410,7 @@ async fn token_is_sent_only_to_server() {
     let (_, shown) = refused(&server, &with_token(&server)).await;
     insta::assert_snapshot!(shown, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
-      cause: 127.0.0.1 sends on to 127.0.0.1
+      cause: 127.0.0.1 redirects to 127.0.0.1
       hint: use the issue's current address, and set github.base-url to its server
     ");
     assert!(other.requests(|_| ()).is_empty());

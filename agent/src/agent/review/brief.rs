@@ -1,18 +1,18 @@
-//! What a reviewer is shown twice, shown once.
+//! Removes duplicates from what a reviewer is shown.
 
 use testwright_tools::outcomes::text::more_parameter_sets;
 use testwright_tools::python::Excerpt;
 
 use crate::gate::TestEvidence;
 
-/// Of the lines of an excerpt so many hundredths stand in a patch that shows what the excerpt does.
+/// Percentage of an excerpt's lines that must be in a patch for the patch to show the excerpt.
 const SHOWN: usize = 80;
 
-/// A patch without the lines above its hunks that name no file.
+/// Returns a patch without the lines above its hunks that name no file.
 pub(super) fn without_headers(patch: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for section in sections(patch) {
-        // Elsewhere the first line alone says which file it is.
+        // In some patches only the first line names the file.
         let names_file = section.iter().any(|line| line.starts_with("+++ "));
         let head = section.iter().take_while(|line| !line.starts_with("@@"));
         let head = head.filter(|line| {
@@ -24,7 +24,8 @@ pub(super) fn without_headers(patch: &str) -> String {
     kept.join("\n")
 }
 
-/// A patch of tests: of whole functions, classes and imports that it adds, the lines around them are left out.
+/// Shortens a patch of tests. Context lines are omitted around complete functions, classes and imports that
+/// it adds.
 pub(super) fn of_tests(patch: &str) -> String {
     let mut kept = Vec::new();
     for section in sections(patch) {
@@ -39,12 +40,12 @@ pub(super) fn of_tests(patch: &str) -> String {
                 kept.extend_from_slice(hunk);
                 continue;
             }
-            // It would name the function above.
+            // The heading would name the function above.
             kept.push("@@");
             let mut added: Vec<&str> = (lines.iter().copied())
                 .filter(|line| line.starts_with('+'))
                 .collect();
-            // Of two equal decorators a diff may take the one below as new.
+            // Of two equal decorators, a diff may report the lower one as new.
             let is_decorator = |line: &&&str| line[1..].trim_start().starts_with('@');
             let below = added.iter().rev().take_while(is_decorator).count();
             added.rotate_right(below);
@@ -71,7 +72,8 @@ fn adds_whole_definitions(lines: &[&str]) -> bool {
         })
 }
 
-/// A patch of which the reader has the code: what it takes out and adds, each with the line before and after it.
+/// Returns only the changes of a patch, each with the line before and after it, for a reader who has the
+/// code.
 pub(super) fn changes_alone(patch: &str) -> String {
     let brief = without_headers(patch);
     let lines: Vec<&str> = brief.lines().collect();
@@ -88,7 +90,7 @@ pub(super) fn changes_alone(patch: &str) -> String {
             || (!line.trim().is_empty()
                 && (is_change(at.checked_sub(1)) || is_change(Some(at + 1))))
     });
-    // The counts of a hunk are those of all its lines.
+    // The counts in a hunk's header are for all its lines.
     let kept = kept.map(|(_, line)| match line.strip_prefix("@@ ") {
         Some(_) => hunk_head(line),
         None => (*line).to_owned(),
@@ -96,7 +98,7 @@ pub(super) fn changes_alone(patch: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
-/// `@@ FUNCTION`.
+/// Returns `@@ FUNCTION`.
 fn hunk_head(line: &str) -> String {
     match line.rsplit_once("@@ ") {
         Some((_, function)) if !function.starts_with('-') => format!("@@ {function}"),
@@ -115,7 +117,7 @@ fn sections(patch: &str) -> Vec<Vec<&str>> {
     sections
 }
 
-/// Without excerpts that a patch of the same file shows nearly whole.
+/// Removes excerpts that a patch of the same file shows almost completely.
 pub(super) fn not_in_patches(excerpts: Vec<Excerpt>, patches: &[&str]) -> Vec<Excerpt> {
     let is_shown = |excerpt: &Excerpt, patch: &str| {
         let name = format!("--- a/{}", excerpt.path);
@@ -140,9 +142,9 @@ pub(super) fn not_in_patches(excerpts: Vec<Excerpt>, patches: &[&str]) -> Vec<Ex
         .collect()
 }
 
-/// Lines `ID: FAILURE`, those of one test's parameter sets that fail alike as one.
+/// Merges lines `ID: FAILURE` of one test's parameter sets that fail the same way.
 pub(super) fn folded(lines: &[String]) -> Vec<String> {
-    // Function, what follows the parameters, and how many more.
+    // Each entry has a function, the text after the parameters, and a count of further ones.
     let mut found: Vec<(&str, &str, &str, usize)> = Vec::new();
     for line in lines {
         let (function, rest) = line.split_once('[').unwrap_or((line, ""));
@@ -165,7 +167,8 @@ pub(super) fn folded(lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// One of each test's parameter sets that fail at the same line with the same exception, and a line that names the others.
+/// Groups each test's parameter sets that fail at the same line with the same exception. Returns one of each,
+/// and a line that names the others.
 pub(super) fn alike(failing: &[TestEvidence]) -> Vec<(&TestEvidence, String)> {
     let mut groups: Vec<(&TestEvidence, Vec<&str>)> = Vec::new();
     let function = |test: &TestEvidence| test.id.split_once('[').map(|(of, _)| of.to_owned());
@@ -199,7 +202,7 @@ mod tests {
                          three\n-four\n+4\n five\n six\n seven\ndiff --git a/b.bin b/b.bin\nindex 1..2 100644\nBinary files differ\n";
 
     #[test]
-    fn headers_of_files_that_are_named_otherwise_are_left_out() {
+    fn redundant_file_headers_are_removed() {
         assert_eq!(
             without_headers(PATCH),
             "--- a/a.py\n+++ b/a.py\n@@ -1,7 +1,7 @@ def f():\n one\n two\n three\n-four\n+4\n five\n six\n seven\n\
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_functions_that_a_test_patch_adds_stand_alone() {
+    fn added_functions_need_no_context() {
         let head = "diff --git a/t.py b/t.py\nindex 1..2 100644\n--- a/t.py\n+++ b/t.py\n";
         let added = "@@ -9,3 +9,7 @@ def test_a():\n     pass\n \n \n+@mark\n+def test_b():\n+    assert f()\n+\n+\n def test_c():";
         let import = "@@ -1,2 +1,3 @@\n import a\n+import b\n import c";
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_patch_of_known_code_the_changes_are_kept() {
+    fn known_code_keeps_only_changes() {
         assert_eq!(
             changes_alone(PATCH.split("diff --git a/b").next().unwrap_or_default()),
             "--- a/a.py\n+++ b/a.py\n@@ def f():\n three\n-four\n+4\n five"
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_a_patch_shows_is_not_shown_again() {
+    fn patched_code_is_not_repeated() {
         let excerpt = |path: &str, source: &str| Excerpt {
             path: path.to_owned(),
             line: 1,
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn parameter_sets_that_fail_alike_are_one_line() {
+    fn equal_parameter_failures_are_merged() {
         let lines = [
             "t::a[1]: E: x",
             "t::a[2]: E: x",

@@ -1,11 +1,13 @@
-//! Errors that a failing test, or a program that it started, printed: there a failed assertion on an exit code has its cause.
+//! Errors printed by a failing test or by a program it started. They explain a failed assertion on an exit
+//! code.
 
 use testwright_tools::outcomes::report::TestResult;
 
 const LINES: usize = 30;
 const TRACEBACK: &str = "Traceback (most recent call last)";
 
-/// What was captured from its first error to its end, or the end alone, where the failure's message does not say as much.
+/// Returns the captured output from its first error on, or only its end. Returns `None` if the failure's
+/// message says as much.
 pub(super) fn printed_errors(test: &TestResult) -> Option<String> {
     let message = (test.failure.as_ref()).map_or("", |failure| failure.message.as_str());
     let lines = of_repository(&test.captured);
@@ -14,14 +16,14 @@ pub(super) fn printed_errors(test: &TestResult) -> Option<String> {
     Some(lines[first..].join("\n"))
 }
 
-/// Without the calls of a traceback that are outside of the repository, whose paths are whole.
+/// Removes the calls of a traceback that are outside of the repository; their paths are absolute.
 fn of_repository(captured: &str) -> Vec<&str> {
     let mut is_outside = false;
     let is_kept = |line: &&str| {
         let is_call = line.starts_with("  File \"");
         is_outside = match is_call {
             true => line.starts_with("  File \"/"),
-            // Its code stands below it, further in.
+            // The code of the call follows, indented further.
             false => is_outside && line.starts_with("    "),
         };
         !is_outside
@@ -29,7 +31,8 @@ fn of_repository(captured: &str) -> Vec<&str> {
     captured.lines().filter(is_kept).collect()
 }
 
-/// The head of a traceback, or a line that begins with the name of an exception, as `pkg.SomeError: why`.
+/// Returns whether a line is the header of a traceback, or starts with the name of an exception, as in
+/// `pkg.SomeError: why`.
 fn is_error(line: &str) -> bool {
     // pytest puts `E` before the lines of an error.
     let line = line.trim_start_matches("E  ").trim_start();

@@ -3,7 +3,7 @@ use testwright_tools::outcomes::report::{Failure, Phase};
 use super::*;
 
 #[test]
-fn a_review_is_read_in_the_forms_in_which_models_write_it() {
+fn review_forms_are_parsed() {
     for (text, verdict, reason) in [
         (
             "YES\nIt is the same error.",
@@ -30,7 +30,7 @@ fn a_review_is_read_in_the_forms_in_which_models_write_it() {
 }
 
 #[test]
-fn what_goes_beyond_the_issue_is_read_line_by_line() {
+fn beyond_lines_are_parsed() {
     let review = read_review(
         "YES\nThe same call.\n\nBEYOND: `assert b == 2`: only `a` is named.\n- **BEYOND:** the order of keys\nBEYOND: none\n",
     );
@@ -44,7 +44,7 @@ fn what_goes_beyond_the_issue_is_read_line_by_line() {
 }
 
 #[test]
-fn only_what_can_be_acted_on_goes_back() {
+fn only_actionable_doubts_are_returned() {
     for (text, goes_back) in [
         ("YES fine", false),
         ("NO", true),
@@ -56,7 +56,7 @@ fn only_what_can_be_acted_on_goes_back() {
 }
 
 #[test]
-fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
+fn candidate_fix_shows_effects() {
     let failing = [TestEvidence {
         id: "t.py::test_a".to_owned(),
         outcome: TestOutcome::Failed,
@@ -132,7 +132,7 @@ fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
 }
 
 #[test]
-fn errors_that_a_test_printed_are_told_where_its_message_does_not_say_them() {
+fn printed_errors_supplement_message() {
     let printed = |message: &str, captured: &str| {
         let mut test = TestResult::new("t.py::test_a", TestOutcome::Failed);
         test.captured = captured.to_owned();

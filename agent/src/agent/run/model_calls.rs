@@ -1,4 +1,4 @@
-//! Calls of the model: for the conversation's next reply, and with a prompt of their own.
+//! Model calls: for the next reply of the conversation, and with a prompt of their own.
 
 use std::time::Instant;
 
@@ -13,9 +13,9 @@ use testwright_models::cassette::digest;
 use testwright_models::{Message, ModelError, Reply, Request};
 
 impl Run {
-    /// One step's model call: asks for the next reply of the conversation and appends it.
+    /// Asks for the next reply of the conversation and appends it; this is the model call of one step.
     pub async fn next_reply(&mut self, tools: &[ToolSpec], parallel_calls: bool) -> Flow<Reply> {
-        // One cuts half, so several may follow each other.
+        // One compaction cuts half of the answers, so several may follow each other.
         while let Some(until) = self.replay.compacted() {
             compaction::cut(&mut self.messages, until);
         }
@@ -30,7 +30,7 @@ impl Run {
         }
         loop {
             let max_tokens = self.completion_tokens(&self.messages);
-            // Lent for as long as the call takes: a long conversation is not held twice.
+            // Moved into the request, to avoid copying a long conversation.
             let request = Request {
                 messages: std::mem::take(&mut self.messages),
                 tools: tools.to_vec(),
@@ -48,7 +48,7 @@ impl Run {
                 }
                 Err(NoReply::ContextFull(message)) => {
                     let Some(until) = compaction::until(&self.messages) else {
-                        // Of this method with this model, as it is for a pipeline.
+                        // As in a pipeline, this is a result of the method with this model.
                         let reason = message.clone();
                         self.no_reply(Purpose::Step, NoReplyCause::ContextFull { message })?;
                         return Err(Outcome::Nothing { reason });
@@ -72,7 +72,7 @@ impl Run {
         self.record(&Event::NoReply { purpose, why })
     }
 
-    /// Other limits follow from what is on record, time does not.
+    /// Records a call that was not made for lack of time; other limits follow from the record.
     fn call_not_made(&mut self, purpose: Purpose, limit: Limit) -> Flow {
         if limit != Limit::Minutes {
             return Ok(());
@@ -80,7 +80,8 @@ impl Run {
         self.no_reply(purpose, NoReplyCause::TimeUp { begun: false })
     }
 
-    /// A model call of its own, without tools; `None` where the budget does not allow it or the prompt does not fit.
+    /// Makes a side call without tools. Returns `None` if the budget does not allow it or the prompt does not
+    /// fit.
     pub async fn side_reply(
         &mut self,
         purpose: Purpose,
@@ -108,8 +109,8 @@ impl Run {
         }
     }
 
-    /// The model call of a pipeline's stage: a prompt of its own, which knows nothing of those before. A temperature above 0
-    /// is sent whatever the settings say.
+    /// Makes the model call of a pipeline's stage, whose prompt is independent of earlier ones. A temperature
+    /// above 0 is sent whatever the settings say.
     pub async fn prompt_reply(
         &mut self,
         messages: Vec<Message>,
@@ -131,7 +132,7 @@ impl Run {
         };
         match self.ask(Purpose::Prompt, &request).await {
             Ok(reply) => Ok(reply),
-            // Of this method with this model: asked again, it would be no other.
+            // This is a result of the method with this model; a retry would give the same.
             Err(NoReply::ContextFull(message)) => Err(Outcome::Nothing { reason: message }),
             Err(NoReply::TimeUp { .. }) => Err(time_up()),
             Err(NoReply::Ended(outcome)) => Err(outcome),
@@ -195,7 +196,7 @@ impl Run {
             Err(_) => return Err(self.time_was_up(purpose, true)),
             Ok(Err(ModelError::TimeUp { begun })) => return Err(self.time_was_up(purpose, begun)),
             Ok(Err(ModelError::ContextFull(message))) => {
-                // What the conversation does about it is recorded there.
+                // The conversation records how it handles this.
                 if purpose != Purpose::Step {
                     let message = message.clone();
                     self.no_reply(purpose, NoReplyCause::ContextFull { message })
@@ -236,7 +237,7 @@ impl Run {
     }
 }
 
-/// Why [`Run::ask`] has no reply.
+/// The reason why [`Run::ask`] has no reply.
 enum NoReply {
     ContextFull(String),
     TimeUp { begun: bool },
@@ -249,8 +250,8 @@ fn time_up() -> Outcome {
     }
 }
 
-/// The temperature of a pipeline's call. The setting replaces 0, which is a default; what is above asks for samples that
-/// differ, of which a method chooses.
+/// Returns the temperature of a pipeline's call. The setting replaces 0, which is a default. A temperature
+/// above 0 asks for different samples, from which a method chooses.
 fn decoding(setting: Option<f64>, wanted: Option<f64>) -> Option<f64> {
     match wanted {
         Some(wanted) if wanted > 0.0 => Some(wanted),
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_setting_replaces_greedy_decoding_but_not_that_of_samples() {
+    fn setting_replaces_zero_temperature_only() {
         assert_eq!(decoding(None, Some(0.0)), Some(0.0));
         assert_eq!(decoding(Some(1.0), Some(0.0)), Some(1.0));
         assert_eq!(decoding(Some(1.0), None), Some(1.0));

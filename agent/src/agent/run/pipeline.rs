@@ -1,5 +1,5 @@
-//! What a pipeline does beside its model calls. Its stages are plain code; what they do in the sandbox goes through the
-//! same tools as an agent's calls, and into the same record.
+//! The actions of a pipeline besides its model calls. Its stages are plain code. In the sandbox they use the
+//! same tools as an agent's calls, and the same record.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +18,26 @@ use crate::session::Contents;
 use crate::trajectory::{Answer, Event};
 use testwright_models::ToolCall;
 
-/// What a stage may call.
+/// Tools that a stage may call.
 static TOOLS: &[&dyn AnyTool] = &[&RunPytest, &TryFix, &Submit];
 
-/// How tests that a draft adds or changes ended on the old code.
+/// The result on the old code of tests that a draft adds or changes.
 pub struct ChangedTests {
-    /// How they fail, or cannot be run; `None` where none does.
+    /// Kind of failure; `None` if no test fails.
     pub kind: Option<FailureKind>,
-    /// At least one passes, and nothing is wrong.
+    /// Whether at least one test passes and there is no failure.
     pub pass: bool,
-    /// As an agent would see it, without hints on its tools.
+    /// Result as an agent would see it, without hints about tools.
     pub text: String,
 }
 
 impl Run {
-    /// The files of the old code.
+    /// Returns the files of the old code.
     pub fn tree(&self) -> Flow<Tree> {
         Tree::open(&self.source.archive).map_err(infrastructure)
     }
 
-    /// Writes down what a stage came to.
+    /// Records the result of a stage.
     pub fn stage(&mut self, stage: &str, result: impl Into<String>) -> Flow {
         let result = result.into();
         self.progress.stage(stage, &result);
@@ -50,7 +50,7 @@ impl Run {
         })
     }
 
-    /// Brings the workspace into this state: the files by path, `None` for one that goes.
+    /// Puts the workspace into this state: contents by path, `None` to delete a file.
     pub async fn put_files(&mut self, files: &BTreeMap<String, Option<String>>) -> Flow {
         let encoded = |text: &Option<String>| text.as_ref().map(|text| STANDARD.encode(text));
         let contents: Contents = files
@@ -76,7 +76,7 @@ impl Run {
     pub async fn run_changed_tests(&mut self) -> Flow<ChangedTests> {
         let answer = self.stage_call(RunPytest::NAME, json!({})).await?;
         let counts = RunCounts::read(&answer.data);
-        // Hints on tools are for agents.
+        // Hints about tools are for agents only.
         let is_hint = |line: &&str| line.starts_with("not reached in ");
         let lines: Vec<&str> = answer
             .result
@@ -91,7 +91,7 @@ impl Run {
         })
     }
 
-    /// Hands in what is in the workspace; the gate decides, for the record.
+    /// Submits the workspace for the record; the gate decides.
     pub async fn hand_in(&mut self) -> Flow<Outcome> {
         let answer = self.stage_call(Submit::NAME, json!({})).await?;
         let refused = || Outcome::Nothing {

@@ -1,5 +1,5 @@
-//! AutoCodeRover (arXiv 2404.05427) as SWT-bench ported it (§4.1): first a conversation in which the model may only search
-//! the code, then one answer with tests as pieces of files before and after.
+//! AutoCodeRover (arXiv 2404.05427) as ported by SWT-bench (§4.1). In a first conversation, the model may
+//! only search the code. Then one answer gives tests as parts of files before and after.
 
 mod search;
 
@@ -18,11 +18,11 @@ use testwright_models::Message;
 
 use search::CodeSearch;
 
-/// Rounds of searches.
+/// Maximum number of search rounds.
 const ROUNDS: usize = 10;
-/// Rounds that fill all the room for code, where each finds as much as may be shown.
+/// Number of full rounds that would use up all tokens for code.
 const SHARES: usize = 4;
-/// Answers, where one cannot be applied.
+/// Maximum number of answers, if one cannot be applied.
 const ANSWERS: usize = 3;
 
 pub(super) struct AutoCodeRover;
@@ -60,7 +60,7 @@ impl Approach for AutoCodeRover {
 /// Tokens of code that searches may still show.
 struct CodeBudget {
     left: usize,
-    /// In one round.
+    /// Tokens in one round.
     round: usize,
 }
 
@@ -72,7 +72,7 @@ impl CodeBudget {
         }
     }
 
-    /// What the searches of a round found, each with its call, as far as there is room for it.
+    /// Returns the results of a round's searches, each with its call, up to the remaining tokens.
     fn round(&mut self, results: impl Iterator<Item = (String, String)>) -> Vec<String> {
         let mut room = self.round.min(self.left);
         let shown = results.map(|(call, result)| {
@@ -98,7 +98,7 @@ impl CodeBudget {
         shown.collect()
     }
 
-    /// Too little is left for a piece of code.
+    /// Returns whether too little is left for a piece of code.
     fn is_spent(&self) -> bool {
         self.left < self.round / SHARES
     }
@@ -147,7 +147,7 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
         );
         results.extend(left_out.iter().map(|call| {
             let most = search::CALLS;
-            format!("{call}: not made, since a message may hold {most} calls; write it again if you still need it")
+            format!("{call}: not run, because a message may have {most} calls; repeat it if you still need it")
         }));
         let left = match budget.is_spent() {
             true => 0,
@@ -159,7 +159,7 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
         }
     }
     match messages.last_mut() {
-        // Two messages of a user may not follow each other.
+        // Two consecutive user messages are not allowed.
         Some(Message::User { content }) => {
             let write = prompt(AutoCodeRoverWrite {}.render())?;
             content.push_str(&format!("\n\n{write}"));
@@ -179,7 +179,7 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
         }
     }
     Ok(Outcome::Nothing {
-        reason: format!("none of {ANSWERS} answers can be applied: {why}"),
+        reason: format!("could not apply any of {ANSWERS} answers: {why}"),
     })
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn searches_show_no_more_than_there_is_room_for() {
+    fn searches_stay_within_budget() {
         let result = |name: &str| {
             let text = format!("{name}: 1 found\n{}", "x = 1\n".repeat(100));
             (name.to_owned(), text)
@@ -198,7 +198,7 @@ mod tests {
         for _ in 0..ROUNDS {
             let results = budget.round(["a(b)", "c(d)"].map(result).into_iter());
             let shown: usize = results.iter().map(|result| tokens::count(result)).sum();
-            // With the words on what was cut.
+            // The limit excludes the notes about truncation.
             assert!(shown <= 100 + 40, "{results:?}");
             assert!(results[1].starts_with("c(d)\n… (cut"), "{results:?}");
             all += shown;

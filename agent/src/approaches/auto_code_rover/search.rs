@@ -1,4 +1,4 @@
-//! The searches that AutoCodeRover offers, as calls that are written in text.
+//! The searches that AutoCodeRover offers, as calls written in text.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -10,19 +10,19 @@ use testwright_tools::python::{Definition, Module, flatten};
 use crate::agent::{Flow, infrastructure};
 use crate::retrieval::Index;
 
-/// Results that are shown whole; of the others, the places.
+/// Maximum results shown in full; of the others, only the places are listed.
 const WHOLE: usize = 3;
-/// Lines of one result, and lines about a line that was searched for.
+/// Maximum lines of one result.
 const LINES: usize = 150;
 const ABOUT: usize = 3;
-/// Places that are named.
+/// Maximum places to list.
 const PLACES: usize = 30;
-/// Calls of one round that are made.
-pub const CALLS: usize = 5;
+/// Maximum calls to run in one round.
+pub(super) const CALLS: usize = 5;
 
 /// A call such as `search_method_in_class("save", "Model")`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchCall {
+pub(super) struct SearchCall {
     name: String,
     arguments: Vec<String>,
 }
@@ -39,8 +39,8 @@ impl fmt::Display for SearchCall {
     }
 }
 
-/// The calls in a reply, each once.
-pub fn calls(reply: &str) -> Vec<SearchCall> {
+/// Returns the distinct calls in a reply.
+pub(super) fn calls(reply: &str) -> Vec<SearchCall> {
     const TEXT: &str = r#""((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'"#;
     static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(TEXT).ok());
     static CALLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -72,8 +72,8 @@ pub fn calls(reply: &str) -> Vec<SearchCall> {
     found
 }
 
-/// The Python files of the old code, those of tests last.
-pub struct CodeSearch {
+/// The Python files of the old code, with test files last.
+pub(super) struct CodeSearch {
     files: Vec<SearchedFile>,
 }
 
@@ -88,14 +88,14 @@ struct Hit<'f> {
     file: &'f SearchedFile,
     first: usize,
     last: usize,
-    /// A class or function that it is in, where it is not one itself.
+    /// Enclosing class or function, unless the piece is one itself.
     within: Option<String>,
-    /// The lines that were searched for.
+    /// Numbers of the matching lines.
     matches: Vec<usize>,
 }
 
 impl CodeSearch {
-    pub fn of(tree: &Tree) -> Flow<Self> {
+    pub(super) fn of(tree: &Tree) -> Flow<Self> {
         let index = Index::of(tree).map_err(infrastructure)?;
         let files = index.files().iter().map(|file| SearchedFile {
             outline: Module::parse(file.text.clone()).outline(),
@@ -106,13 +106,13 @@ impl CodeSearch {
     }
 
     fn of_files(mut files: Vec<SearchedFile>) -> Self {
-        // What the issue is about is looked for first, and tests of it after that.
+        // Look for the code of the issue first, and for its tests after that.
         files.sort_by_key(|file| is_test_path(&file.path));
         CodeSearch { files }
     }
 
-    /// What a call comes to, for the model.
-    pub fn answer(&self, call: &SearchCall) -> String {
+    /// Returns the result of a call, for the model.
+    pub(super) fn answer(&self, call: &SearchCall) -> String {
         let hits = match (call.name.as_str(), call.arguments.as_slice()) {
             ("search_class", [name]) => self.definitions(name, None, None, true),
             ("search_class_in_file", [name, file]) => {
@@ -128,7 +128,7 @@ impl CodeSearch {
             }
             ("search_code", [code]) => self.lines(code, None),
             ("search_code_in_file", [code, file]) => self.lines(code, Some(file)),
-            _ => return format!("{call}: there is no such search with so many arguments"),
+            _ => return format!("{call}: no search has this name and number of arguments"),
         };
         self.shown(call, &hits)
     }
@@ -147,7 +147,7 @@ impl CodeSearch {
         self.files.iter().filter(move |file| fits(&file.path))
     }
 
-    /// Classes, or functions and methods.
+    /// Finds classes, or functions and methods.
     fn definitions<'f>(
         &'f self,
         name: &str,
@@ -177,7 +177,7 @@ impl CodeSearch {
         hits
     }
 
-    /// Lines that hold a piece of code, with those about them.
+    /// Finds lines that contain a piece of code, with their context.
     fn lines<'f>(&'f self, code: &str, file: Option<&'f String>) -> Vec<Hit<'f>> {
         let wanted = code.lines().map(str::trim).find(|line| !line.is_empty());
         let Some(wanted) = wanted else {
@@ -193,7 +193,7 @@ impl CodeSearch {
                         number.saturating_sub(ABOUT).max(1),
                         (number + ABOUT).min(all),
                     );
-                    // Lines next to each other are one piece.
+                    // Adjacent lines form one piece.
                     if let Some(before) = hits.last_mut()
                         && std::ptr::eq(before.file, file)
                         && first <= before.last + 1
@@ -220,7 +220,7 @@ impl CodeSearch {
         hits
     }
 
-    /// A class with the first lines of its methods.
+    /// Returns a class with the first lines of its methods.
     fn signatures(&self, call: &SearchCall, name: &str) -> String {
         let mut text = String::new();
         for file in &self.files {
@@ -336,10 +336,10 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_found_in_prose_and_lists() {
+    fn calls_are_found_in_prose() {
         let found = calls(
             "I need:\n- `search_class(\"Model\")`\n- search_method_in_class(method_name='save', class_name = 'Model')\n\
-             1. search_code(\"x = f(\\\"a\\\")\") and again search_class('Model'); search_class(Model) is none",
+             1. search_code(\"x = f(\\\"a\\\")\") and again search_class('Model'); search_class(Model) is not a call",
         );
         let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn searches_answer_with_pieces_of_files() {
+    fn searches_return_pieces_of_files() {
         let found = answer("search_method_in_class('save', 'Model')");
         assert!(
             found.contains(
@@ -374,7 +374,7 @@ mod tests {
             "{lines}"
         );
         let near = answer("search_code('save')");
-        // Code before tests; lines next to each other are one place.
+        // Code comes before tests, and adjacent lines are one place.
         let (code, tests) = near.split_once("a_tests/").unwrap_or_default();
         assert!(
             code.contains(
@@ -387,11 +387,11 @@ mod tests {
             "{near}"
         );
         assert!(answer("search_class('save')").ends_with("nothing found"));
-        assert!(answer("search_class('a', 'b', 'c')").contains("no such search"));
+        assert!(answer("search_class('a', 'b', 'c')").contains("no search has this name"));
     }
 
     #[test]
-    fn places_that_are_not_shown_are_named_by_their_lines() {
+    fn other_places_are_listed_by_line() {
         let text: String = (0..5)
             .map(|n| format!("def f{n}():\n    call()\n{}", "\n".repeat(9)))
             .collect();

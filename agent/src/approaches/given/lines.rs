@@ -1,4 +1,4 @@
-//! Lines of the old code that tests are wanted for, named as `FILE::FUNCTION` or `FILE:FIRST-LAST`.
+//! Lines of the old code to write tests for, given as `FILE::FUNCTION` or `FILE:FIRST-LAST`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use testwright_tools::python::{Definition, Kind, Module, flatten};
 
 use testwright_config::error::{Error, Result};
 
-/// A stretch of a file, its first and last lines counted from 1.
+/// A range of lines in a file, numbered from 1, with both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineRange {
     pub path: String,
@@ -16,12 +16,16 @@ pub struct LineRange {
     pub last: usize,
 }
 
-/// What each of these names, in the same order.
+/// Resolves each target, in the same order.
+///
+/// # Errors
+///
+/// Fails if a target names no existing function or lines, or is ambiguous.
 pub fn resolve(tree: &Tree, targets: &[String]) -> Result<Vec<LineRange>> {
     targets.iter().map(|target| range(tree, target)).collect()
 }
 
-/// The same by file.
+/// Groups the line numbers by file.
 pub fn by_file(ranges: &[LineRange]) -> BTreeMap<String, BTreeSet<u32>> {
     let mut lines: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for range in ranges {
@@ -31,7 +35,11 @@ pub fn by_file(ranges: &[LineRange]) -> BTreeMap<String, BTreeSet<u32>> {
     lines
 }
 
-/// The lines with their numbers, as a model is shown them; a text for each stretch, in the same order.
+/// Returns the numbered lines as shown to a model, with one text per range, in the same order.
+///
+/// # Errors
+///
+/// Fails if a file cannot be read.
 pub fn numbered(tree: &Tree, ranges: &[LineRange]) -> Result<Vec<String>> {
     let mut modules = BTreeMap::new();
     for range in ranges {
@@ -48,7 +56,7 @@ fn number(module: &Module, range: &LineRange) -> String {
     let lines = module.text().lines().enumerate().skip(range.first - 1);
     let lines = lines.take(range.last + 1 - range.first);
     let mut out = format!("{}, lines {}-{}", range.path, range.first, range.last);
-    // What begins with the lines is seen in them.
+    // A definition that starts within the lines is visible in them.
     let around = module.enclosing(range.first);
     if let Some(around) = around.filter(|around| around.first < range.first) {
         out.push_str(&format!(", in `{}`", around.qualified));
@@ -60,7 +68,11 @@ fn number(module: &Module, range: &LineRange) -> String {
     out
 }
 
-/// The source of a test, `file::Class::function`, and what its file imports at its head.
+/// Returns the source of a test, `file::Class::function`, and the imports of its file.
+///
+/// # Errors
+///
+/// Fails if the test does not exist or is ambiguous, or its file cannot be read.
 pub fn stub(tree: &Tree, test: &str) -> Result<Stub> {
     let (path, name) = test
         .split_once("::")
@@ -79,11 +91,11 @@ pub fn stub(tree: &Tree, test: &str) -> Result<Stub> {
     })
 }
 
-/// A test whose statements are wanted.
+/// A test with a missing body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stub {
     pub imports: Vec<String>,
-    /// With its decorators.
+    /// Source, with decorators.
     pub source: String,
 }
 
@@ -102,7 +114,7 @@ fn range(tree: &Tree, target: &str) -> Result<LineRange> {
         Some((path, first.parse().ok()?, last.parse().ok()?))
     });
     let Some((path, first, last)) = parts else {
-        return Err(wrong(target, "it names no function and no lines"));
+        return Err(wrong(target, "it names neither a function nor lines"));
     };
     let path = plain(path);
     let count = read(tree, target, &path)?.lines().count();
@@ -113,7 +125,7 @@ fn range(tree: &Tree, target: &str) -> Result<LineRange> {
     Ok(LineRange { path, first, last })
 }
 
-/// The only one of this name, `Class::method` or `Class.method`.
+/// Finds the only definition with this name, `Class::method` or `Class.method`.
 fn definition(module: &Module, target: &str, path: &str, name: &str) -> Result<Definition> {
     let name = name.replace("::", ".");
     let mut found = module.find(&name);
@@ -161,7 +173,7 @@ fn read(tree: &Tree, target: &str, path: &str) -> Result<String> {
 }
 
 fn wrong(target: &str, cause: impl Into<String>) -> Error {
-    Error::usage(format!("find what `{target}` names"))
+    Error::usage(format!("find the target `{target}`"))
         .cause(cause.into())
-        .hint("name a function as pkg/mod.py::Class.method, or lines as pkg/mod.py:10-20")
+        .hint("write a function as pkg/mod.py::Class.method, or lines as pkg/mod.py:10-20")
 }

@@ -15,11 +15,11 @@ fn given(patch: Option<&str>, tests: &[&str]) -> Given {
 }
 
 #[test]
-fn nothing_is_given_that_no_option_asks_for_and_the_other_way_round() {
+fn inputs_must_match_options() {
     let error = |given: &Given, name: &str| given.check_options(&variant(name)).unwrap_err();
     insta::assert_snapshot!(error(&given(None, &[]), "zero-shot-plus:given-files=on").render(), @r"
     error: failed to give `zero-shot-plus:given-files=on` a code patch
-      cause: there is nothing to give
+      cause: the input is missing
       hint: add --code-patch FILE
     ");
     insta::assert_snapshot!(error(&given(Some("x"), &[]), "zero-shot:given-tests=on").render(), @r"
@@ -34,7 +34,7 @@ fn nothing_is_given_that_no_option_asks_for_and_the_other_way_round() {
     ");
     insta::assert_snapshot!(error(&given(None, &[]), "libro:other-patch=on").render(), @r"
     error: failed to use `libro:other-patch=on`
-      cause: `other-patch` says which code patch is given, and none is
+      cause: `other-patch` selects a code patch, but none is given
       hint: add given-patch=on or given-files=on
     ");
     let all = variant("zero-shot-plus:given-tests=on:given-patch=on:other-patch=on");
@@ -47,7 +47,7 @@ fn nothing_is_given_that_no_option_asks_for_and_the_other_way_round() {
 }
 
 #[test]
-fn labels_say_which_patch_is_given() {
+fn labels_name_the_patch() {
     let labels = |name: &str| labels(variant(name).options()).join(", ");
     assert_eq!(
         labels("zero-shot:given-tests=on:given-patch=on"),
@@ -60,7 +60,7 @@ fn labels_say_which_patch_is_given() {
 }
 
 #[test]
-fn test_files_are_python_files_of_the_repository() {
+fn test_files_must_be_python_files() {
     assert_eq!(test_path("./tests/test_a.py").unwrap(), "tests/test_a.py");
     let cause = |named: &str| test_path(named).unwrap_err().cause.unwrap();
     assert_eq!(cause("/etc/passwd.py"), "it is outside the repository");
@@ -71,7 +71,7 @@ fn test_files_are_python_files_of_the_repository() {
 }
 
 #[test]
-fn a_code_patch_is_a_text_file_with_a_diff() {
+fn code_patch_must_be_a_diff() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fix.patch");
     let cause = |content: &[u8]| {
@@ -80,8 +80,8 @@ fn a_code_patch_is_a_text_file_with_a_diff() {
     };
     assert_eq!(cause(b"--- a\n+++ b\n\0"), "it is not a text file");
     assert_eq!(cause(b"--- a\n+++ \xff\n"), "it is not a text file");
-    assert_eq!(cause(b"I would change f."), "it holds no diff");
-    assert_eq!(cause(b""), "it holds no diff");
+    assert_eq!(cause(b"I would change f."), "it contains no diff");
+    assert_eq!(cause(b""), "it contains no diff");
     assert!(read_patch(&folder.path().join("gone")).is_err());
     assert!(read_patch(folder.path()).is_err());
     std::fs::write(&path, "--- a/a.py\n+++ b/a.py\n").unwrap();
@@ -89,7 +89,7 @@ fn a_code_patch_is_a_text_file_with_a_diff() {
 }
 
 #[test]
-fn what_was_given_is_read_back_from_the_record() {
+fn inputs_are_read_from_record() {
     let one = given(Some("--- a\n"), &["t.py"]);
     let settings = serde_json::json!({"repository": "x", "given": one});
     assert_eq!(Given::of_record(&settings).unwrap(), one);

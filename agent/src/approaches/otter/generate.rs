@@ -14,8 +14,8 @@ use crate::agent::{Flow, Run};
 use crate::approaches::stages::Draft;
 use crate::formats::{FormatError, ProposedFiles, code_block};
 
-/// `None` for a reply that cannot be put into the repository; why is on record.
-pub async fn generate(
+/// Writes the test. Returns `None` if the reply cannot be put into the repository; the reason is recorded.
+pub(super) async fn generate(
     run: &mut Run,
     repository: &Repository,
     reads: &[FunctionName],
@@ -72,7 +72,7 @@ pub async fn generate(
     }))
 }
 
-/// The file with the function of the reply in it.
+/// Returns the file with the function from the reply.
 fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError> {
     let given = code_block::code(reply)?;
     let code = Code::read(&given).map_err(FormatError::new)?;
@@ -95,7 +95,7 @@ fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError
                 .map(|(class, _)| class);
             let class = class.and_then(|name| definition(&outline, name));
             let point = match (after, class) {
-                // In a class it could not be called.
+                // A function inserted into a class could not be called.
                 (Some(after), _) if !is_method(&given) => {
                     InsertionPoint::After(at_top_level(&outline, after))
                 }
@@ -111,7 +111,7 @@ fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError
     Ok(ends.join(&done.text))
 }
 
-/// Its first parameter is the object.
+/// Returns whether the first parameter is the object.
 fn is_method(code: &str) -> bool {
     let test = code
         .lines()
@@ -121,7 +121,7 @@ fn is_method(code: &str) -> bool {
         .is_some_and(|(_, rest)| rest.starts_with("self"))
 }
 
-/// The function or class that it is, or that it is in.
+/// Returns the top-level definition that contains `inner`, or is it.
 fn at_top_level<'o>(outline: &'o [Definition], inner: &'o Definition) -> &'o Definition {
     let around = outline
         .iter()
@@ -129,7 +129,7 @@ fn at_top_level<'o>(outline: &'o [Definition], inner: &'o Definition) -> &'o Def
     around.unwrap_or(inner)
 }
 
-/// By its qualified name, or by its own.
+/// Finds a definition by its qualified name, or otherwise by its plain name.
 fn definition<'o>(outline: &'o [Definition], name: &str) -> Option<&'o Definition> {
     let all = flatten(outline);
     let qualified = all.iter().find(|definition| definition.qualified == name);
@@ -137,7 +137,7 @@ fn definition<'o>(outline: &'o [Definition], name: &str) -> Option<&'o Definitio
     found.copied()
 }
 
-/// The function that the reply names as the one before.
+/// Returns the function that the reply names as the preceding one.
 fn after(reply: &str) -> Option<String> {
     let line = reply.lines().find_map(|line| {
         let line = line.trim().trim_start_matches(['`', '*']);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_put_where_the_reply_says() {
+    fn functions_go_where_reply_says() {
         let reply =
             "after: `test_one`\n```python\nimport os\n\ndef test_new():\n    assert os.sep\n```";
         let text = put(reply, OLD, &target(WriteMode::Write, "test_new")).unwrap();
@@ -188,7 +188,7 @@ mod tests {
         let modified = "```\ndef test_two():\n    assert pkg.f(3)\n```";
         let text = put(modified, OLD, &target(WriteMode::Modify, "test_two")).unwrap();
         assert_eq!(text, OLD.replace("f(2)", "f(3)"));
-        // A method goes into its class, whichever way that is said.
+        // A method goes into its class, whichever form the reply has.
         let old = "class TestAll:\n    def test_one(self):\n        pass\n\n    def test_two(self):\n        pass\n";
         let method = "```\n    def test_new(self):\n        pass\n```";
         let first =
@@ -203,7 +203,7 @@ mod tests {
             last.ends_with("\n\n    def test_new(self):\n        pass\n"),
             "{last}"
         );
-        // A function that takes no object stays outside of it.
+        // A function without an object stays outside of the class.
         let function = "```\ndef test_new():\n    pass\n```";
         for reply in [function.to_owned(), format!("after: test_one\n{function}")] {
             let text = put(&reply, old, &target(WriteMode::Write, "TestAll.test_new")).unwrap();

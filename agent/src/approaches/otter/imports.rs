@@ -1,5 +1,5 @@
-//! Import repair: names that nothing binds, and imports of the model's own guessing, looked up in the repository. A module
-//! found there takes the guess's place; else the guess stays.
+//! Import repair: looks up unbound names, and imports that the model guessed, in the repository. A module
+//! found there replaces the guess; otherwise the guess stays.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use testwright_tools::python::{
 
 use super::repository::Repository;
 
-/// The text with its imports mended, and what was done, one line each.
-pub fn repair(repository: &Repository, before: &str, after: &str) -> (String, Vec<String>) {
+/// Returns the text with repaired imports, and one line per repair.
+pub(super) fn repair(repository: &Repository, before: &str, after: &str) -> (String, Vec<String>) {
     let mut text = after.to_owned();
     let mut done = Vec::new();
     let (old, new) = (Module::parse(before), Module::parse(after));
@@ -65,7 +65,7 @@ fn bindings(module: &Module) -> impl Iterator<Item = Binding> {
 }
 
 impl Repository {
-    /// The path of a module's file, if the repository has it.
+    /// Returns the path of a module's file, if the repository has it.
     fn file_of(&self, module: &str) -> Option<String> {
         let path = module.replace('.', "/");
         let names = [format!("{path}.py"), format!("{path}/__init__.py")];
@@ -76,7 +76,8 @@ impl Repository {
         paths.find(|path| self.paths.contains(path))
     }
 
-    /// Is it neither in the repository nor, as far as that can be told, installed? What the repository itself uses is.
+    /// Returns whether an import is neither in the repository nor apparently installed. Imports that the
+    /// repository uses itself count as installed.
     fn may_be_wrong(&self, guess: &Binding) -> bool {
         if guess.name == "*" || guess.module.starts_with('.') {
             return false;
@@ -92,7 +93,7 @@ impl Repository {
         }
     }
 
-    /// Does a file of the repository import anything of the module's package?
+    /// Returns whether a file of the repository imports from the module's package.
     fn is_used(&self, module: &str) -> bool {
         let package = regex::escape(top(module));
         let Ok(import) = Regex::new(&format!(r"(?m)^[ \t]*(from|import)[ \t]+{package}\b")) else {
@@ -102,7 +103,7 @@ impl Repository {
         files.any(|path| self.text(path).is_some_and(|text| import.is_match(&text)))
     }
 
-    /// Is it of a package of the repository?
+    /// Returns whether the module belongs to a package of the repository.
     fn is_own(&self, module: &str) -> bool {
         self.file_of(top(module)).is_some()
     }
@@ -116,7 +117,7 @@ impl Repository {
         text.is_some_and(|text| binds(&text, name))
     }
 
-    /// The module that defines a name at its top level; of several the shortest.
+    /// Returns the module that defines a name at its top level; the shortest if there are several.
     fn module_of(&self, name: &str) -> Option<String> {
         let definition = Regex::new(&format!(
             r"(?m)^(class|def|async def) {}\b|^{0}\s*(:.*)?=",
@@ -132,12 +133,12 @@ impl Repository {
     }
 }
 
-/// The package that a module is of.
+/// Returns the top-level package of a module.
 fn top(module: &str) -> &str {
     module.split('.').next().unwrap_or(module)
 }
 
-/// Does a file bind this name, by a definition or by an import?
+/// Returns whether a file binds this name, by a definition or by an import.
 fn binds(text: &str, name: &str) -> bool {
     let module = Module::parse(text);
     let is_defined = module
@@ -148,12 +149,12 @@ fn binds(text: &str, name: &str) -> bool {
         .assignments()
         .iter()
         .any(|assignment| assignment.names.iter().any(|known| known == name));
-    // Of a star nobody knows.
+    // A star import may bind any name.
     let is_imported = |binding: Binding| binding.local == name || binding.name == "*";
     is_defined || is_assigned || bindings(&module).any(is_imported)
 }
 
-/// `None` for a file that nothing imports.
+/// Returns the module's name; `None` for a file that nothing imports.
 fn module_name(path: &str) -> Option<String> {
     let path = path
         .strip_prefix("src/")
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_is_looked_up_for_itself() {
+    fn each_name_is_looked_up_alone() {
         let (text, done) = repaired("from pkg.b import Foo, FooBar\n\nFoo(FooBar)\n");
         assert_eq!(
             text,
@@ -203,10 +204,10 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_nobody_knows_is_a_guess() {
+    fn unknown_module_is_a_guess() {
         let (text, _) = repaired("from package.core import given as g\n\ng()\n");
         assert_eq!(text, "from pkg.a import given as g\n\ng()\n");
-        // The standard library, what the repository uses, and what nothing in it defines.
+        // The standard library, imports of the repository, and names it does not define.
         for known in [
             "from time import sleep",
             "from numpy.core import array",

@@ -1,4 +1,4 @@
-//! The localizer: first files, then functions, each of tests and of the code that has the problem.
+//! The localizer: first finds files, then functions, both of tests and of the faulty code.
 
 use testwright_agent_prompts::{CodeFile, OtterFiles, OtterFunctions};
 
@@ -6,18 +6,18 @@ use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
 use crate::agent::{Flow, Run};
 
-/// Files, and functions, that are named.
+/// Maximum files, and functions, to name.
 const MAX_LOCATIONS: usize = 10;
 
-/// What the issue is about.
+/// The localized files and functions of an issue.
 #[derive(Debug, Clone, Default)]
-pub struct Localized {
+pub(super) struct Localized {
     pub test_files: Vec<String>,
     pub tests: Vec<FunctionName>,
     pub focal: Vec<FunctionName>,
 }
 
-pub async fn localize(
+pub(super) async fn localize(
     run: &mut Run,
     repository: &Repository,
     config: OtterConfig,
@@ -82,8 +82,8 @@ async fn of_kind(
     Ok((files, functions))
 }
 
-/// What a line names, without what lists and quotes put around it.
-pub fn named(line: &str) -> &str {
+/// Returns the name in a line, without list markers and quotes.
+pub(super) fn named(line: &str) -> &str {
     let line = line.trim().trim_start_matches(['-', '*', '+', ' ']);
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let numbered = digits > 0 && line[digits..].starts_with(['.', ')']);
@@ -93,7 +93,7 @@ pub fn named(line: &str) -> &str {
         .trim_end_matches("()")
 }
 
-/// The files that exist, each once.
+/// Returns the distinct files that exist.
 fn known_files(reply: &str, known: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in reply.lines() {
@@ -106,7 +106,7 @@ fn known_files(reply: &str, known: &[String]) -> Vec<String> {
     found
 }
 
-/// Functions that exist. A file that does not is replaced by the one with the nearest name.
+/// Returns the functions that exist. An unknown file is replaced by the one with the nearest name.
 fn known_functions(
     reply: &str,
     repository: &Repository,
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_from_lists_of_all_kinds() {
+    fn names_are_read_from_lists() {
         for (line, name) in [
             ("a/b.py", "a/b.py"),
             ("- `a/b.py`", "a/b.py"),

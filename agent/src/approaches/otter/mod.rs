@@ -1,5 +1,5 @@
-//! Otter (Otter §4.1): localizes tests and focal code, plans what to read and where to write, writes one complete function,
-//! and repairs its imports. No context is carried from call to call; decoding is greedy.
+//! Otter (Otter §4.1): localizes tests and focal code, plans what to read and where to write, writes one
+//! complete function, and repairs its imports. Each call has a context of its own; decoding is greedy.
 
 mod generate;
 mod imports;
@@ -72,20 +72,17 @@ const PLANNER: ApproachOption = option("planner", "plans what to read and where 
 const REFINEMENT: ApproachOption = option("refinement", "the planner reflects on its plan");
 const VALIDATION: ApproachOption = option(
     "validation",
-    "the planner is told which of its actions are not possible",
+    "the planner learns which of its actions are impossible",
 );
-const FOCAL: ApproachOption = option("focal", "localizes the code that is at fault");
+const FOCAL: ApproachOption = option("focal", "localizes the faulty code");
 const TESTS: ApproachOption = option("tests", "localizes tests");
 const IMPORTS: ApproachOption = option(
     "imports",
     "the generator sees the imports and the structure of the test file",
 );
-const IMPORT_REPAIR: ApproachOption = option(
-    "import-repair",
-    "imports that are missing or wrong are looked up",
-);
+const IMPORT_REPAIR: ApproachOption = option("import-repair", "looks up missing and wrong imports");
 
-/// The paper's ablations (Otter §6.3).
+/// Options for the paper's ablations (Otter §6.3).
 static OPTIONS: &[ApproachOption] = &[
     PLANNER,
     REFINEMENT,
@@ -96,17 +93,17 @@ static OPTIONS: &[ApproachOption] = &[
     IMPORT_REPAIR,
 ];
 
-/// What the generator is given, and what is done besides.
+/// The generator's inputs, and the optional stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OtterConfig {
     pub planner: bool,
-    /// The planner reflects on its plan.
+    /// Whether the planner reflects on its plan.
     pub refinement: bool,
-    /// The planner is told which of its actions are not possible.
+    /// Whether the planner learns which of its actions are impossible.
     pub validation: bool,
     pub focal: bool,
     pub tests: bool,
-    /// The generator sees the imports and the structure of the test file.
+    /// Whether the generator sees the imports and the structure of the test file.
     pub imports: bool,
     pub import_repair: bool,
 }
@@ -140,7 +137,7 @@ async fn stages(run: &mut Run, config: OtterConfig) -> Flow<Outcome> {
     }
 }
 
-/// A draft for each configuration that leads to one. What any of them needs is localized once.
+/// Writes a draft for each configuration that leads to one. Localization runs once for all of them.
 pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Flow<Vec<Draft>> {
     let repository = Repository::of(run)?;
     let whole = OtterConfig {
@@ -156,7 +153,7 @@ pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Flow<Vec<D
     Ok(drafts)
 }
 
-/// A test, from what was localized.
+/// Writes a test from the localized code.
 async fn draft(
     run: &mut Run,
     repository: &Repository,
@@ -172,7 +169,7 @@ async fn draft(
     generate::generate(run, repository, &plan.reads, &target, config).await
 }
 
-/// A prompt of its own, answered greedily.
+/// Makes a call with a prompt of its own, with greedy decoding.
 async fn ask(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<String> {
     let messages = vec![Message::User {
         content: prompt(question.render())?,

@@ -1,4 +1,4 @@
-//! The planner: what to read, and where to write, reflected upon until it is satisfied.
+//! The planner: decides what to read and where to write, and reflects until it is satisfied.
 
 use testwright_agent_prompts::{CodeFile, OtterPlan, OtterReflect};
 
@@ -8,27 +8,27 @@ use super::{OtterConfig, ask};
 use crate::agent::{Flow, Run};
 use crate::approaches::zero_shot_file::new_path;
 
-/// Times that it reflects.
+/// Maximum number of reflections.
 const REFLECTIONS: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteMode {
-    /// A new test.
+pub(super) enum WriteMode {
+    /// Write a new test.
     Write,
-    /// An existing one.
+    /// Modify an existing test.
     Modify,
 }
 
-/// Where the test goes.
+/// The place of the test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
+pub(super) struct Action {
     pub mode: WriteMode,
     pub name: FunctionName,
 }
 
 impl Action {
-    /// A new test in the best test file; in a new one where none was localized.
-    pub fn new_test(localized: &Localized, repository: &Repository) -> Action {
+    /// Plans a new test in the best test file, or in a new file if none was localized.
+    pub(super) fn new_test(localized: &Localized, repository: &Repository) -> Action {
         let of_tests = localized.tests.first().map(|test| &test.path);
         let path = of_tests.or_else(|| localized.test_files.first()).cloned();
         let paths = || repository.paths.iter().cloned().collect::<Vec<String>>();
@@ -43,14 +43,14 @@ impl Action {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Plan {
+pub(super) struct Plan {
     pub reads: Vec<FunctionName>,
     pub target: Option<Action>,
 }
 
 impl Plan {
-    /// Without a planner: all that was localized is read.
-    pub fn of(localized: &Localized, config: OtterConfig) -> Plan {
+    /// Creates the plan without a planner, which reads everything localized.
+    pub(super) fn of(localized: &Localized, config: OtterConfig) -> Plan {
         let tests = localized.tests.iter().filter(|_| config.tests);
         let focal = localized.focal.iter().filter(|_| config.focal);
         Plan {
@@ -77,7 +77,7 @@ impl Plan {
     }
 }
 
-pub async fn plan(
+pub(super) async fn plan(
     run: &mut Run,
     repository: &Repository,
     localized: &Localized,
@@ -102,7 +102,7 @@ pub async fn plan(
         };
         let reply = ask(run, &question).await?;
         let (improved, impossible) = read(&reply, repository, config);
-        // A word on the plan alone leaves it as it is.
+        // A comment on the plan without actions leaves it as it is.
         if improved != Plan::default() {
             plan = improved;
         }
@@ -121,7 +121,7 @@ pub async fn plan(
     Ok(plan)
 }
 
-/// The plan's own word on itself, the first of the three that it says.
+/// Returns whether the plan is judged satisfactory, by the first of the three words.
 fn is_satisfied(reply: &str) -> bool {
     let mut words = reply
         .split(|c: char| !c.is_alphabetic())
@@ -130,7 +130,7 @@ fn is_satisfied(reply: &str) -> bool {
     answer.as_deref() == Some("satisfied")
 }
 
-/// The actions that are possible, and the lines of those that are not.
+/// Returns the possible actions, and the lines of the impossible ones.
 fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec<String>) {
     let (mut plan, mut invalid) = (Plan::default(), Vec::new());
     for line in reply.lines() {
@@ -146,7 +146,7 @@ fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec
             function: function.replace("::", "."),
         };
         let is_there = repository.source(&name).is_some();
-        // The gate takes nothing but tests.
+        // The gate accepts only tests.
         let is_test_file = repository.is_test_file(&name.path);
         let is_possible = match verb.to_lowercase().as_str() {
             "read" => is_there,
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_written_into_test_files_alone() {
+    fn tests_go_only_into_test_files() {
         let repository = Repository::of_files(&[
             ("pkg/a.py", "def f():\n    pass\n"),
             ("tests/test_a.py", "async def test_a():\n    pass\n"),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn without_localized_tests_a_new_file_is_written() {
+    fn new_file_without_localized_tests() {
         let repository = Repository::of_files(&[
             ("pkg/a.py", "def f():\n    pass\n"),
             ("tests/test_a.py", "def test_a():\n    pass\n"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_word_is_satisfied() {
+    fn satisfaction_needs_a_plain_word() {
         for (reply, satisfied) in [
             ("Satisfied\nread a.py::f", true),
             ("**Satisfied**", true),

@@ -1,4 +1,4 @@
-//! What Otter asks of the old code: its files by kind, and their functions.
+//! The old code as Otter sees it: its files by kind, and their functions.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,24 +9,24 @@ use crate::agent::{Flow, Run};
 use crate::formats::OldFiles;
 use crate::retrieval::{Index, tokens};
 
-/// Tokens that a list of files may take.
+/// Maximum tokens of a list of files.
 const LISTED: usize = 20_000;
-/// Lines of a function that are shown.
+/// Maximum lines of a function to show.
 const LINES: usize = 200;
 
-pub struct Repository {
+pub(super) struct Repository {
     files: Box<dyn OldFiles + Send + Sync>,
-    /// Of all files.
+    /// Paths of all files.
     pub paths: BTreeSet<String>,
-    /// With at least one test.
+    /// Files with at least one test.
     pub tests: Vec<String>,
-    /// Python files that are no tests.
+    /// Python files that are not tests.
     pub sources: Vec<String>,
 }
 
-/// `path::function`.
+/// A function, written `path::function`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FunctionName {
+pub(super) struct FunctionName {
     pub path: String,
     pub function: String,
 }
@@ -37,7 +37,7 @@ impl std::fmt::Display for FunctionName {
     }
 }
 
-/// By name and by what it holds.
+/// Returns whether a file is a test file, by its name and contents.
 fn is_test_file(path: &str, text: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_named =
@@ -53,12 +53,12 @@ fn is_test_file(path: &str, text: &str) -> bool {
 }
 
 impl Repository {
-    /// The most relevant files first, where not all can be listed.
-    pub fn of(run: &Run) -> Flow<Repository> {
+    /// Reads the repository. If not all files can be listed, the most relevant ones come first.
+    pub(super) fn of(run: &Run) -> Flow<Repository> {
         let tree = run.tree()?;
         let index = Index::of(&tree).map_err(crate::agent::infrastructure)?;
         let (mut tests, mut sources) = (Vec::new(), Vec::new());
-        // What shares no word with the issue comes last.
+        // Files that share no word with the issue come last.
         let ranked = index.ranked(&run.issue.folded_text());
         let mut seen = HashSet::new();
         for file in ranked.into_iter().chain(index.files()) {
@@ -81,18 +81,18 @@ impl Repository {
         })
     }
 
-    pub fn text(&self, path: &str) -> Option<String> {
+    pub(super) fn text(&self, path: &str) -> Option<String> {
         self.files.text(path)
     }
 
-    /// A file with tests, where one may be written or changed.
-    pub fn is_test_file(&self, path: &str) -> bool {
+    /// Returns whether the file has tests, so that one may be added or changed.
+    pub(super) fn is_test_file(&self, path: &str) -> bool {
         let text = self.text(path);
         text.is_some_and(|text| is_test_file(path, &text))
     }
 
-    /// Qualified names of the functions of a file; of a test file of its tests alone.
-    pub fn functions(&self, path: &str, tests: bool) -> Vec<String> {
+    /// Returns the qualified names of a file's functions; for test files, only of its tests.
+    pub(super) fn functions(&self, path: &str, tests: bool) -> Vec<String> {
         let module = Module::parse(self.text(path).unwrap_or_default());
         let outline = module.outline();
         let functions = flatten(&outline).into_iter().filter(|definition| {
@@ -105,8 +105,8 @@ impl Repository {
             .collect()
     }
 
-    /// The source of a function or class.
-    pub fn source(&self, name: &FunctionName) -> Option<CodeFile> {
+    /// Returns the source of a function or class.
+    pub(super) fn source(&self, name: &FunctionName) -> Option<CodeFile> {
         let module = Module::parse(self.text(&name.path)?);
         let found = module.find(&name.function).into_iter().next()?;
         let lines: Vec<&str> = module.text().lines().collect();
@@ -117,8 +117,8 @@ impl Repository {
         })
     }
 
-    /// Imports, classes and functions of a file, one line each.
-    pub fn structure(&self, path: &str) -> String {
+    /// Returns the imports, classes and functions of a file, one line each.
+    pub(super) fn structure(&self, path: &str) -> String {
         let module = Module::parse(self.text(path).unwrap_or_default());
         let imports = module.imports();
         let mut lines: Vec<String> = imports.iter().map(|import| import.source.clone()).collect();
@@ -134,7 +134,7 @@ impl Repository {
     }
 }
 
-/// Sorted by path, as many as may be listed.
+/// Returns as many files as may be listed, sorted by path.
 fn listed(files: Vec<String>) -> Vec<String> {
     let mut left = LISTED;
     let fits = |path: &String| {
@@ -150,8 +150,8 @@ fn listed(files: Vec<String>) -> Vec<String> {
 
 #[cfg(test)]
 impl Repository {
-    /// Of these files, for tests.
-    pub fn of_files(files: &[(&str, &str)]) -> Repository {
+    /// Creates a repository of these files, for tests.
+    pub(super) fn of_files(files: &[(&str, &str)]) -> Repository {
         let old = files
             .iter()
             .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_tests_are_told_by_name_and_content() {
+    fn test_files_have_name_and_tests() {
         for (path, text, is_test) in [
             ("tests/test_a.py", "def test_a(): pass", true),
             ("tests/test_a.py", "async def test_a(): pass", true),

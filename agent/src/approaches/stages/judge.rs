@@ -1,19 +1,19 @@
-//! A model's yes or no.
+//! Yes-or-no judgements by a model.
 
 use testwright_agent_prompts::Prompt;
 
 use crate::agent::{Flow, Run, prompt};
 use testwright_models::Message;
 
-/// What a judge says.
+/// The judgement of a model.
 #[derive(Debug, Clone)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     pub is_yes: bool,
-    /// Everything that it wrote.
+    /// Complete text of the reply.
     pub text: String,
 }
 
-pub async fn judge(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<Judgement> {
+pub(crate) async fn judge(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<Judgement> {
     let messages = vec![Message::User {
         content: prompt(question.render())?,
     }];
@@ -23,7 +23,7 @@ pub async fn judge(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<Judge
     Ok(Judgement { is_yes, text })
 }
 
-/// The first word that is one of the two.
+/// Returns whether the first "yes" or "no" in a reply is "yes".
 fn says_yes(reply: &str) -> bool {
     let mut words = reply.split(|c: char| !c.is_alphabetic());
     let answer =
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_by_their_first_word() {
+    fn first_word_decides() {
         for (reply, yes) in [
             ("YES\nIt is.", true),
             ("**Yes**, it does", true),

@@ -1,4 +1,4 @@
-//! Finding the code that a model is shown.
+//! Retrieval of the code to show a model.
 
 use testwright_agent_prompts::{CodeFile, TestFile, ZeroShotTask};
 use testwright_sandboxes::repository::Tree;
@@ -8,13 +8,13 @@ use super::super::given::{self, GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS};
 use crate::agent::{Flow, Outcome, Run, infrastructure};
 use crate::retrieval::{self, Index, RetrievedFile, tokens};
 
-/// Tokens of code that a prompt may hold (SWT-bench §5.1).
-pub const CODE_TOKENS: usize = 27_000;
+/// Maximum tokens of code in a prompt (SWT-bench §5.1).
+pub(crate) const CODE_TOKENS: usize = 27_000;
 
-/// The issue, and the files that share the most words with it (BM25), as far as the budget goes. What is given beyond the
-/// issue comes first: the code patch, then the test files to change, which have half of what is left. Lines have numbers where
-/// replies name lines.
-pub fn retrieve(
+/// Builds the task from the issue and the files that share the most words with it (BM25), within the budget.
+/// Extra inputs come first: the code patch, then the test files to change, which get half of the remaining
+/// tokens. Lines are numbered if replies refer to line numbers.
+pub(crate) fn retrieve(
     run: &mut Run,
     tree: &Tree,
     context: &ApproachContext,
@@ -25,7 +25,7 @@ pub fn retrieve(
         && (!given::takes_tests(options) || !given.test_files.is_empty());
     if !is_there {
         return Err(Outcome::Infrastructure {
-            message: "an option of the approach gives what there is none of".to_owned(),
+            message: "an option of the approach needs an input that is missing".to_owned(),
             hint: None,
             shortage: None,
         });
@@ -107,7 +107,7 @@ pub fn retrieve(
     })
 }
 
-/// As they are in the old code, as far as the budget goes.
+/// Returns test files as they are in the old code, within the budget.
 fn shown_test_files(
     tree: &Tree,
     paths: &[String],

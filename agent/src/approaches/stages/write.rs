@@ -1,4 +1,4 @@
-//! One call in which a model writes a change of files.
+//! A single call in which a model writes changes of files.
 
 use testwright_agent_prompts::Prompt;
 use testwright_sandboxes::repository::Tree;
@@ -7,37 +7,37 @@ use crate::agent::{Flow, Outcome, Run, prompt};
 use crate::formats::{FormatError, OldFiles, ProposedFiles};
 use testwright_models::Message;
 
-/// Samples of a method that chooses among several, and how they are decoded (SWT-bench §5.1).
-pub const SAMPLES: usize = 5;
-pub const SAMPLE_TEMPERATURE: f64 = 0.7;
+/// Number of samples of a method that chooses among several (SWT-bench §5.1).
+pub(crate) const SAMPLES: usize = 5;
+pub(crate) const SAMPLE_TEMPERATURE: f64 = 0.7;
 
-/// Reads a reply, given the old files.
-pub type ReplyFormat = fn(&str, &dyn OldFiles) -> Result<ProposedFiles, FormatError>;
+/// Parses a reply, given the old files.
+pub(crate) type ReplyFormat = fn(&str, &dyn OldFiles) -> Result<ProposedFiles, FormatError>;
 
-/// What a model wrote, where it could be read.
+/// A model's reply that could be read.
 #[derive(Debug)]
-pub struct Draft {
+pub(crate) struct Draft {
     pub proposed: ProposedFiles,
     pub reply: String,
 }
 
 impl Draft {
-    /// Puts its files into the workspace, and hands them in.
-    pub async fn hand_in(&self, run: &mut Run) -> Flow<Outcome> {
+    /// Puts the files into the workspace and submits them.
+    pub(crate) async fn hand_in(&self, run: &mut Run) -> Flow<Outcome> {
         run.put_files(&self.proposed.files).await?;
         run.hand_in().await
     }
 }
 
-/// A reply that cannot be read or carried out.
+/// A reply that cannot be read or applied.
 #[derive(Debug)]
-pub struct UnusableReply {
+pub(crate) struct UnusableReply {
     pub reply: String,
     pub error: FormatError,
 }
 
-/// What a model wrote, or why it cannot be used; either is on record.
-pub async fn write(
+/// Asks the model once. Returns its draft, or why the reply cannot be used; both are recorded.
+pub(crate) async fn write(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
@@ -64,8 +64,8 @@ pub async fn write(
     })
 }
 
-/// Asks once, and hands in what comes back.
-pub async fn write_and_hand_in(
+/// Asks the model once and submits the result.
+pub(crate) async fn write_and_hand_in(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
@@ -80,8 +80,8 @@ pub async fn write_and_hand_in(
     }
 }
 
-/// What does not differ between calls stands first, for the providers' caches.
-pub fn system_and_user(
+/// Returns the two messages. The part shared by all calls comes first, so that the provider can cache it.
+pub(crate) fn system_and_user(
     system: &(impl Prompt + Sync),
     user: &(impl Prompt + Sync),
 ) -> Flow<Vec<Message>> {

@@ -64,7 +64,7 @@ fn functions_are_inserted_and_rewritten() {
 }
 
 #[test]
-fn blocks_are_read_as_models_write_them() {
+fn sloppy_blocks_are_read() {
     let right = "diff\ntests/test_a.py\ninsert\nEOF\nimport os\n\ndef test_new():\n    assert os.sep\nend diff\n";
     let wanted = new(right).0;
     assert!(
@@ -124,7 +124,7 @@ fn blocks_are_read_as_models_write_them() {
 }
 
 #[test]
-fn a_line_above_all_functions_is_above_the_first() {
+fn line_above_all_functions() {
     let reply =
         "diff\ntests/test_a.py\ninsert\n1\ndef test_new():\n    assert pkg.f(4) == 4\nend diff\n";
     let (content, repairs) = new(reply);
@@ -162,18 +162,18 @@ fn fences_in_a_docstring_are_code() {
     let reply = format!("diff\ntests/test_a.py\ninsert\nEOF\n```python\n{code}```\nend diff\n");
     let (content, repairs) = new(&reply);
     assert_eq!((content, repairs), (format!("{OLD}\n\n{code}"), vec![]));
-    // Code in two pieces.
+    // The code is in two fenced pieces.
     let two = reply.replace("    assert pkg.f", "```\n```python\n    assert pkg.f");
     let (content, repairs) = new(&two.replace("    ```\n", ""));
     assert!(
         content.ends_with("    \"\"\"\n    assert pkg.f(4) == 4\n"),
         "{content}"
     );
-    assert_eq!(repairs, ["fences in the code of a block are left out"]);
+    assert_eq!(repairs, ["fences in the code of a block are omitted"]);
 }
 
 #[test]
-fn new_files_are_made_and_what_cannot_be_carried_out_is_told() {
+fn new_files_and_errors() {
     let made =
         "diff\ntests/test_b.py\ninsert\nBOF\nimport pkg\n\n\ndef test_b():\n    pass\nend diff";
     let proposed = read(made, &old()).unwrap();
@@ -199,14 +199,14 @@ fn new_files_are_made_and_what_cannot_be_carried_out_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A function that is rewritten as it is changes nothing; whatever its line is said to be.
+    /// Rewriting a function with the same text changes nothing, whatever line is given.
     #[test]
-    fn a_function_rewritten_as_it_is_changes_nothing(line in 0usize..40) {
+    fn identical_rewrite_changes_nothing(line in 0usize..40) {
         let reply = format!("diff\ntests/test_a.py\nrewrite\n{line}\n    def test_two(self):\n        assert pkg.f(2) == 2\nend diff");
         prop_assert_eq!(new(&reply).0, OLD);
     }
 
-    /// Whatever a model writes, it is read or refused.
+    /// Any text is either applied or rejected.
     #[test]
     fn any_text_is_read_or_refused(reply in "(diff\n)?(tests/test_a.py|x.py|)\n?(insert|rewrite|)\n?([0-9]{0,3}|BOF|EOF)\n?((def |    |class )?[a-z(:'\"]{0,6}\r?\n){0,6}(end diff)?") {
         let _ = read(&reply, &old());

@@ -1,4 +1,4 @@
-//! Finding the lines that a hunk speaks of.
+//! Locates the lines that a hunk refers to.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use super::super::reindent::Reindent;
 use super::super::{FormatError, ProposedFiles};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HunkLine {
+pub(super) enum HunkLine {
     Context(String),
     Removed(String),
     Added(String),
-    /// A line without a sign: context that lost its blank, or words behind the diff.
+    /// A line without a sign: context that lost its space, or text after the diff.
     Unsigned(String),
 }
 
@@ -26,7 +26,7 @@ impl HunkLine {
         }
     }
 
-    /// As it should stand in the old file.
+    /// Returns the line as it should be in the old file.
     fn old(&self) -> Option<&str> {
         match self {
             HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => {
@@ -38,14 +38,14 @@ impl HunkLine {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Hunk {
-    /// Of its first line in the old file, counted from 1, if it says so.
+pub(super) struct Hunk {
+    /// Number of the first line in the old file, counted from 1, if given.
     pub first: Option<usize>,
     pub lines: Vec<HunkLine>,
 }
 
 impl Hunk {
-    pub fn begin(header: &str) -> Hunk {
+    pub(super) fn begin(header: &str) -> Hunk {
         let numbers = header.split_once('-').map(|(_, rest)| rest);
         let first = numbers.and_then(|rest| {
             let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -57,8 +57,8 @@ impl Hunk {
         }
     }
 
-    /// Leaves out what stands behind it: blank lines, and words that are no code.
-    pub fn trim(&mut self) {
+    /// Removes trailing blank lines and text that is not code.
+    pub(super) fn trim(&mut self) {
         while let Some(HunkLine::Unsigned(_)) = self.lines.last() {
             self.lines.pop();
             self.trim_blank();
@@ -73,13 +73,13 @@ impl Hunk {
         }
     }
 
-    pub fn only_adds(&self) -> bool {
+    pub(super) fn only_adds(&self) -> bool {
         let mut lines = self.lines.iter();
         lines.all(|line| matches!(line, HunkLine::Added(_)))
     }
 
-    /// Without the list behind its last blank line, whose points look like lines that come or go; `None` where that is
-    /// none, or nothing of a diff would be left.
+    /// Returns the hunk without the list after its last blank line, whose items look like added or removed
+    /// lines. Returns `None` if that is not a list, or if nothing of the diff would be left.
     fn before_list(&self) -> Option<Hunk> {
         let is_blank = |line: &HunkLine| matches!(line, HunkLine::Context(text) if text.is_empty());
         let last = self.lines.iter().rposition(is_blank)?;
@@ -105,8 +105,8 @@ impl Hunk {
     }
 }
 
-/// A file that is new.
-pub fn content(hunks: &[Hunk]) -> String {
+/// Returns the contents of a new file.
+pub(super) fn content(hunks: &[Hunk]) -> String {
     let mut text = String::new();
     for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
         if let HunkLine::Added(line) | HunkLine::Context(line) | HunkLine::Unsigned(line) = line {
@@ -117,20 +117,20 @@ pub fn content(hunks: &[Hunk]) -> String {
     text
 }
 
-/// What counts of a line.
+/// Returns the significant part of a line.
 type Likeness = fn(&str) -> &str;
 
 const INDENTATION: &str = "indentation differs";
-/// How far a line may differ from the file's, from nothing on.
+/// Accepted differences between a line and the file's, in increasing order.
 const LIKENESS: [(&str, Likeness); 3] = [
     ("", |line| line),
-    ("white space at line ends differs", str::trim_end),
+    ("trailing white space differs", str::trim_end),
     (INDENTATION, str::trim),
 ];
-/// Lines of context at either end that may be wrong.
+/// Maximum lines of context at either end that may be wrong.
 const FUZZ: usize = 3;
 
-pub fn apply(
+pub(super) fn apply(
     before: &str,
     hunks: &[Hunk],
     path: &str,
@@ -139,7 +139,7 @@ pub fn apply(
     let (text, ends) = Lines::split(before);
     let old: Vec<&str> = text.lines().collect();
     let mut new: Vec<String> = Vec::new();
-    // Lines of the old file that are taken over.
+    // Lines of the old file that were copied.
     let mut at = 0;
     for hunk in hunks {
         let Some((hunk, found)) = find_or_shorten(hunk, &old, at, proposed) else {
@@ -150,7 +150,7 @@ pub fn apply(
                 _ => None,
             });
             return Err(FormatError::new(format!(
-                "a hunk does not fit `{path}`: its lines around `{}` are not there",
+                "a hunk does not fit `{path}`: its lines around `{}` were not found",
                 wanted.unwrap_or_default()
             )));
         };
@@ -190,16 +190,16 @@ pub fn apply(
     Ok(ends.join(&joined))
 }
 
-/// Where a hunk fits, and which of its lines count.
+/// The place where a hunk fits, and the lines of it that count.
 struct Fit {
-    /// Lines of the old file before it.
+    /// Number of the old file's lines before it.
     at: usize,
     from: usize,
     to: usize,
 }
 
 impl Fit {
-    /// How the lines that come have to be indented.
+    /// Returns how to indent the added lines.
     fn reindent(&self, hunk: &Hunk, old: &[&str], file: &str) -> Reindent {
         let mut reindent = Reindent::of(hunk.lines.iter().map(HunkLine::text), file);
         let lines = hunk.lines.iter().enumerate();
@@ -212,7 +212,7 @@ impl Fit {
     }
 }
 
-/// Where a hunk fits; without the words behind it, where it does not fit with them.
+/// Finds where a hunk fits; if it does not fit, tries without the text after it.
 fn find_or_shorten<'h>(
     hunk: &'h Hunk,
     old: &[&str],
@@ -225,7 +225,7 @@ fn find_or_shorten<'h>(
     let mut shorter = hunk.before_list();
     while let Some(hunk) = shorter {
         if let Some(fit) = find(&hunk, old, from, proposed) {
-            proposed.repaired("what stands behind a hunk is left out");
+            proposed.repaired("text after a hunk is omitted");
             return Some((Cow::Owned(hunk), fit));
         }
         shorter = hunk.before_list();
@@ -235,11 +235,11 @@ fn find_or_shorten<'h>(
 
 fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) -> Option<Fit> {
     if hunk.only_adds() {
-        // Nothing says where but the number.
+        // Only the number gives the place.
         let line = hunk
             .first
             .map_or(old.len(), |first| first.saturating_sub(1));
-        proposed.repaired("a hunk without context stands where its number says");
+        proposed.repaired("a hunk without context is placed by its line number");
         return Some(Fit {
             at: line.clamp(from, old.len()),
             from: 0,
@@ -270,7 +270,7 @@ fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) ->
     None
 }
 
-/// Which lines are left when so many lines of context are cut at the ends; none of them where there are not so many.
+/// Returns the ranges left if `fuzz` lines of context are cut at the ends; none if there are too few.
 fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
     let is_context =
         |line: &&HunkLine| matches!(line, HunkLine::Context(_) | HunkLine::Unsigned(_));
@@ -280,7 +280,7 @@ fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for front in 0..=fuzz {
         let back = fuzz - front;
-        // Something has to be left that says where.
+        // At least one line that gives the place must be left.
         let left = hunk
             .lines
             .get(front..all.saturating_sub(back))

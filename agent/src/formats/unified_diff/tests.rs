@@ -39,9 +39,9 @@ fn after_two(added: &str) -> String {
 
 const ADDED: &str = "\n\ndef test_new():\n    assert pkg.f(4) == 4\n";
 
-/// The same change, as it is written in all sorts of ways.
+/// Applies the same change in many notations.
 #[test]
-fn diffs_are_read_as_models_write_them() {
+fn sloppy_diffs_are_read() {
     let hunk = " def test_two():\n     assert pkg.f(2) == 2\n+\n+\n+def test_new():\n+    assert pkg.f(4) == 4\n";
     let header = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n";
     let right = format!("{header}@@ -8,2 +8,6 @@\n{hunk}");
@@ -103,7 +103,7 @@ fn diffs_are_read_as_models_write_them() {
 }
 
 #[test]
-fn added_lines_take_the_indentation_of_what_is_there() {
+fn added_lines_are_reindented() {
     let reply = "+++ tests/test_a.py\n@@\n def test_three(self):\n     assert pkg.f(3) == 3\n+    assert pkg.f(4) == 4\n";
     let (content, repairs) = new(reply);
     let wanted = "        assert pkg.f(3) == 3\n        assert pkg.f(4) == 4\n";
@@ -113,7 +113,7 @@ fn added_lines_take_the_indentation_of_what_is_there() {
     assert_eq!(new(deeper).0, OLD.replace("f(1) == 1", "f(1) == 2"));
 }
 
-/// The old file, with a string that holds a fence.
+/// Returns the old file, with a string that contains a fence.
 fn with_fence() -> (BTreeMap<String, String>, &'static str) {
     let text = "def f():\n    \"\"\"Do it.\n\n```\nf()\n```\n    \"\"\"\n    return 1\n";
     let old = BTreeMap::from([("tests/test_a.py".to_owned(), text.to_owned())]);
@@ -121,7 +121,7 @@ fn with_fence() -> (BTreeMap<String, String>, &'static str) {
 }
 
 #[test]
-fn a_fence_in_the_context_is_none_of_the_reply() {
+fn fence_in_context_is_code() {
     let (old, text) = with_fence();
     let diff = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -3,6 +3,6 @@\n \n ```\n f()\n ```\n     \"\"\"\n-    return 1\n+    return 2\n";
     let wanted = text.replace("return 1", "return 2");
@@ -141,7 +141,7 @@ fn a_fence_in_the_context_is_none_of_the_reply() {
 }
 
 #[test]
-fn lines_that_go_are_no_header_and_no_list() {
+fn removed_lines_are_not_headers() {
     let old = BTreeMap::from([("a.sql".to_owned(), "a\n\n-- see b/c\nd\ne\n".to_owned())]);
     let reply = "--- a/a.sql\n+++ b/a.sql\n@@ -1,3 +1,2 @@\n a\n \n--- see b/c\n@@ -4,2 +3,2 @@\n d\n-e\n+f\n";
     let proposed = read(reply, &old).unwrap();
@@ -151,7 +151,7 @@ fn lines_that_go_are_no_header_and_no_list() {
 }
 
 #[test]
-fn files_come_go_and_are_told_from_those_that_are_missing() {
+fn files_are_added_and_deleted() {
     let made =
         "--- /dev/null\n+++ b/tests/test_b.py\n@@ -0,0 +1,2 @@\n+def test_b():\n+    assert 0\n";
     let proposed = read(made, &old()).unwrap();
@@ -183,18 +183,18 @@ fn files_come_go_and_are_told_from_those_that_are_missing() {
     }
 }
 
-/// Two files of few different lines, so that hunks fit in several places.
+/// Generates files of a few distinct lines, so that hunks fit in several places.
 fn text() -> impl Strategy<Value = String> {
     let line = prop_oneof!["[a-c]", "    [a-c]", Just(String::new()), "[-+ @]{1,3}x"];
     prop::collection::vec(line, 1..14).prop_map(|lines| format!("{}\n", lines.join("\n")))
 }
 
-/// Blocks of code, and the same with some more lines; no line twice.
+/// Generates blocks of code, and the same with some more lines; each line is unique.
 fn blocks() -> impl Strategy<Value = (String, String)> {
     prop::collection::vec((0usize..4, any::<bool>()), 2..30).prop_map(|lines| {
         let (mut before, mut after) = (String::from("if first:\n    first()\n"), String::new());
         after.push_str(&before);
-        // How deep the next line may be, in each.
+        // Maximum depth of the next line in each file.
         let (mut in_before, mut in_after) = (1, 1);
         for (number, (depth, is_new)) in lines.iter().enumerate() {
             let depth = (*depth).min(in_before).min(in_after);
@@ -213,9 +213,9 @@ fn blocks() -> impl Strategy<Value = (String, String)> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A diff that is right is read as git reads it.
+    /// A correct diff is applied as git applies it.
     #[test]
-    fn right_diffs_do_what_they_say(before in text(), after in text()) {
+    fn correct_diffs_apply(before in text(), after in text()) {
         if before == after {
             return Ok(());
         }
@@ -226,9 +226,9 @@ proptest! {
         prop_assert_eq!(proposed.files["a.py"].as_deref(), Some(after.as_str()), "{}", written);
     }
 
-    /// A file has tabs, the reply blanks: what comes has tabs.
+    /// If the file has tabs and the reply spaces, added lines get tabs.
     #[test]
-    fn blanks_in_a_reply_are_tabs_in_a_file_of_tabs((before, after) in blocks()) {
+    fn spaces_become_tabs_of_file((before, after) in blocks()) {
         if before == after {
             return Ok(());
         }
@@ -241,7 +241,7 @@ proptest! {
         prop_assert_eq!(content, Some(tabs(&after)), "{}", written);
     }
 
-    /// Whatever a model writes, it is read or refused.
+    /// Any text is either applied or rejected.
     #[test]
     fn any_text_is_read_or_refused(reply in "(--- a/a.py\n)?(\\+\\+\\+ b/a.py\n)?(@@ -[0-9]{1,3} @@\n)?([-+ \\\\a]{0,3}[a-c]?\r?\n){0,8}", before in text()) {
         let old = BTreeMap::from([("a.py".to_owned(), before)]);

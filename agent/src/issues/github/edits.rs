@@ -1,6 +1,7 @@
-//! An issue as it was at a time: whoever edits an issue after its fix may tell the fix.
+//! An issue as it was at a given time, because edits after the fix may reveal it.
 //!
-//! Titles have a history that everybody may read. That of bodies is told to those who have a token, by the other API.
+//! Anyone can read the history of titles. The history of bodies requires a token, and comes from the GraphQL
+//! API.
 
 use jiff::Timestamp;
 use reqwest::{StatusCode, Url};
@@ -12,13 +13,13 @@ use crate::issues::Options;
 use crate::issues::address::Address;
 use testwright_config::error::{Error, Result};
 
-/// Title and body of an issue at a time.
-pub struct IssueAsOf {
+/// Title and body of an issue at a given time.
+pub(crate) struct IssueAsOf {
     pub title: String,
     pub body: String,
     pub page: String,
     pub created_at: Option<Timestamp>,
-    /// Later edits of its body; `None` where they cannot be known.
+    /// Number of later edits of its body; `None` if unknown.
     pub later_edits: Option<u64>,
 }
 
@@ -46,7 +47,7 @@ struct EditList {
     nodes: Vec<Edit>,
 }
 
-/// `diff` is the whole text after the edit; of a deleted edit there is none.
+/// An edit of the body. `diff` is the full text after the edit, or missing for a deleted edit.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Edit {
@@ -57,8 +58,17 @@ struct Edit {
 const QUERY: &str = "query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { \
                      issue(number: $number) { lastEditedAt userContentEdits(first: 100) { nodes { editedAt diff } } } } }";
 
-/// Errors of kind `Usage` where there is no such text.
-pub async fn as_of(address: &Address, time: Timestamp, options: &Options) -> Result<IssueAsOf> {
+/// Reads an issue as it was at `time`.
+///
+/// # Errors
+///
+/// Fails with kind `Usage` if the text at that time does not exist or is unknown, and otherwise if the server
+/// cannot be read.
+pub(crate) async fn as_of(
+    address: &Address,
+    time: Timestamp,
+    options: &Options,
+) -> Result<IssueAsOf> {
     let api = Api::new(address, options)?;
     let (answer, url, _) = api.issue(address).await?;
     let absent =
@@ -77,7 +87,7 @@ pub async fn as_of(address: &Address, time: Timestamp, options: &Options) -> Res
             None => (answer.body.clone(), None),
             Some(edits) => {
                 let (body, later) = body_at(&edits, &answer, time).ok_or_else(|| {
-                    absent("its text before the fix is not known: it was edited later")
+                    absent("its text before the fix is unknown, because it was edited later")
                 })?;
                 (body, Some(later))
             }
@@ -92,7 +102,7 @@ pub async fn as_of(address: &Address, time: Timestamp, options: &Options) -> Res
     })
 }
 
-/// The first later renaming says what it was called until then.
+/// Returns the title at the time, taken from the first later renaming.
 async fn title_at(
     api: &Api<'_>,
     issue: &Url,
@@ -109,7 +119,7 @@ async fn title_at(
     Ok(first.map_or_else(|| answer.title.clone(), |(_, from)| from))
 }
 
-/// The body, and how many edits came later; `None` where what it said is not told.
+/// Returns the body at the time and the number of later edits; `None` if that text is not available.
 fn body_at(edits: &Edits, answer: &IssueAnswer, time: Timestamp) -> Option<(Option<String>, u64)> {
     let all = edits.user_content_edits.as_ref();
     let all = all.map_or([].as_slice(), |list| list.nodes.as_slice());
@@ -122,7 +132,7 @@ fn body_at(edits: &Edits, answer: &IssueAnswer, time: Timestamp) -> Option<(Opti
     Some((Some(last.diff.clone()?), later as u64))
 }
 
-/// `None` for those who may not ask.
+/// Returns the edits; `None` without permission to read them.
 async fn edits(api: &Api<'_>, address: &Address, issue: &Url) -> Result<Option<Edits>> {
     let private = issue.scheme() == "https" || is_loopback(issue);
     let Some(token) = api.options.token.as_ref().filter(|_| private) else {
@@ -151,7 +161,7 @@ async fn edits(api: &Api<'_>, address: &Address, issue: &Url) -> Result<Option<E
         Ok(answer) => answer,
         Err(_) => return Ok(None),
     };
-    // A server of another kind answers otherwise, and then nothing is known.
+    // A server without this API answers differently, and then nothing is known.
     let issue = answer
         .pointer_mut("/data/repository/issue")
         .map(Value::take);
@@ -171,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_what_the_last_edit_before_the_fix_left() {
+    fn body_is_from_last_edit_before_fix() {
         let edit = |day: u32, diff: Value| json!({"editedAt": format!("2024-03-{day:02}T00:00:00Z"), "diff": diff});
         assert_eq!(
             body(json!({"lastEditedAt": null})),

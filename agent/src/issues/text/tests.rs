@@ -24,7 +24,7 @@ fn refused(result: Result<Issue>) -> String {
 }
 
 #[test]
-fn the_first_heading_or_line_is_the_title() {
+fn first_heading_or_line_is_title() {
     assert_eq!(parts(b"# Title\n\nBody\n"), is("Title", "Body"));
     assert_eq!(
         parts(b"\n\n### Title ###x\nBody\nmore"),
@@ -43,14 +43,14 @@ fn the_first_heading_or_line_is_the_title() {
 }
 
 #[test]
-fn line_ends_and_encodings_are_put_right() {
+fn line_endings_and_encodings_are_normalized() {
     assert_eq!(parts(b"# T\r\n\r\na\r\nb\rc\r\n"), is("T", "a\nb\nc"));
     assert_eq!(parts("\u{feff}# T\nä".as_bytes()), is("T", "ä"));
     assert!(text("# T\nä".as_bytes()).notes.is_empty());
 
     let latin = text(b"# T\nna\xefve");
     assert_eq!(latin.body, "naïve");
-    insta::assert_snapshot!(latin.notes.join("\n"), @"the issue is not UTF-8 (byte 7): it is read as Latin-1");
+    insta::assert_snapshot!(latin.notes.join("\n"), @"the issue is not UTF-8 (byte 7), so it is read as Latin-1");
 
     let utf16: Vec<u8> = "\u{feff}T\nä"
         .encode_utf16()
@@ -60,26 +60,26 @@ fn line_ends_and_encodings_are_put_right() {
 }
 
 #[test]
-fn what_is_no_issue_is_refused() {
+fn other_files_are_refused() {
     insta::assert_snapshot!(refused(read(b"\x7fELF\0\0".as_slice(), "toolbox")), @r"
     error: failed to read the issue in toolbox
-      cause: it is not text: there are NUL bytes in it
-      hint: give a Markdown or text file
+      cause: it is not text: it contains NUL bytes
+      hint: pass a Markdown or text file
     ");
     insta::assert_snapshot!(refused(read(b"".as_slice(), "standard input")), @r"
     error: failed to read the issue in standard input
       cause: it is empty
-      hint: write what happens, and what should happen instead
+      hint: describe what happens and what should happen instead
     ");
     insta::assert_snapshot!(refused(read(b" \r\n\t".as_slice(), "blank.md")), @r"
     error: failed to read the issue in blank.md
       cause: it is empty
-      hint: write what happens, and what should happen instead
+      hint: describe what happens and what should happen instead
     ");
 }
 
 #[test]
-fn a_huge_issue_is_refused_without_reading_it() {
+fn huge_issue_is_refused_unread() {
     struct Endless(u64);
     impl Read for Endless {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -91,18 +91,18 @@ fn a_huge_issue_is_refused_without_reading_it() {
     }
     insta::assert_snapshot!(refused(read(Endless(0), "standard input")), @r"
     error: failed to read the issue in standard input
-      cause: it has more than 1.0 MiB; at most 1.0 MiB are read
-      hint: cut it down to what a person would read: a description, a short example, what was expected
+      cause: it has more than 1.0 MiB, but the maximum is 1.0 MiB
+      hint: shorten it to a description, a short example and the expected result
     ");
 
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.as_file_mut().set_len(100 << 20).unwrap();
     let message = refused(load_now(file.path().to_str().unwrap()));
     assert!(
-        message.contains("it has 100.0 MiB; at most 1.0 MiB are read"),
+        message.contains("it has 100.0 MiB, but the maximum is 1.0 MiB"),
         "{message}"
     );
-    // Just at the limit it is read.
+    // A file of exactly the maximum length is read.
     file.as_file_mut().set_len(0).unwrap();
     file.as_file_mut().rewind().unwrap();
     std::fs::write(file.path(), vec![b'a'; 1 << 20]).unwrap();
@@ -110,7 +110,7 @@ fn a_huge_issue_is_refused_without_reading_it() {
 }
 
 #[test]
-fn a_missing_file_is_answered_with_what_is_there() {
+fn missing_file_suggests_existing_ones() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("issue.md"), "x").unwrap();
     let shown = |name: &str| {
@@ -120,26 +120,26 @@ fn a_missing_file_is_answered_with_what_is_there() {
     };
     insta::assert_snapshot!(shown("isue.md"), @r"
     error: failed to read the issue in DIR/isue.md
-      cause: there is no such file
+      cause: the file does not exist
       hint: did you mean DIR/issue.md?
     ");
     insta::assert_snapshot!(shown("zebra.txt"), @r"
     error: failed to read the issue in DIR/zebra.txt
-      cause: there is no such file
+      cause: the file does not exist
     ");
     insta::assert_snapshot!(shown("nowhere/issue.md"), @r"
     error: failed to read the issue in DIR/nowhere/issue.md
-      cause: there is no such file
-      hint: the folder DIR/nowhere is not there either
+      cause: the file does not exist
+      hint: the folder DIR/nowhere does not exist either
     ");
     insta::assert_snapshot!(shown(""), @r"
     error: failed to read the issue in DIR/
       cause: it is a folder
-      hint: give the file with the issue's text
+      hint: pass the file with the issue's text
     ");
     insta::assert_snapshot!(refused(load_now("psf/requests#1723")), @r"
     error: failed to read the issue in psf/requests#1723
-      cause: there is no such file
-      hint: an issue on GitHub is given as https://github.com/psf/requests/issues/1723
+      cause: the file does not exist
+      hint: for an issue on GitHub, pass https://github.com/psf/requests/issues/1723
     ");
 }

@@ -1,11 +1,11 @@
-//! A session of which the issue does not say which output is the wrong one: at least one of them is.
+//! Candidates from a session in which at least one output is wrong, but the issue does not say which.
 
 use super::values::{expression, is_today, on_one_line, quoted};
 use super::{Candidate, Evidence, Expects, homes};
 use crate::rule_based::stated_output::Role;
 use crate::rule_based::test_body;
 
-/// Outputs that are compared at most.
+/// Maximum number of outputs to compare.
 const MAX_OUTPUTS: usize = 4;
 
 pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
@@ -108,7 +108,7 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
     })
 }
 
-/// A name alone: its value is shown for orientation.
+/// Returns whether the expression is only a name, whose value is shown for orientation.
 fn plain(expression: &str) -> bool {
     expression.chars().all(|c| c.is_alphanumeric() || c == '_')
 }

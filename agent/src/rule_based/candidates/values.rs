@@ -1,4 +1,4 @@
-//! Candidates about what an expression gives.
+//! Candidates about the value of an expression.
 
 use super::{Candidate, Evidence, Expects, homes};
 use crate::rule_based::extract::complains;
@@ -17,7 +17,7 @@ pub(super) fn candidates(
         return Vec::new();
     };
     let stated: Vec<(&StatedOutput, &Check)> = step.outputs.iter().zip(&statement.checks).collect();
-    // In which form the issue shows the value, if it shows what comes today.
+    // Form in which the issue shows the value, if it shows today's.
     let today = stated.iter().find(|(_, c)| is_today(c)).copied();
     let form = today.and_then(|(_, c)| c.same.clone());
     let differs_from_today = |role: &[Role]| {
@@ -42,7 +42,7 @@ pub(super) fn candidates(
                 },
                 equals(&expression, stated, check, statement, form.as_deref()),
             )),
-            // Shown as the result of another version, say, and today's is another.
+            // The issue shows it as the result of another version, for example, and today's result differs.
             Role::Fine | Role::Shown
                 if today.is_some_and(|(s, _)| s.role == Role::Wrong) && !is_today(check) =>
             {
@@ -127,7 +127,7 @@ fn candidate(
     }
 }
 
-/// It does not get as far as giving a value, for reasons that are not the code's.
+/// Returns whether the statement gives no value for reasons outside of the code.
 fn let_alone(statement: &Statement) -> bool {
     statement.raised.as_ref().is_some_and(|r| r.outside)
 }
@@ -139,13 +139,14 @@ pub(super) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
 }
 
-/// The right text has other habits than the one that the program printed: what it says is meant, not exact.
+/// Returns whether the right text is formatted by hand, unlike the program's output. Then its meaning counts,
+/// not its exact form.
 fn by_hand(right: &str, shown: Option<&str>) -> bool {
     let tight = right.contains(',') && !right.contains(", ");
     tight && shown.is_some_and(|s| s.contains(", "))
 }
 
-/// The expression whose value counts, on one line where it fits.
+/// Returns the expression whose value counts, on one line if possible.
 pub(super) fn expression(statement: &Statement) -> Option<String> {
     match statement.kind.as_str() {
         "Print" => statement.shown.clone(),
@@ -154,7 +155,7 @@ pub(super) fn expression(statement: &Statement) -> Option<String> {
     }
 }
 
-/// Today it raises; it should give a value.
+/// Tests for a value in place of today's exception.
 fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> Option<AssertionParts> {
     if !check.evaluates {
         return None;
@@ -182,7 +183,7 @@ fn equals(
     let (mut lines, value) = bound(expression);
     let mut imports = Vec::new();
     let claim = format!("gives {}", right.lines().next().unwrap_or(""));
-    // Text of another size than what comes: it stands for a part of it.
+    // A much shorter text represents only a part of the value.
     let a_part = |text: &str| {
         let today = statement.value.as_deref().unwrap_or("");
         blankless(text).len() * 10 < blankless(today).len() * 6
@@ -204,7 +205,7 @@ fn equals(
                 imports.push("import numpy".to_owned());
                 format!("assert numpy.array_equal({value}, {right})")
             }
-            // A formula that somebody typed by hand: blanks are not what it is about.
+            // White space is not significant in a formula typed by hand.
             _ if check.kind == "str"
                 && statement.kind_of_value == "str"
                 && right.contains([',', '(', '[', '=', '+', '\\']) =>
@@ -220,7 +221,7 @@ fn equals(
     }
     let text = match form {
         _ if statement.kind_of_value == "str" => value,
-        // What a sentence says in no Python is hardly how it will be shown.
+        // A sentence that is not Python hardly gives the exact output.
         _ if !stated.sentence.is_empty() => return None,
         Some("printed") | Some("pretty") | None => return None,
         Some(form) => format!("{form}({value})"),
@@ -286,7 +287,7 @@ fn differs(
     Some((lines, imports, claim))
 }
 
-/// What should come is shown, but not so that Python could compare it: today's value must not come.
+/// Tests that today's value is gone, if the expected value cannot be compared in Python.
 fn is_not(expression: &str, statement: &Statement) -> Option<AssertionParts> {
     let today = statement.value.as_deref()?;
     let fleeting = today.contains(" at 0x") || today.contains(" object>");
@@ -301,7 +302,7 @@ fn is_not(expression: &str, statement: &Statement) -> Option<AssertionParts> {
     Some((lines, Vec::new(), format!("does not give {today} any more")))
 }
 
-/// A long expression gets a name of its own.
+/// Binds a long expression to a name of its own.
 fn bound(expression: &str) -> (Vec<String>, String) {
     let simple = !expression.contains([' ', '\n']) && expression.len() < 60;
     if simple {
@@ -318,7 +319,7 @@ fn bound(expression: &str) -> (Vec<String>, String) {
     (vec![format!("result = {expression}")], "result".to_owned())
 }
 
-/// An expression that was shown over several lines fits on one.
+/// Puts an expression that was shown over several lines on one.
 pub(super) fn on_one_line(text: &str, check: &Check) -> String {
     match check.evaluates {
         true => text.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -330,7 +331,7 @@ fn blankless(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// A Python string literal.
+/// Returns a Python string literal.
 pub(super) fn quoted(text: &str) -> String {
     let inner = text
         .replace('\\', "\\\\")

@@ -1,4 +1,4 @@
-//! Markdown's blocks: fences, indented code, headings, prompts that stand in the open.
+//! Markdown blocks: fences, indented code, headings, and prompts without a fence.
 
 use std::sync::LazyLock;
 
@@ -30,8 +30,8 @@ static LEADS_TO_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The parts of an issue's body, in order.
-pub fn parts(body: &str) -> Vec<Part> {
+/// Returns the parts of an issue's body, in order.
+pub(super) fn parts(body: &str) -> Vec<Part> {
     let mut reader = Reader::default();
     let lines = uncommented(body);
     let lines: Vec<&str> = lines.lines().collect();
@@ -111,7 +111,7 @@ impl Reader {
                 .flatten()
                 .next()
                 .map_or("", |m| m.as_str());
-            // Every part below holds a copy.
+            // Truncated, because every part below has a copy.
             self.heading = heading.chars().take(200).collect::<String>().to_lowercase();
             return;
         }
@@ -204,7 +204,7 @@ fn classify(lang: &str, text: &str, announced: bool) -> Vec<Kind> {
     vec![plain()]
 }
 
-/// A line that does something, so that it cannot be an output.
+/// Returns whether a line is a statement, so that it cannot be an output.
 fn is_statement(line: &str) -> bool {
     let line = line.trim_start();
     [
@@ -214,7 +214,7 @@ fn is_statement(line: &str) -> bool {
     .any(|w| line.starts_with(w))
 }
 
-/// Most lines read like Python, and the brackets match.
+/// Returns whether most lines look like Python and the brackets match.
 fn looks_like_python(text: &str) -> bool {
     let lines: Vec<&str> = text
         .lines()
@@ -227,7 +227,7 @@ fn looks_like_python(text: &str) -> bool {
     !lines.is_empty() && alike * 3 >= lines.len() * 2 && code::balanced(text)
 }
 
-/// Where a transcript that stands in the open ends: at a blank line that no prompt follows.
+/// Returns the end of a transcript without a fence: a blank line that no prompt follows.
 fn open_repl(lines: &[&str], start: usize) -> usize {
     let indent = lines[start].len() - lines[start].trim_start().len();
     let mut i = start + 1;
@@ -252,7 +252,7 @@ fn open_repl(lines: &[&str], start: usize) -> usize {
     i
 }
 
-/// Comments of templates go, except within a fence.
+/// Removes the comments of templates, except within a fence.
 fn uncommented(body: &str) -> String {
     let mut out = String::new();
     let mut fence: Option<String> = None;

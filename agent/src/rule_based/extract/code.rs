@@ -1,6 +1,6 @@
-//! The little that has to be known of Python's surface: brackets, strings and comments.
+//! Minimal lexing of Python: brackets, strings and comments.
 
-/// The code of a line and its trailing comment, without the `#`.
+/// Returns the code of a line, and its trailing comment without the `#`.
 pub fn split_note(line: &str) -> (&str, &str) {
     match scan(line).comment {
         Some(at) => (line[..at].trim_end(), line[at + 1..].trim()),
@@ -8,7 +8,7 @@ pub fn split_note(line: &str) -> (&str, &str) {
     }
 }
 
-/// All brackets are closed and no string is left open.
+/// Returns whether all brackets are closed and no string is left open.
 pub fn balanced(source: &str) -> bool {
     let mut depth = 0;
     let mut open = None;
@@ -23,8 +23,8 @@ pub fn balanced(source: &str) -> bool {
     depth == 0 && open.is_none()
 }
 
-/// Where the bracket that a line begins with is closed: the offset behind it.
-pub fn closing(line: &str) -> Option<usize> {
+/// Returns the offset after the bracket that closes the one at the start of a line.
+pub(super) fn closing(line: &str) -> Option<usize> {
     let bytes = line.as_bytes();
     let (mut depth, mut at) = (0, 0);
     while at < bytes.len() {
@@ -56,7 +56,7 @@ pub fn closing(line: &str) -> Option<usize> {
 struct LineScan {
     depth: i32,
     comment: Option<usize>,
-    /// The triple quote that is still open at the end.
+    /// Triple quote that is still open at the end.
     open: Option<&'static str>,
 }
 
@@ -100,7 +100,7 @@ fn scan_from(line: &str, open: Option<&'static str>) -> LineScan {
     seen.open = match quote {
         Some(b"\"\"\"") => Some("\"\"\""),
         Some(b"'''") => Some("'''"),
-        // A single quote does not reach over the end of a line.
+        // A single quote does not extend past the end of a line.
         _ => None,
     };
     seen

@@ -1,8 +1,7 @@
-//! What an issue says, taken apart: prose, code, REPL transcripts, tracebacks and outputs, in the
-//! order in which they stand.
+//! Splits an issue into prose, code, REPL transcripts, tracebacks and outputs, in their order.
 //!
-//! Pure text. Whether a piece of code parses, runs or shows anything is found out later, in the
-//! sandbox.
+//! This works on text alone. Whether a piece of code parses, runs or shows anything is found out later, in
+//! the sandbox.
 
 mod blocks;
 mod code;
@@ -24,7 +23,7 @@ pub use repl::Entry;
 pub use statements::{Claim, claims};
 pub use traceback::RaisedException;
 
-/// An issue, taken apart.
+/// The parts of an issue.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Issue {
     pub title: String,
@@ -33,7 +32,7 @@ pub struct Issue {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// The heading under which it stands, in lower case; empty before the first one.
+    /// Heading above the part, in lower case; empty before the first one.
     pub heading: String,
     pub kind: Kind,
 }
@@ -42,18 +41,18 @@ pub struct Part {
 pub enum Kind {
     Prose(String),
     Repl(Vec<Entry>),
-    /// Python that was not typed at a prompt.
+    /// Python code outside of a session.
     Code(String),
     Raised(RaisedException),
     Shell(String),
-    /// Anything else that was set apart: outputs, files in other languages.
+    /// Any other block: outputs, files in other languages.
     Text {
         lang: String,
         text: String,
     },
 }
 
-/// Takes the text of an issue apart; its first line is the title.
+/// Splits the text of an issue; its first line is the title.
 pub fn extract(text: &str) -> Issue {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let text = text.trim_start_matches(['\n', ' ', '\u{feff}']);
@@ -64,7 +63,7 @@ pub fn extract(text: &str) -> Issue {
     }
 }
 
-/// The issue in a prompt: what stands between `<issue>` and the last `</issue>`.
+/// Returns the issue in a prompt: the text between `<issue>` and the last `</issue>`.
 pub fn issue_in(prompt: &str) -> Option<&str> {
     let (_, rest) = prompt.split_once("<issue>")?;
     let (issue, _) = rest.rsplit_once("</issue>")?;
@@ -72,7 +71,7 @@ pub fn issue_in(prompt: &str) -> Option<&str> {
 }
 
 impl Issue {
-    /// All prose, the title first.
+    /// Returns all prose, starting with the title.
     pub fn prose(&self) -> String {
         let mut all = self.title.clone();
         for part in &self.parts {
@@ -84,7 +83,7 @@ impl Issue {
         all
     }
 
-    /// Every exception that the issue shows, in order.
+    /// Returns every exception that the issue shows, in order.
     pub fn raised(&self) -> Vec<&RaisedException> {
         let mut all = Vec::new();
         for part in &self.parts {
@@ -98,7 +97,7 @@ impl Issue {
     }
 }
 
-/// A pattern written in this module; a test compiles each of them.
+/// Compiles a pattern written in this module; a test compiles each of them.
 #[allow(clippy::expect_used)]
 pub(crate) fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is a constant")

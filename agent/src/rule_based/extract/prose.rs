@@ -1,4 +1,4 @@
-//! What the words around a piece of code say of it: is this what happens, or what should happen?
+//! Judgements in the words around a piece of code: whether it shows what happens, or what should happen.
 
 use std::sync::LazyLock;
 
@@ -6,16 +6,16 @@ use regex::Regex;
 
 use super::pattern;
 
-/// What the issue thinks of an output.
+/// The issue's opinion of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stance {
     #[default]
     Unknown,
-    /// It is fine as it is.
+    /// The output is right.
     Good,
-    /// It is what the issue complains about.
+    /// The issue complains about this output.
     Bad,
-    /// It is what should come, and does not.
+    /// The output is expected, but does not occur.
     Expected,
 }
 
@@ -38,7 +38,7 @@ static NOT_EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)(?:\bnot (?:the )?expected|\bunexpected|\bas expected|instead of the expected)")
 });
 
-/// The stance of the words that lead to a block: the last sentence counts.
+/// Returns the stance of the words before a block, from their last sentence.
 pub fn stance_before(heading: &str, prose: &str) -> Stance {
     let last = last_sentence(prose);
     let stance = judge(&last);
@@ -65,7 +65,7 @@ pub fn stance_before(heading: &str, prose: &str) -> Stance {
     Stance::Unknown
 }
 
-/// The stance of the words that follow an output: the first sentence counts, if it speaks of it.
+/// Returns the stance of the words after an output, from their first sentence if it is about the output.
 pub fn stance_after(prose: &str) -> Stance {
     static POINTS_BACK: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -79,7 +79,7 @@ pub fn stance_after(prose: &str) -> Stance {
         .unwrap_or("")
         .trim()
         .to_owned();
-    // What follows from it says that something is wrong, not that the last output is.
+    // A consequence means that something is wrong, but not that the last output is.
     static FOLLOWS: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)^(?:and |so )?(?:this|that|which|it) (?:is |was |also |then |can |may |will )*(?:caus|lead|result(?:s|ed|ing)? in (?:an? )?(?:error|exception|fail)|break|prevent|affect|mean|happen|came|comes|seems? to be (?:caused|because|due)|because|due)",
@@ -89,20 +89,21 @@ pub fn stance_after(prose: &str) -> Stance {
         return Stance::Unknown;
     }
     match judge(&first) {
-        // "This should be 3": what was shown is what should not be.
+        // "This should be 3" means that the shown output is wrong.
         Stance::Expected => Stance::Bad,
         other => other,
     }
 }
 
-/// Nothing but a "but" leads to it: one of two is wrong, and the words do not say which.
+/// Returns whether only a "but" leads to the block: one of two outputs is wrong, but the words do not say
+/// which.
 pub fn bare_contrast(prose: &str) -> bool {
     static BUT: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)^\W*(?:but|however|while|whereas|yet)\W*$"));
     BUT.is_match(&last_sentence(prose))
 }
 
-/// The stance of one remark or sentence.
+/// Returns the stance of one remark or sentence.
 pub fn judge(words: &str) -> Stance {
     if EXPECTED.is_match(words) && !NOT_EXPECTED.is_match(words) {
         return Stance::Expected;
@@ -116,7 +117,7 @@ pub fn judge(words: &str) -> Stance {
     Stance::Unknown
 }
 
-/// The issue calls something wrong: it does not just ask for more.
+/// Returns whether the issue reports a fault rather than asking for a feature.
 pub fn complains(title: &str, prose: &str) -> bool {
     static WISH: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -132,7 +133,7 @@ pub fn complains(title: &str, prose: &str) -> bool {
     prose.lines().any(is_bad) || is_bad(title) || (LACK.is_match(title) && !WISH.is_match(title))
 }
 
-/// The issue is about what a message says, not about whether there is one.
+/// Returns whether the issue is about the text of a message, not about whether there is one.
 pub fn messages_only(prose: &str) -> bool {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -150,7 +151,7 @@ pub fn messages_only(prose: &str) -> bool {
         .any(|flat| sentences(&flat).any(|s| WORDS.is_match(s) && !ASIDE.is_match(s)))
 }
 
-/// Exceptions that the issue asks for: "should raise a `ValueError`".
+/// Returns exceptions that the issue asks for: "should raise a `ValueError`".
 pub fn wanted_exceptions(prose: &str) -> Vec<String> {
     static WANTED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -185,7 +186,7 @@ pub fn wanted_exceptions(prose: &str) -> Vec<String> {
     all
 }
 
-/// Sentences of a text whose white space is single blanks.
+/// Returns the sentences of a text whose white space is single spaces.
 pub fn sentences(flat: &str) -> impl Iterator<Item = &str> {
     static END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[.!?:;] (?:[A-Z⟦`]|$)"));
     let mut from = 0;

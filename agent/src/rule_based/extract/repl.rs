@@ -1,4 +1,4 @@
-//! Transcripts of `>>>` and of IPython.
+//! Transcripts of `>>>` prompts and of IPython.
 
 use std::sync::LazyLock;
 
@@ -8,20 +8,20 @@ use super::code::{balanced, split_note};
 use super::pattern;
 use super::traceback::{self, RaisedException};
 
-/// One input and what came of it.
+/// One input and its result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
     pub source: String,
-    /// What was shown; empty if nothing, or if it raised.
+    /// Output; empty if nothing was shown, or if an exception was raised.
     pub output: String,
     pub raised: Option<RaisedException>,
-    /// Comments beside the input or the output: `# should be False`.
+    /// Comments next to the input or the output: `# should be False`.
     pub note: String,
     /// IPython's number of the input.
     pub number: Option<u32>,
 }
 
-/// Bytes of an input that may go on: whether it does is asked of the whole with each line.
+/// Maximum bytes of an input that may continue; each further line rescans the whole.
 const MAX_INPUT_LEN: usize = 16_000;
 
 static INPUT: LazyLock<Regex> =
@@ -30,7 +30,7 @@ static MORE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*(?:\.\.\.(?: (.*)|)|\s*\.\.\.: ?(.*))$"));
 static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*Out ?\[\d*\]: ?"));
 
-pub fn entries(text: &str) -> Vec<Entry> {
+pub(super) fn entries(text: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut shown: Vec<Vec<&str>> = Vec::new();
     for line in text.lines() {
@@ -58,7 +58,7 @@ pub fn entries(text: &str) -> Vec<Entry> {
                 let rest = more.get(1).or(more.get(2)).map_or("", |m| m.as_str());
                 entry.source.push_str(rest.trim_end());
             }
-            // An input that was broken over lines without a second prompt.
+            // An input may continue on the next line without a second prompt.
             None if open && !balanced(&entry.source) => {
                 entry.source.push('\n');
                 entry.source.push_str(line.trim_end());
@@ -72,7 +72,7 @@ pub fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// More of the input may follow: an open bracket, a block, or a decorator.
+/// Returns whether more of the input may follow: an open bracket, a block, or a decorator.
 fn goes_on(source: &str) -> bool {
     let first = source.trim_start();
     let (last, _) = split_note(source.lines().last().unwrap_or(""));
@@ -95,7 +95,7 @@ fn finish(entry: &mut Entry, lines: &[&str]) {
     entry.source = entry.source.trim_end().to_owned();
     let mut text = String::new();
     for line in lines {
-        // A remark between two inputs; a matrix may hold anything but a `#` at its very start.
+        // This is a remark between two inputs; a matrix never starts with a `#`.
         if let Some(remark) = line.trim_start().strip_prefix("# ") {
             entry.note = format!("{} {}", entry.note, remark).trim().to_owned();
             continue;
@@ -123,7 +123,7 @@ fn finish(entry: &mut Entry, lines: &[&str]) {
     }
 }
 
-/// `False  # should be True` as a whole output.
+/// Splits an output such as `False  # should be True`.
 fn lone_note(output: &str) -> Option<(String, String)> {
     if output.contains('\n') {
         return None;
@@ -139,8 +139,8 @@ fn lone_note(output: &str) -> Option<(String, String)> {
     Some((output[..at].trim_end().to_owned(), note.to_owned()))
 }
 
-/// Lines without the blanks that all of them begin with.
-pub fn dedent(lines: &[&str]) -> String {
+/// Removes the indentation common to all lines.
+pub(super) fn dedent(lines: &[&str]) -> String {
     let least = lines
         .iter()
         .filter(|l| !l.trim().is_empty())

@@ -1,4 +1,4 @@
-//! Statements in prose: "`f(1)` gives `2` instead of `3`".
+//! Statements in prose, such as "`f(1)` gives `2` instead of `3`".
 
 use std::sync::LazyLock;
 
@@ -8,16 +8,16 @@ use super::code::closing;
 use super::pattern;
 use super::prose::{Stance, judge, sentences};
 
-/// What one sentence says about values.
+/// The values stated in one sentence.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claim {
-    /// The expression; `None` where the code before the sentence is meant.
+    /// Expression; `None` if the sentence is about the code before it.
     pub expression: Option<String>,
-    /// What it should be.
+    /// Value that it should have.
     pub right: Option<String>,
-    /// What it wrongly is.
+    /// Wrong value that it has.
     pub wrong: Option<String>,
-    /// What it is, rightly or not.
+    /// Value that it has, rightly or not.
     pub shown: Option<String>,
     pub stance: Stance,
     pub sentence: String,
@@ -26,7 +26,7 @@ pub struct Claim {
 const V: &str = r"⟦(\d+)⟧";
 const MAKES: &str = r"(?:gives?|gave|returns?|returned|yields?|evaluates? to|produces?|results? in|outputs?|prints?|becomes?|simplif(?:y|ies) to|is rendered as|renders as|equals?|(?:the )?(?:value|result|output) is|is|are|was|=>|->|→|==)";
 
-/// What the prose says about values, sentence by sentence.
+/// Returns the values stated in the prose, sentence by sentence.
 pub fn claims(prose: &str) -> Vec<Claim> {
     let (text, codes) = marked(prose);
     let paragraphs: Vec<String> = text
@@ -37,7 +37,7 @@ pub fn claims(prose: &str) -> Vec<Claim> {
     for sentence in paragraphs.iter().flat_map(|flat| sentences(flat)) {
         let clauses = clauses(sentence);
         let mut found: Vec<Claim> = clauses.iter().filter_map(|c| claim(c, &codes)).collect();
-        // "this gives 1, but that gives 2": where one is fine, the other is not.
+        // In "this gives 1, but that gives 2", if one is right, the other is wrong.
         if let [first, second] = found.as_mut_slice() {
             match (first.stance, second.stance) {
                 (Stance::Good, Stance::Unknown) => second.stance = Stance::Bad,
@@ -50,7 +50,7 @@ pub fn claims(prose: &str) -> Vec<Claim> {
     all
 }
 
-/// A sentence with two independent statements is read as two.
+/// Splits a sentence with two independent statements.
 fn clauses(sentence: &str) -> Vec<String> {
     static BUT: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)[,;]? (?:but|while|whereas|however,?) (⟦)"));
@@ -69,7 +69,7 @@ fn clauses(sentence: &str) -> Vec<String> {
     }
 }
 
-/// The sentence is about how the source should be written, not about what comes of it.
+/// Returns whether the sentence is about how to change the source, not about its results.
 fn edits(sentence: &str) -> bool {
     static EDITS: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -79,7 +79,7 @@ fn edits(sentence: &str) -> bool {
     EDITS.is_match(sentence)
 }
 
-/// Something that can be a value: a statement is none.
+/// Returns whether the code can be a value; a statement cannot.
 fn is_value(code: &str) -> bool {
     static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -130,7 +130,7 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     };
     let mut claim = Claim {
         sentence: plain(sentence, codes),
-        // A "but" sets it against what is before; its own words say more.
+        // A "but" contrasts it with the text before; its own words are more specific.
         stance: match judge(sentence.trim_start_matches("But ")) {
             Stance::Unknown => judge(sentence),
             stance => stance,
@@ -175,7 +175,7 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     says.then_some(claim)
 }
 
-/// Nothing between the two marks starts another statement.
+/// Returns whether no other statement starts between the two marks.
 fn one_statement(found: &regex::Captures<'_>) -> bool {
     static OTHER: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)\b(?:but|instead|which|expect\w*|and|or|if|when|for)\b"));
@@ -184,9 +184,9 @@ fn one_statement(found: &regex::Captures<'_>) -> bool {
     !OTHER.is_match(inner.split('⟦').next().unwrap_or(""))
 }
 
-/// The text with inline code, calls and plain values replaced by numbered marks.
+/// Replaces inline code, calls and plain values in the text by numbered marks.
 fn marked(prose: &str) -> (String, Vec<String>) {
-    // Marks of the issue's own would stand for code as often as it likes.
+    // Marks in the issue's own text could refer to code any number of times.
     let prose = &prose.replace(['⟦', '⟧'], " ");
     static INLINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)``(.+?)``|`([^`]+)`"));
     let mut codes = Vec::new();
@@ -205,7 +205,7 @@ fn marked(prose: &str) -> (String, Vec<String>) {
     (text, codes)
 }
 
-/// Calls and values that stand in prose without back ticks.
+/// Finds calls and values in prose that are not in backquotes.
 fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
     static CALL: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"\b[A-Za-z_][\w.]*\([^\s()]|\b(?:True|False|None)\b|\b\d+/\d+\b")

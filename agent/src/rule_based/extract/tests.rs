@@ -22,7 +22,7 @@ fn entries(issue: &Issue) -> Vec<Entry> {
 }
 
 #[test]
-fn the_first_line_is_the_title_and_fences_are_told_apart() {
+fn first_line_is_title() {
     let issue = extract(
         "Basket.total() ignores discounts\r\nSee:\r\n```python\r\nfrom shop import Basket\r\nb = Basket()\r\nb.total()\r\n```\r\nIt prints:\r\n```\r\n12.50\r\n```\r\n",
     );
@@ -42,7 +42,7 @@ fn the_first_line_is_the_title_and_fences_are_told_apart() {
 }
 
 #[test]
-fn a_prompt_session_has_inputs_outputs_and_remarks() {
+fn session_has_inputs_outputs_and_remarks() {
     let issue = extract(
         "t\n```\n>>> from shop import price\n>>> price(\"a\")  # should be 3\n4\n>>> for n in (1, 2):\n...     print(n)\n...\n1\n2\n```\n",
     );
@@ -55,7 +55,7 @@ fn a_prompt_session_has_inputs_outputs_and_remarks() {
 }
 
 #[test]
-fn an_ipython_session_keeps_the_layout_of_its_outputs() {
+fn ipython_outputs_keep_layout() {
     let issue = extract(
         "t\n```\nIn [3]: grid(2)\nOut[3]: \n 1  0 \n 0  1 \n\nIn [4]: grid(2).size\nOut[4]: 4\n```\n",
     );
@@ -66,14 +66,14 @@ fn an_ipython_session_keeps_the_layout_of_its_outputs() {
 }
 
 #[test]
-fn a_session_without_a_fence_ends_where_the_prose_goes_on() {
+fn unfenced_session_ends_at_prose() {
     let issue = extract("t\nTry this:\n\n    >>> area(2)\n    -4\n\nwhich is negative.\n");
     assert_eq!(only(entries(&issue)).output, "-4");
     assert!(matches!(&issue.parts[2].kind, Kind::Prose(p) if p == "which is negative."));
 }
 
 #[test]
-fn a_traceback_in_a_session_is_what_the_input_raised() {
+fn session_traceback_belongs_to_input() {
     let issue = extract(
         "t\n```\n>>> area('x')\nTraceback (most recent call last):\n  File \"<stdin>\", line 1, in <module>\n  File \"shop/geometry.py\", line 7, in area\n    return side ** 2\nTypeError: unsupported operand\n>>> area(1)\n1\n```\n",
     );
@@ -87,13 +87,13 @@ fn a_traceback_in_a_session_is_what_the_input_raised() {
 }
 
 #[test]
-fn an_elided_traceback_is_read_too() {
+fn elided_traceback_is_read() {
     let issue = extract("t\n```\n>>> area('x')\n...\nTypeError: no\n```\n");
     assert_eq!(only(entries(&issue)).raised.unwrap().message, "no");
 }
 
 #[test]
-fn ipython_tracebacks_show_the_cell_that_failed() {
+fn ipython_traceback_shows_cell() {
     let issue = extract(
         "t\n```\n---------------------------------------------------------------------------\nValueError                                Traceback (most recent call last)\n<ipython-input-4-0a> in <module>()\n      1 box = Box(2)\n----> 2 box.open()\n\n/lib/shop/box.py in open(self)\n      5     def open(self):\n----> 6         raise ValueError('stuck')\n\nValueError: stuck\n```\n",
     );
@@ -104,7 +104,7 @@ fn ipython_tracebacks_show_the_cell_that_failed() {
 }
 
 #[test]
-fn templates_lose_their_comments_check_lists_and_versions() {
+fn template_parts_are_removed() {
     let issue = extract(
         "t\n<!-- describe\n```\nnothing\n```\n-->\n### Steps\n- [x] I searched\n```py\nrun()\n```\n### Versions\n```\nPython 3.9\n```\n",
     );
@@ -114,7 +114,7 @@ fn templates_lose_their_comments_check_lists_and_versions() {
 }
 
 #[test]
-fn a_sentence_says_what_is_and_what_should_be() {
+fn sentence_states_wrong_and_right() {
     let claim = only(claims("Here `size([])` gives `-1` instead of `0`."));
     assert_eq!(claim.expression.as_deref(), Some("size([])"));
     assert_eq!(claim.wrong.as_deref(), Some("-1"));
@@ -122,7 +122,7 @@ fn a_sentence_says_what_is_and_what_should_be() {
 }
 
 #[test]
-fn a_sentence_may_speak_of_the_code_before_it() {
+fn sentence_may_refer_back() {
     let claim = only(claims(
         "I would expect the output `'a,b'` which is fine but instead I get `'a, b'` which is not.",
     ));
@@ -132,7 +132,7 @@ fn a_sentence_may_speak_of_the_code_before_it() {
 }
 
 #[test]
-fn two_statements_in_one_sentence_stay_apart() {
+fn two_statements_are_separate() {
     let all = claims("`low(2)` returns `1` as expected but `low(3)` returns `7` instead of `2`");
     assert_eq!(all.len(), 2);
     assert_eq!(all[1].expression.as_deref(), Some("low(3)"));
@@ -140,7 +140,7 @@ fn two_statements_in_one_sentence_stay_apart() {
 }
 
 #[test]
-fn what_follows_a_but_may_be_the_right_one() {
+fn value_after_but_may_be_right() {
     let all = claims(
         "with low(2) the value is 1; when low('2') returns 7, but low(2) the value is 3, this is the true value",
     );
@@ -156,7 +156,7 @@ fn what_follows_a_but_may_be_the_right_one() {
 }
 
 #[test]
-fn paragraphs_are_read_for_themselves() {
+fn paragraphs_are_independent() {
     let claim = only(claims(
         "`low(2)` gives `1` instead of `2`\n\nA fix is to change line 7 from `a` to `b`",
     ));
@@ -164,14 +164,14 @@ fn paragraphs_are_read_for_themselves() {
 }
 
 #[test]
-fn calls_and_values_are_seen_without_back_ticks() {
+fn unquoted_calls_and_values_are_found() {
     let claim = only(claims("the call price('a', 2) returns 1/4 here"));
     assert_eq!(claim.expression.as_deref(), Some("price('a', 2)"));
     assert_eq!(claim.shown.as_deref(), Some("1/4"));
 }
 
 #[test]
-fn wanted_exceptions_are_those_that_should_come() {
+fn wanted_exceptions_are_found() {
     assert_eq!(
         wanted_exceptions("It should raise a `ValueError` here."),
         ["ValueError"]
@@ -185,7 +185,7 @@ fn wanted_exceptions_are_those_that_should_come() {
 }
 
 #[test]
-fn words_take_a_stance() {
+fn words_have_a_stance() {
     assert_eq!(stance_before("", "This works as expected:"), Stance::Good);
     assert_eq!(
         stance_before("", "One would expect to see"),
@@ -205,7 +205,7 @@ fn words_take_a_stance() {
 }
 
 #[test]
-fn the_issue_is_cut_out_of_a_prompt() {
+fn issue_is_extracted_from_prompt() {
     assert_eq!(
         issue_in("Do it.\n<issue>\nTitle\nbody\n</issue>\nNow."),
         Some("Title\nbody")

@@ -9,18 +9,18 @@ use super::pattern;
 /// An exception that an issue shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RaisedException {
-    /// As printed, often with its module.
+    /// Name as printed, often with its module.
     pub exception: String,
-    /// May be cut or empty.
+    /// Message, which may be cut or empty.
     pub message: String,
     /// File and function of each frame, outermost first.
     pub frames: Vec<(String, String)>,
-    /// The cell that raised it, as far as IPython showed it.
+    /// Cell that raised it, as shown by IPython.
     pub cell: String,
 }
 
 impl RaisedException {
-    /// The exception's name without its module.
+    /// Returns the exception's name without its module.
     pub fn name(&self) -> &str {
         self.exception.rsplit('.').next().unwrap_or(&self.exception)
     }
@@ -47,13 +47,13 @@ static ANY_NAME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (.*))?$"));
 static CELL_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:-+>)?\s*\d+(?: (.*))?$"));
 
-/// Where the first traceback of a text begins.
-pub fn starts_in(text: &str) -> Option<usize> {
+/// Returns the offset of the first traceback in a text.
+pub(super) fn starts_in(text: &str) -> Option<usize> {
     START.find(text).map(|found| found.start())
 }
 
-/// The exception of a traceback: the last one, if several are chained.
-pub fn read(text: &str) -> Option<RaisedException> {
+/// Reads the exception of a traceback: the last one if several are chained.
+pub(super) fn read(text: &str) -> Option<RaisedException> {
     let lines: Vec<&str> = text.lines().map(unstamped).collect();
     let header = |l: &str| l.contains("Traceback (most recent");
     let found = lines.iter().enumerate().rev().find_map(|(n, line)| {
@@ -97,8 +97,8 @@ pub fn read(text: &str) -> Option<RaisedException> {
     Some(raised)
 }
 
-/// A text that is nothing but an exception line (`...` before it and its message after it allowed).
-pub fn bare(text: &str) -> Option<RaisedException> {
+/// Reads a text that is only an exception line; `...` before it and the message after it are allowed.
+pub(super) fn bare(text: &str) -> Option<RaisedException> {
     let mut lines = text
         .lines()
         .map(str::trim)
@@ -115,7 +115,7 @@ pub fn bare(text: &str) -> Option<RaisedException> {
     })
 }
 
-/// The source that IPython shows around the line that failed.
+/// Returns the source that IPython shows around the failing line.
 fn cell(lines: &[&str]) -> String {
     let is_cell = |l: &str| l.contains("<ipython-input") || l.starts_with("Cell In");
     let Some(start) = lines.iter().position(|l| is_cell(l)) else {
@@ -129,7 +129,7 @@ fn cell(lines: &[&str]) -> String {
     code.join("\n")
 }
 
-/// Without the quote marks and time stamps that logs put before their lines.
+/// Removes the quote marks and timestamps that logs put before their lines.
 fn unstamped(line: &str) -> &str {
     static STAMP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:> ?)?(?:\[[\dT:.Z -]+\] )?"));
     let cut = STAMP.find(line).map_or(0, |m| m.end());

@@ -11,8 +11,8 @@ use super::*;
 
 const MIB: usize = 1 << 20;
 
-/// A server at the other ends of real pipes, which answers a call with a text of so many bytes; with one that has no
-/// end, as far as that can be tried, where `ends` is false.
+/// Starts a server on real pipes that answers a call with a text of this many bytes. If `ends` is false, the
+/// text is endless, up to the limits of a test.
 async fn connected(bytes: usize, ends: bool) -> (Connection, Arc<AtomicUsize>) {
     let (stdin, requests) = pipe::pipe().unwrap();
     let (mut answers, stdout) = pipe::pipe().unwrap();
@@ -59,7 +59,7 @@ async fn connected(bytes: usize, ends: bool) -> (Connection, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_line_without_end_from_the_toolbox_ends_the_connection() {
+async fn endless_line_ends_connection() {
     let (connection, sent) = connected(64 * MIB, false).await;
     let called = connection.call("search", json!({}), HELLO).await;
     let error = called.unwrap_err();
@@ -72,15 +72,15 @@ async fn a_line_without_end_from_the_toolbox_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_long_line_from_the_toolbox_arrives() {
+async fn long_line_arrives() {
     let (connection, _) = connected(15 * MIB, true).await;
     let called = connection.call("search", json!({}), HELLO).await;
     assert_eq!(called.unwrap().text.len(), 15 * MIB);
 }
 
-/// A server that ends at once, as one whose program could not be executed.
+/// A server that ends at once, like one whose program could not be executed.
 #[tokio::test]
-async fn a_toolbox_that_does_not_start_is_named_in_plain_words() {
+async fn failed_start_has_plain_message() {
     let (stdin, _) = pipe::pipe().unwrap();
     let (_, stdout) = pipe::pipe().unwrap();
     let process = Process {
@@ -96,9 +96,9 @@ async fn a_toolbox_that_does_not_start_is_named_in_plain_words() {
     );
 }
 
-/// A toolbox that was taken over asks without reading the answers.
+/// A compromised toolbox may send requests without reading the answers.
 #[tokio::test]
-async fn requests_without_end_from_the_toolbox_end_the_connection() {
+async fn endless_requests_end_connection() {
     let (stdin, requests) = pipe::pipe().unwrap();
     let (mut answers, stdout) = pipe::pipe().unwrap();
     let sent = Arc::new(AtomicUsize::new(0));
@@ -140,10 +140,10 @@ async fn requests_without_end_from_the_toolbox_end_the_connection() {
     let called = connection.call("search", json!({}), HELLO).await;
     let message = called.unwrap_err().message;
     assert!(
-        message.contains("it sent more messages than it was asked for"),
+        message.contains("it sent more messages than requested"),
         "{message}"
     );
-    // What was in the pipe, and in the buffer of the reader, when it ended.
+    // The messages in the pipe and in the reader's buffer when the connection ended.
     let sent = sent.load(Ordering::Relaxed);
     assert!(sent < 10_000, "{sent} messages were taken");
 }

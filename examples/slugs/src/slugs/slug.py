@@ -1,4 +1,4 @@
-"""Slugs for titles."""
+"""One title, one slug."""
 
 import re
 
@@ -15,7 +15,7 @@ def slugify(text, separator="-", max_length=None, lowercase=True):
 
     :param text: any text; letters outside ASCII are replaced by the nearest ones
     :param separator: text between words
-    :param max_length: maximum length of the slug; ``None`` for no limit
+    :param max_length: maximum number of characters; ``None`` for no limit
     :param lowercase: convert to lower case
     :raises ValueError: if ``max_length`` is less than 1
     """

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-pub enum Act {
+pub(super) enum Act {
     /// An answer with status, headers and body.
     Answer(u16, Vec<(String, String)>, String),
     /// The events of a stream; `cut` breaks the connection after them.
@@ -22,7 +22,7 @@ pub enum Act {
 }
 
 impl Act {
-    pub fn json(status: u16, body: &Value) -> Act {
+    pub(super) fn json(status: u16, body: &Value) -> Act {
         Act::Answer(
             status,
             vec![("content-type".to_owned(), "application/json".to_owned())],
@@ -30,11 +30,11 @@ impl Act {
         )
     }
 
-    pub fn refuse(status: u16, message: &str) -> Act {
+    pub(super) fn refuse(status: u16, message: &str) -> Act {
         Act::json(status, &serde_json::json!({"error": {"message": message}}))
     }
 
-    pub fn stream(events: &[Value]) -> Act {
+    pub(super) fn stream(events: &[Value]) -> Act {
         Act::Stream {
             events: events
                 .iter()
@@ -48,13 +48,13 @@ impl Act {
 
 /// A request that the server received.
 #[derive(Debug, Clone)]
-pub struct ReceivedRequest {
+pub(super) struct ReceivedRequest {
     pub path: String,
     pub headers: String,
     pub body: Value,
 }
 
-pub struct Server {
+pub(super) struct Server {
     pub url: String,
     seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     flooded: Arc<AtomicUsize>,
@@ -62,7 +62,7 @@ pub struct Server {
 
 impl Server {
     /// Starts a server that answers requests in the order of `script`, then refuses further ones.
-    pub async fn new(script: Vec<Act>) -> Server {
+    pub(super) async fn new(script: Vec<Act>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -85,12 +85,12 @@ impl Server {
         Server { url, seen, flooded }
     }
 
-    pub fn requests(&self) -> Vec<ReceivedRequest> {
+    pub(super) fn requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap().clone()
     }
 
     /// Returns the bytes sent in floods.
-    pub fn flooded(&self) -> usize {
+    pub(super) fn flooded(&self) -> usize {
         self.flooded.load(Ordering::Relaxed)
     }
 }

@@ -13,7 +13,7 @@ const MAX_PATH: usize = 4096;
 
 /// A thread that waits for the result of its call. If the kernel hides the thread (it made itself undumpable, or
 /// belongs to another user), the call is refused.
-pub struct Caller<'a> {
+pub(super) struct Caller<'a> {
     pub listener: &'a OwnedFd,
     pub id: u64,
     pub thread: u32,
@@ -21,13 +21,13 @@ pub struct Caller<'a> {
 
 impl Caller<'_> {
     /// Returns the thread's folder in /proc.
-    pub fn folder(&self) -> String {
+    pub(super) fn folder(&self) -> String {
         format!("/proc/{}", self.thread)
     }
 
     /// Checks that the thread still waits. Otherwise its number, and files opened through it, may belong to another
     /// process.
-    pub fn still_waits(&self) -> Result<()> {
+    pub(super) fn still_waits(&self) -> Result<()> {
         let mut id = self.id;
         control(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id)
     }
@@ -38,7 +38,7 @@ impl Caller<'_> {
         memory.read_at(buffer, address).map_err(|_| Errno::EFAULT)
     }
 
-    pub fn bytes<const N: usize>(&self, address: u64) -> Result<[u8; N]> {
+    pub(super) fn bytes<const N: usize>(&self, address: u64) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         match self.read(address, &mut bytes)? {
             read if read == N => Ok(bytes),
@@ -47,7 +47,7 @@ impl Caller<'_> {
     }
 
     /// Reads a string that ends with a zero byte.
-    pub fn path(&self, address: u64) -> Result<Vec<u8>> {
+    pub(super) fn path(&self, address: u64) -> Result<Vec<u8>> {
         let mut text = vec![0; MAX_PATH];
         let read = self.read(address, &mut text)?;
         text.truncate(read);
@@ -61,7 +61,7 @@ impl Caller<'_> {
     }
 
     /// Returns the status flags of one of the thread's sockets.
-    pub fn flags(&self, socket: i32) -> Result<i32> {
+    pub(super) fn flags(&self, socket: i32) -> Result<i32> {
         let folder = self.folder();
         let opened = fs::read_link(format!("{folder}/fd/{socket}")).map_err(|_| Errno::EBADF)?;
         if !opened.to_string_lossy().starts_with("socket:") {
@@ -77,7 +77,7 @@ impl Caller<'_> {
 }
 
 /// Sends an ioctl request of seccomp user notification.
-pub fn control<T>(listener: &OwnedFd, request: libc::Ioctl, argument: &mut T) -> Result<()> {
+pub(super) fn control<T>(listener: &OwnedFd, request: libc::Ioctl, argument: &mut T) -> Result<()> {
     // SAFETY: every caller passes the structure that the request is defined for, and it outlives the call.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), request, argument) };
     Errno::result(result).map(drop)

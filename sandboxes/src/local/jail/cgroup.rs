@@ -15,7 +15,7 @@ use crate::sandbox::Limits;
 /// Prefix of the names of groups.
 const NAME: &str = "testwright-";
 
-pub struct Cgroup {
+pub(super) struct Cgroup {
     /// Folders of the groups; dropping removes them from this list one by one.
     folders: Vec<PathBuf>,
     /// Whether the kernel also counts buffers of TCP and UDP.
@@ -24,13 +24,13 @@ pub struct Cgroup {
 
 impl Cgroup {
     /// Creates a group. Returns `None` if that is not possible; a memory watch then replaces it.
-    pub fn new(limits: &Limits) -> Option<Cgroup> {
+    pub(super) fn new(limits: &Limits) -> Option<Cgroup> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let name = format!("{NAME}{}", std::process::id());
         unified(&own, &name, limits).or_else(|| separate(&own, &name, limits))
     }
 
-    pub fn add(&self, process: Pid) -> io::Result<()> {
+    pub(super) fn add(&self, process: Pid) -> io::Result<()> {
         self.folders
             .iter()
             .try_for_each(|folder| fs::write(folder.join("cgroup.procs"), process.to_string()))
@@ -39,7 +39,7 @@ impl Cgroup {
 
 impl Cgroup {
     /// Returns whether the kernel killed a process because the group ran out of memory.
-    pub fn ran_out(&self) -> bool {
+    pub(super) fn ran_out(&self) -> bool {
         let killed = |text: String| {
             let count = text
                 .lines()

@@ -31,10 +31,10 @@ const RESERVE: u64 = 512 << 20;
 
 /// Bytes that a fast machine can write per second.
 const FASTEST: u64 = 4 << 30;
-pub const MAX_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const MAX_PAUSE: Duration = Duration::from_millis(200);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 
-pub struct DiskWatch {
+pub(super) struct DiskWatch {
     folders: Vec<PathBuf>,
     max: DiskUsage,
     supervisor: Pid,
@@ -52,7 +52,7 @@ pub struct DiskWatch {
 }
 
 impl DiskWatch {
-    pub fn new(setup: &Setup, supervisor: Pid) -> DiskWatch {
+    pub(super) fn new(setup: &Setup, supervisor: Pid) -> DiskWatch {
         // Only folders that belong to the sandbox count; mounted folders belong to others.
         let home = setup.root.parent().unwrap_or(&setup.root);
         let writable = setup.binds.iter().filter(|bind| bind.writable);
@@ -86,13 +86,13 @@ impl DiskWatch {
     }
 
     /// Returns how long the sandbox cannot reach a limit, even on a fast machine.
-    pub fn pause(&self) -> Duration {
+    pub(super) fn pause(&self) -> Duration {
         let seconds = self.room as f64 / FASTEST as f64;
         Duration::from_secs_f64(seconds).clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
     /// Returns the reason why the sandbox must end, if it must.
-    pub fn look(&mut self) -> Option<String> {
+    pub(super) fn look(&mut self) -> Option<String> {
         let Some(now) = FileSystem::of(self.folders.first()?) else {
             self.room = u64::MAX;
             return None;

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 /// A failed step of the setup.
 #[derive(Debug, thiserror::Error)]
-pub struct JailError {
+pub(super) struct JailError {
     step: String,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -21,7 +21,7 @@ impl Display for JailError {
 
 impl JailError {
     /// Creates an error without a cause from the system.
-    pub fn new(step: impl Display) -> Self {
+    pub(super) fn new(step: impl Display) -> Self {
         JailError {
             step: step.to_string(),
             source: None,
@@ -29,7 +29,7 @@ impl JailError {
     }
 
     /// Creates an error from the last system error.
-    pub fn last(step: impl Display) -> Self {
+    pub(super) fn last(step: impl Display) -> Self {
         JailError {
             source: Some(std::io::Error::last_os_error().into()),
             ..JailError::new(step)
@@ -37,10 +37,10 @@ impl JailError {
     }
 }
 
-pub type Result<T, E = JailError> = std::result::Result<T, E>;
+pub(super) type Result<T, E = JailError> = std::result::Result<T, E>;
 
 /// Adds the failed step to an error.
-pub trait Doing<T> {
+pub(super) trait Doing<T> {
     fn doing(self, step: impl Display) -> Result<T>;
 }
 

@@ -23,7 +23,7 @@ type Result<T> = std::result::Result<T, Errno>;
 /// Number of a call that is newer than libc's list. It is the same on every architecture.
 const SYS_FCHMODAT2: i64 = 452;
 
-pub const CALLS: &[i64] = &[
+pub(super) const CALLS: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     SYS_FCHMODAT2,
@@ -45,13 +45,13 @@ pub const CALLS: &[i64] = &[
 ];
 
 /// Folders that the sandbox may write, and the maximum length of files in them.
-pub struct OwnFolders {
+pub(super) struct OwnFolders {
     folders: Vec<PathBuf>,
     max_length: u64,
 }
 
 impl OwnFolders {
-    pub fn new(setup: &Setup) -> OwnFolders {
+    pub(super) fn new(setup: &Setup) -> OwnFolders {
         let writable = setup.binds.iter().filter(|bind| bind.writable);
         OwnFolders {
             folders: writable.map(|bind| bind.host.clone()).collect(),
@@ -81,7 +81,7 @@ enum Change {
     Length(u64),
 }
 
-pub fn perform(
+pub(super) fn perform(
     folders: &OwnFolders,
     caller: &Caller<'_>,
     number: i64,

@@ -10,7 +10,7 @@ use super::super::protocol::NOT_FOUND;
 use super::super::tree_archive::append_tree;
 
 /// An exit code, and the message for standard error.
-pub type TaskFailure = (i32, String);
+pub(super) type TaskFailure = (i32, String);
 
 fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
     let about = format!("{what} {}", path.display());
@@ -25,7 +25,7 @@ fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
 }
 
 /// Writes a file atomically, so that no process sees an incomplete file or a busy program.
-pub fn upload(path: &Path, mode: u32) -> Result<i32, TaskFailure> {
+pub(super) fn upload(path: &Path, mode: u32) -> Result<i32, TaskFailure> {
     let failed = failure("write", path);
     let folder = path
         .parent()
@@ -56,7 +56,7 @@ fn aside(target: &Path) -> PathBuf {
     target.with_file_name(name)
 }
 
-pub fn unpack(folder: &Path) -> Result<i32, TaskFailure> {
+pub(super) fn unpack(folder: &Path) -> Result<i32, TaskFailure> {
     let failed = failure("unpack into", folder);
     fs::create_dir_all(folder).map_err(&failed)?;
     let mut archive = tar::Archive::new(io::BufReader::with_capacity(1 << 18, io::stdin().lock()));
@@ -71,7 +71,7 @@ pub fn unpack(folder: &Path) -> Result<i32, TaskFailure> {
     })
 }
 
-pub fn download(path: &Path) -> Result<i32, TaskFailure> {
+pub(super) fn download(path: &Path) -> Result<i32, TaskFailure> {
     let failed = failure("read", path);
     let mut file = File::open(path).map_err(&failed)?;
     let found = file.metadata().map_err(&failed)?;
@@ -84,7 +84,7 @@ pub fn download(path: &Path) -> Result<i32, TaskFailure> {
     Ok(0)
 }
 
-pub fn pack(folder: &Path) -> Result<i32, TaskFailure> {
+pub(super) fn pack(folder: &Path) -> Result<i32, TaskFailure> {
     let failed = failure("pack", folder);
     let mut archive = tar::Builder::new(io::BufWriter::with_capacity(1 << 18, io::stdout().lock()));
     archive.follow_symlinks(false);

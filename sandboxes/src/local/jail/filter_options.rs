@@ -7,11 +7,11 @@ use seccompiler::SeccompRule;
 use super::super::protocol::Isolation;
 
 /// Rules by the number of the call; a call without rules always matches.
-pub type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Options that determine the system call filter.
 #[derive(Debug, Clone, Copy)]
-pub struct FilterOptions {
+pub(super) struct FilterOptions {
     pub isolation: Isolation,
     /// Whether processes may connect to a relay on the host (in place only).
     pub relay: bool,

@@ -15,7 +15,7 @@ const SEMAPHORE: u64 = 64;
 const MESSAGE: u64 = 64;
 
 /// Bytes that a socket can send before it blocks, with some margin. `SO_SNDBUF` has no effect inside.
-pub const SEND_BUFFER: u64 = 256 << 10;
+pub(super) const SEND_BUFFER: u64 = 256 << 10;
 /// Messages from closed senders that a Unix datagram socket holds (`net.unix.max_dgram_qlen`, plus one).
 const MAX_DATAGRAMS: u64 = 11;
 /// Number of Unix datagram sockets that are open to any sender and not charged. Further ones are charged for full
@@ -23,7 +23,7 @@ const MAX_DATAGRAMS: u64 = 11;
 const FREE_DATAGRAM_SOCKETS: u64 = 64;
 
 /// Returns the bytes that the kernel reports.
-pub fn held() -> u64 {
+pub(super) fn held() -> u64 {
     system_v() + socket_buffers().unwrap_or(0)
 }
 
@@ -55,12 +55,12 @@ fn system_v() -> u64 {
 
 /// Returns the bytes of all sockets in this process's network namespace, including those that no process has open.
 /// `None` if this kernel does not list them.
-pub fn socket_buffers() -> Option<u64> {
+pub(super) fn socket_buffers() -> Option<u64> {
     Some(unix_sockets()? + internet_buffers()? + netlink_sockets())
 }
 
 /// Returns the bytes of TCP and UDP sockets only.
-pub fn internet_buffers() -> Option<u64> {
+pub(super) fn internet_buffers() -> Option<u64> {
     let mut sum = 0;
     for family in [libc::AF_INET, libc::AF_INET6] {
         for protocol in [libc::IPPROTO_TCP, libc::IPPROTO_UDP] {

@@ -32,7 +32,7 @@ const READABLE: &[&str] = &[
 ];
 const WRITABLE: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
-pub struct Enforcement {
+pub(super) struct Enforcement {
     /// Protections that the kernel does not support, as texts for people.
     pub lacking: Vec<String>,
     pub signals_stay_inside: bool,
@@ -41,7 +41,7 @@ pub struct Enforcement {
 }
 
 /// Confines this process and its children.
-pub fn apply(setup: &Setup) -> Result<Enforcement> {
+pub(super) fn apply(setup: &Setup) -> Result<Enforcement> {
     let abi = ABI::V9;
     let (writable, readable): (Vec<_>, Vec<_>) = setup.binds.iter().partition(|bind| bind.writable);
     let read = AccessFs::from_read(abi);
@@ -79,11 +79,11 @@ pub fn apply(setup: &Setup) -> Result<Enforcement> {
     if let LandlockStatus::Available { effective_abi, .. } = status.landlock {
         signals_stay_inside = effective_abi >= ABI::V6;
         if !signals_stay_inside {
-            lacking.push("signals to processes outside are not refused".to_owned());
+            lacking.push("signals to outside processes are not blocked".to_owned());
         }
         truncates = effective_abi >= ABI::V3;
         if !truncates {
-            lacking.push("files that can be read can be truncated".to_owned());
+            lacking.push("readable files can be truncated".to_owned());
         }
     }
     Ok(Enforcement {

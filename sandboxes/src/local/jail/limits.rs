@@ -9,7 +9,7 @@ use super::super::protocol::{Isolation, Setup};
 
 /// Returns how many existing processes count against the limit. Some kernels count by user namespace, so that none
 /// counts. Others count all processes of the host user.
-pub fn present_processes(setup: &Setup) -> u64 {
+pub(super) fn present_processes(setup: &Setup) -> u64 {
     if setup.isolation == Isolation::Namespaces && counts_by_namespace() {
         return 0;
     }
@@ -40,7 +40,7 @@ fn counts_by_namespace() -> bool {
 
 /// Facts that the keeper gathered before it started the supervisor.
 #[derive(Debug, Clone, Copy)]
-pub struct Accounting {
+pub(super) struct Accounting {
     /// Existing processes that count against the limit.
     pub present: u64,
     /// Whether the kernel counts the memory of all processes together.
@@ -48,7 +48,7 @@ pub struct Accounting {
 }
 
 /// Sets the limits, in a process that will execute another program.
-pub fn apply(setup: &Setup, accounting: Accounting) -> nix::Result<()> {
+pub(super) fn apply(setup: &Setup, accounting: Accounting) -> nix::Result<()> {
     let limits = &setup.limits;
     let set = |what, value: u64| {
         // The host's own limit may be lower, and cannot be raised.

@@ -25,7 +25,7 @@ type Result<T> = std::result::Result<T, Errno>;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the numbers of the calls that are passed to the keeper.
-pub fn mediated(options: FilterOptions) -> Vec<i64> {
+pub(super) fn mediated(options: FilterOptions) -> Vec<i64> {
     let mut calls = Vec::new();
     if options.isolation != Isolation::Landlock {
         return calls;
@@ -46,7 +46,7 @@ pub fn mediated(options: FilterOptions) -> Vec<i64> {
 
 /// Applies a filter that [`super::seccomp`] compiled with `Trace` for the calls to pass on. The returned descriptor is
 /// for the keeper: a process of the sandbox that had it could answer its own calls.
-pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, JailError> {
+pub(super) fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, JailError> {
     const HAND_OVER: &str = "pass system calls to the keeper";
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     for step in &mut program {
@@ -81,7 +81,7 @@ pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, JailError>
 }
 
 /// Answers calls until the sandbox ends.
-pub fn serve(listener: OwnedFd, setup: &Setup) {
+pub(super) fn serve(listener: OwnedFd, setup: &Setup) {
     let mediator = Mediator {
         listener,
         relay: setup.host_port,

@@ -18,7 +18,7 @@ const DESCRIPTOR: u64 = 8192;
 /// Descriptors of each process that are not charged, since it shares them with its forks.
 const FREE_DESCRIPTORS: u64 = 256;
 
-pub struct MemoryWatch {
+pub(super) struct MemoryWatch {
     limit: u64,
     /// Whether this process is in the sandbox's namespaces, and sees what the kernel holds for it.
     sees_kernel: bool,
@@ -49,7 +49,7 @@ impl MemoryUse {
 }
 
 impl MemoryWatch {
-    pub fn new(limit: u64, supervisor: Pid, sees_kernel: bool) -> MemoryWatch {
+    pub(super) fn new(limit: u64, supervisor: Pid, sees_kernel: bool) -> MemoryWatch {
         MemoryWatch {
             limit,
             sees_kernel,
@@ -59,7 +59,7 @@ impl MemoryWatch {
     }
 
     /// Returns the reason why the sandbox must end, if it must.
-    pub fn look(&mut self) -> Option<String> {
+    pub(super) fn look(&mut self) -> Option<String> {
         let mut held: Vec<(Pid, MemoryUse)> = descendants(Pid::this())
             .into_iter()
             .map(|pid| (pid, memory_use(pid)))
@@ -106,7 +106,7 @@ impl MemoryWatch {
 }
 
 /// Returns the reason for ending a sandbox that held too much memory.
-pub fn beyond(limit: u64) -> String {
+pub(super) fn beyond(limit: u64) -> String {
     format!(
         "its processes used more memory than the limit of {} MiB (limits.memory)",
         limit >> 20

@@ -15,7 +15,7 @@ use super::error::{Doing, JailError, Result};
 use super::user_mapping::INSIDE;
 
 /// Folders of programs and libraries.
-pub const SYSTEM: &[&str] = &[
+pub(super) const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
     "/sbin",
@@ -26,7 +26,7 @@ pub const SYSTEM: &[&str] = &[
     "/nix/store",
 ];
 /// Configuration that programs need and that contains no secrets.
-pub const ETC_READ_ONLY: &[&str] = &[
+pub(super) const ETC_READ_ONLY: &[&str] = &[
     "/etc/ld.so.cache",
     "/etc/alternatives",
     "/etc/ssl/certs",
@@ -46,7 +46,7 @@ const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"
 
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
-pub fn flags(network: bool) -> i32 {
+pub(super) fn flags(network: bool) -> i32 {
     let own = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
@@ -60,7 +60,7 @@ pub fn flags(network: bool) -> i32 {
 }
 
 /// Builds the root file system and enters it. Returns the protections that are not in force.
-pub fn enter(setup: &Setup) -> Result<Vec<String>> {
+pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
     let root = setup.root.as_path();
     let mut lacking = Vec::new();
     mount_plain("/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;

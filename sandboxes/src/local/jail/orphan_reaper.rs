@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use super::processes::descendants;
 
 /// Kills all descendants and waits for them. They are stopped first, so that they cannot start new ones.
-pub fn end_all() {
+pub(super) fn end_all() {
     loop {
         let found = descendants(Pid::this());
         if found.is_empty() {

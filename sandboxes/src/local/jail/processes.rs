@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Returns all descendants of a process.
-pub fn descendants(root: Pid) -> Vec<Pid> {
+pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = vec![root];
     let mut next = 0;
     if !Path::new("/proc/thread-self/children").exists() {
@@ -60,7 +60,7 @@ fn by_parents(root: Pid) -> Vec<Pid> {
     found.into_iter().skip(1).map(Pid::from_raw).collect()
 }
 
-pub fn parent(pid: Pid) -> Option<Pid> {
+pub(super) fn parent(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The program's name in parentheses may contain anything, so fields are counted from the last parenthesis.
     let (_, rest) = stat.rsplit_once(')')?;
@@ -68,7 +68,7 @@ pub fn parent(pid: Pid) -> Option<Pid> {
 }
 
 /// A mapping of a file, or of memory that is shared like a file.
-pub struct Mapping {
+pub(super) struct Mapping {
     pub inode: u64,
     pub bytes: u64,
     pub name: String,
@@ -76,7 +76,7 @@ pub struct Mapping {
 
 /// Returns the folder in which the kernel shows memory and descriptors of a process. After its first thread has ended,
 /// that is the folder of another thread.
-pub fn folder(pid: Pid) -> PathBuf {
+pub(super) fn folder(pid: Pid) -> PathBuf {
     let whole = PathBuf::from(format!("/proc/{pid}"));
     if has_memory(&whole) {
         return whole;
@@ -87,12 +87,12 @@ pub fn folder(pid: Pid) -> PathBuf {
 }
 
 /// Returns whether the process still has memory; one that has ended does not.
-pub fn has_memory(folder: &Path) -> bool {
+pub(super) fn has_memory(folder: &Path) -> bool {
     fs::read_to_string(folder.join("status")).is_ok_and(|text| text.contains("\nVmSize:"))
 }
 
 /// Stops a process and all its descendants until the guard is dropped. Processes that were stopped before stay stopped.
-pub fn freeze(root: Pid) -> Frozen {
+pub(super) fn freeze(root: Pid) -> Frozen {
     let mut frozen = Vec::new();
     let mut seen = BTreeSet::new();
     let mut stop = |pid: Pid| {
@@ -126,7 +126,7 @@ fn is_stopped(pid: Pid) -> bool {
 
 const MAX_ROUNDS: usize = 20;
 
-pub struct Frozen(Vec<Pid>);
+pub(super) struct Frozen(Vec<Pid>);
 
 impl Drop for Frozen {
     fn drop(&mut self) {
@@ -137,7 +137,7 @@ impl Drop for Frozen {
 }
 
 /// Returns the mappings of a process besides its private memory; empty if they may not be read.
-pub fn mappings(pid: Pid) -> Vec<Mapping> {
+pub(super) fn mappings(pid: Pid) -> Vec<Mapping> {
     let text = fs::read(folder(pid).join("maps")).unwrap_or_default();
     String::from_utf8_lossy(&text)
         .lines()

@@ -28,7 +28,7 @@ const FILE_ATTRIBUTES: [u64; 6] = [
 const BUILD: &str = "build the system call filter";
 
 /// Applies the filter. Returns the descriptor for the keeper's answers if calls are passed to it.
-pub fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
+pub(super) fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
     let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
     let install = |filter: &BpfProgram| apply_filter(filter).doing("apply the system call filter");
     #[cfg(target_arch = "x86_64")]

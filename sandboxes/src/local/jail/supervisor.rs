@@ -24,7 +24,7 @@ use super::limits::Accounting;
 use super::{files, kernel_memory, landlock, limits, namespaces, seccomp, user_mapping};
 
 /// Byte of the first step if the keeper could not join the namespaces.
-pub const UNSEEN: &[u8; 1] = b"u";
+pub(super) const UNSEEN: &[u8; 1] = b"u";
 
 /// Timeout and delay for retrying to execute a program that is open for writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ const BUSY_DELAY: Duration = Duration::from_millis(5);
 
 /// Runs the supervisor. `keeper` delivers one byte once users are mapped, and one once memory is counted. It takes the
 /// descriptor for answering passed-on calls, which no process of the sandbox keeps.
-pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accounting) -> ! {
+pub(super) fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accounting) -> ! {
     // No byte arrives if the keeper died.
     let step = || {
         let mut byte = [0];
@@ -109,7 +109,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
             )?;
             seccomp::apply(options)?;
             if !known.memory_is_counted && kernel_memory::socket_buffers().is_none() {
-                lacking.push("memory of sockets is not counted".to_owned());
+                lacking.push("the memory of sockets is not counted".to_owned());
             }
             Confinement {
                 lacking,
@@ -147,7 +147,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
     if geteuid().is_root() {
         confined
             .lacking
-            .push("no limit on processes, as the user is root".to_owned());
+            .push("no limit on processes, because the user is root".to_owned());
     }
     // The change of user clears this setting, so it must come after that.
     prctl::set_pdeathsig(Signal::SIGKILL).doing("tie the supervisor to the keeper")?;
@@ -269,7 +269,7 @@ fn code(status: WaitStatus) -> Option<i32> {
 type Streams = Vec<OwnedFd>;
 
 /// Reads available bytes into `buffer`, with the descriptors sent along.
-pub fn receive_descriptors(
+pub(super) fn receive_descriptors(
     socket: &UnixStream,
     buffer: &mut [u8],
 ) -> std::io::Result<(usize, Vec<OwnedFd>)> {

@@ -18,7 +18,7 @@ const BUFFER_SIZES: [i32; 4] = [
 const PROTOCOLS: [i32; 3] = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
 /// Returns rules, each with the action for matching calls.
-pub fn filters(options: FilterOptions) -> Result<Vec<(Rules, SeccompAction)>, BackendError> {
+pub(super) fn filters(options: FilterOptions) -> Result<Vec<(Rules, SeccompAction)>, BackendError> {
     let is = |index, value: u64| Condition::new(index, Length::Dword, Op::Eq, value);
     let masked =
         |index, mask, value| Condition::new(index, Length::Dword, Op::MaskedEq(mask), value);

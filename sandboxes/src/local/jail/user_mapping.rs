@@ -6,11 +6,11 @@ use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresu
 use super::error::{Doing, JailError, Result};
 
 /// User and group of tools inside namespaces.
-pub const INSIDE: u32 = 1000;
+pub(super) const INSIDE: u32 = 1000;
 
 /// Writes the id maps. Without root privileges, 1000 maps to the host's user. As root, 1000 maps to `owner`, a user
 /// without an account, and root is mapped only until the jail is set up.
-pub fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<()> {
+pub(super) fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<()> {
     let file = |name: &str, content: &str| {
         std::fs::write(format!("/proc/{supervisor}/{name}"), content)
             .doing(format_args!("write {name}"))
@@ -31,7 +31,7 @@ pub fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<()> {
 
 /// Privileges of root to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub(super) enum Keep {
     Nothing,
     /// Keep the right to enter folders above those that Landlock allows, such as root's home, after a change of user.
     Search,
@@ -40,7 +40,7 @@ pub enum Keep {
 const CAP_DAC_READ_SEARCH: u32 = 2;
 
 /// Permanently drops all privileges except those in `keep`. `switch` is a user to become first (needs root).
-pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
+pub(super) fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
     let search = switch.is_some() && keep == Keep::Search;
     for capability in (0..64).filter(|capability| !(search && *capability == CAP_DAC_READ_SEARCH)) {
         // SAFETY: plain numbers; EINVAL for capabilities that the kernel does not have.

@@ -20,7 +20,7 @@ use super::memory::{self, MemoryWatch};
 const WITHOUT_NOTICE: Duration = Duration::from_millis(50);
 
 /// End of the supervisor: its exit code, and the exceeded limit if that was the reason.
-pub struct SupervisorExit {
+pub(super) struct SupervisorExit {
     pub code: i32,
     pub why: Option<String>,
 }
@@ -33,7 +33,7 @@ fn has_own_kernel_objects(setup: &Setup) -> bool {
 /// Joins namespaces of the sandbox, and returns whether that succeeded. In them this process can read what an ordinary
 /// user cannot: folders that sandboxed code has closed, sockets and System V objects. Must be called before the
 /// supervisor protects itself.
-pub fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cgroup>) -> bool {
+pub(super) fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cgroup>) -> bool {
     let mut flags = CloneFlags::empty();
     if setup.owner.is_none() {
         flags |= CloneFlags::CLONE_NEWUSER;
@@ -46,7 +46,7 @@ pub fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cgroup>) 
 }
 
 /// Waits until the supervisor has ended, and ends it if a limit is exceeded.
-pub fn until_the_end(
+pub(super) fn until_the_end(
     setup: &Setup,
     supervisor: Pid,
     cgroup: Option<&Cgroup>,

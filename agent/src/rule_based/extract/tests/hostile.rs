@@ -1,5 +1,5 @@
-//! Issues made to break what reads them. Each of these took hours, or all memory, where work is not bounded by the
-//! length of the text.
+//! Malicious issues. Each of these took hours, or all memory, when the work was not bounded by the length of
+//! the text.
 
 use super::*;
 use crate::rule_based::extract::claims;
@@ -11,14 +11,14 @@ fn heading_bytes(issue: &Issue) -> usize {
 }
 
 #[test]
-fn marks_that_the_issue_brings_itself_do_not_stand_for_code() {
+fn own_marks_are_not_code() {
     let text = format!("`{}` gives `2` {}", "x".repeat(2_000), "⟦0⟧".repeat(2_000));
     let length: usize = claims(&text).iter().map(|claim| claim.sentence.len()).sum();
     assert!(length <= 2 * text.len(), "{length} bytes of {}", text.len());
 }
 
 #[test]
-fn a_heading_without_end_is_not_copied_into_every_part() {
+fn long_heading_is_truncated() {
     let text = format!(
         "T\n\n# {}\n\n{}",
         "h".repeat(LARGE / 2),
@@ -34,7 +34,7 @@ fn a_heading_without_end_is_not_copied_into_every_part() {
 }
 
 #[test]
-fn brackets_prompts_and_indents_without_end_are_read_once() {
+fn unbounded_nesting_is_read_once() {
     let texts = [
         format!("T\n\nf(x {}", "()".repeat(LARGE / 8)),
         format!("T\n\n{}", "f(x) ".repeat(LARGE / 80)),
