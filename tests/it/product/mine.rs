@@ -429,7 +429,7 @@ fn invalid_input_is_rejected_with_hint() {
     let output = refused.output().unwrap();
     assert_exit_code(&output, 2);
     let shown = String::from_utf8(output.stderr).unwrap();
-    assert!(shown.contains("GITHUB_TOKEN is not accepted"), "{shown}");
+    assert!(shown.contains("renew the token in GITHUB_TOKEN"), "{shown}");
     assert_eq!(server.requests(|_| ()).len(), 1);
     assert!(!bench.place.path("refused.md").exists());
 }

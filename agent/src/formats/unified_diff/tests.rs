@@ -81,13 +81,13 @@ fn sloppy_diffs_are_read() {
         ),
         (
             format!("{right}\nIt checks:\n\n- It fails today\n+ It passes later\n  - or so\n"),
-            "behind a hunk is left out",
+            "after a hunk is omitted",
         ),
-        (format!("{right}\n- It fails today.\n"), "behind a hunk"),
+        (format!("{right}\n- It fails today.\n"), "after a hunk"),
         (right.replace("\n def", "\ndef"), "no sign"),
         (
             right.replace("f(2) == 2", "f(2) == 2   "),
-            "line ends differ",
+            "trailing white space differs",
         ),
         (format!("{right}\nThis test fails on the old code.\n"), ""),
         (
