@@ -96,7 +96,6 @@ pub struct RenderError(#[source] minijinja::Error);
 impl<T: Serialize> Page<'_, T> {
     /// Renders the page. Texts from data are put on one line and shortened.
     ///
-    ///
     /// # Errors
     ///
     /// Fails if the template does not match the page.

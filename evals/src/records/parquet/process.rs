@@ -50,8 +50,6 @@ pub enum ParquetFileError {
 
 /// Converts a Parquet file to JSON lines in a separate process.
 ///
-///
-///
 /// # Errors
 ///
 /// Fails if the file is damaged or too large. Messages complete the sentence "it starts like a Parquet file, but …".
