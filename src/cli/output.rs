@@ -76,6 +76,10 @@ pub fn err(text: impl Into<Text>) {
 }
 
 /// Prints a record as JSON to stdout. Invisible characters are escaped, which does not change the JSON value.
+///
+/// # Errors
+///
+/// Fails if the value cannot be serialized as JSON.
 pub fn json(value: &impl Serialize) -> Result<()> {
     let failed = |error: serde_json::Error| Error::infrastructure("encode the record").cause(error);
     let mut value = serde_json::to_value(value).map_err(failed)?;
