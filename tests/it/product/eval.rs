@@ -313,7 +313,7 @@ fn invalid_input_is_rejected_with_hint() {
         String::from_utf8(output.stderr).unwrap()
     };
     let none = shown(&mut bench.command(&[], "out"));
-    assert!(none.contains("there are no predictions"), "{none}");
+    assert!(none.contains("the predictions are missing"), "{none}");
     let unknown = shown(&mut bench.command(&["verify", "--instances", "plane"], "out"));
     assert!(unknown.contains("plain"), "names the nearest: {unknown}");
     let gone = shown(

@@ -419,7 +419,7 @@ fn invalid_input_is_rejected_with_hint() {
     let output = silent.output().unwrap();
     assert_exit_code(&output, 3);
     let shown = String::from_utf8(output.stderr).unwrap();
-    assert!(shown.contains("--issues FOLDER reads files"), "{shown}");
+    assert!(shown.contains("read files with --issues FOLDER"), "{shown}");
     assert!(!bench.place.path("silent.jsonl").exists());
     // A rejected token affects every issue, so the command stops at the first response.
     let server = Server::start(|_| Response::status(401));

@@ -385,7 +385,7 @@ fn missing_repository_is_reported_with_hint() {
     let lines = [
         format!("error: failed to read the repository {missing}"),
         format!("  cause: there is no repository at {missing} (No such file or directory"),
-        "  hint: give a folder".to_owned(),
+        "  hint: use a folder".to_owned(),
     ];
     for line in lines {
         assert!(

@@ -64,7 +64,7 @@ impl Postgres {
                 std::env::var_os("TESTWRIGHT_REQUIRE_POSTGRES").is_some_and(|v| v == "1");
             assert!(
                 !is_required,
-                "there is no Postgres (apt-get install postgresql)"
+                "Postgres is not installed (apt-get install postgresql)"
             );
             eprintln!("skipped: Postgres is not installed (apt-get install postgresql)");
             return None;

@@ -137,8 +137,8 @@ fn requests_and_attempts_are_logged() {
     assert_eq!(
         told,
         [
-            (&"a run begins".into(), &1.into()),
-            (&"a run ends".into(), &1.into())
+            (&"an attempt at a run begins".into(), &1.into()),
+            (&"an attempt at a run ends".into(), &1.into())
         ]
     );
     assert_eq!(of_run[1]["status"], "accepted");

@@ -322,7 +322,7 @@ fn comparison_form_creates_comparison() {
             "samples",
             None,
             "many",
-            "Samples: “many” is not a whole number from 1 to 100: write one such as 10",
+            "Samples: “many” is not a whole number from 1 to 100: enter a number such as 10",
         ),
         (
             "dollars",

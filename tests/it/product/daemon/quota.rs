@@ -142,7 +142,7 @@ fn run_over_daily_quota_makes_no_calls() {
     daemon.wait_for(&run, "infrastructure");
     let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
     let message = shown["outcome"]["message"].as_str().unwrap();
-    assert!(message.contains("less is left of $0.0001"), "{message}");
+    assert!(message.contains("what is left of $0.0001"), "{message}");
     assert_eq!(server.requests(|_| ()).len(), 0);
 }
 
