@@ -6,16 +6,16 @@
 //!
 //! Run `cargo bench --bench cases` on an idle machine.
 
-#[path = "../tests/it/product/cases/place.rs"]
+#[path = "../tests/it/product/cases/repository.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
-mod place;
+mod repository;
 
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use place::case;
-use testwright_evals::cases::{Case, CaseOptions, Place, cov};
+use repository::case;
+use testwright_evals::cases::{Case, CaseEnvironment, CaseOptions, cov};
 
 const CASES: usize = 1000;
 /// Number of files to run one by one.
@@ -26,7 +26,7 @@ type Failure = Box<dyn std::error::Error>;
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let cases: Vec<Case> = (0..CASES).map(numbered).collect();
-    let place = place::local().await;
+    let place = repository::local().await;
     let two = batch(&place, &cases, 2).await?;
     let one = batch(&place, &cases, 1).await?;
     let scale = u32::try_from(CASES / SAMPLE)?;
@@ -53,7 +53,11 @@ fn numbered(number: usize) -> Case {
     case(&number.to_string(), &source)
 }
 
-async fn batch(place: &Place, cases: &[Case], workers: usize) -> Result<Duration, Failure> {
+async fn batch(
+    place: &CaseEnvironment,
+    cases: &[Case],
+    workers: usize,
+) -> Result<Duration, Failure> {
     let options = CaseOptions {
         workers,
         ..CaseOptions::default()
@@ -73,7 +77,7 @@ async fn batch(place: &Place, cases: &[Case], workers: usize) -> Result<Duration
 fn one_by_one(cases: &[Case]) -> Result<Duration, Failure> {
     let folder = tempfile::tempdir()?;
     let root = folder.path().join("shop");
-    place::write(&root);
+    repository::write(&root);
     let venv = folder.path().join("venv");
     done(Command::new("uv").args(["venv", "--quiet"]).arg(&venv))?;
     let python = venv.join("bin/python");

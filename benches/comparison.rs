@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use processor_time::processor_seconds;
 use repository::{GOOD, Repository, lines};
 use serde_json::{Value, json};
-use server::{Request, Response, Server};
+use server::{MockServer, Request, Response};
 
 const INSTANCES: usize = 20;
 /// Response time of the model service.
@@ -40,7 +40,7 @@ fn main() -> Result<(), Failure> {
         .map(|n| repository.instance(&format!("instance-{n}"), issue))
         .collect();
     lines(&folder.join("dataset.jsonl"), &instances);
-    let server = Server::start_parallel(answer);
+    let server = MockServer::start_parallel(answer);
     let bench = Bench {
         folder: folder.to_owned(),
         url: format!("{}/v1", server.url),

@@ -114,7 +114,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run(cell: &testwright_comparisons::compare::Cell) -> RunRecord {
+fn run(cell: &testwright_comparisons::compare::RunSpec) -> RunRecord {
     let stage = StageCost {
         model_calls: 2,
         tokens: 12_345,

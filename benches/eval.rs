@@ -21,7 +21,7 @@ const INSTANCES: usize = 10;
 const SETS: usize = 3;
 const ROUNDS: usize = 3;
 /// Existing tests of the file, with as much work as those of a medium-sized project.
-const COMPANY: &str = "\n\nimport json\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(400))\ndef test_work(n):\n    assert json.loads(json.dumps([{'n': i, 'text': str(i)} for i in range(500)]))[n]['n'] == n\n";
+const EXISTING_TESTS: &str = "\n\nimport json\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(400))\ndef test_work(n):\n    assert json.loads(json.dumps([{'n': i, 'text': str(i)} for i in range(500)]))[n]['n'] == n\n";
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -40,7 +40,10 @@ struct Bench {
 impl Bench {
     fn new(folder: &Path) -> Result<Bench, Failure> {
         let repository = Repository::new(folder.join("repositories/example+sums"), None);
-        repository.write("tests/test_calc.py", format!("{TESTS}{COMPANY}").as_bytes());
+        repository.write(
+            "tests/test_calc.py",
+            format!("{TESTS}{EXISTING_TESTS}").as_bytes(),
+        );
         repository.git(&["commit", "-qam", "Work"]);
         let issue = "add(1, -2) gives 0, and I expected -1.";
         let mut instances: Vec<Value> = (0..INSTANCES)
@@ -118,7 +121,7 @@ impl Bench {
         }
         let mut bare = Vec::new();
         for _ in 0..ROUNDS {
-            bare.push(self.bare()?);
+            bare.push(self.measure_bare_tests()?);
         }
         let (time, bare) = (median(&mut times), median(&mut bare));
         let wanted = bare.mul_f64(1.3) + Duration::from_secs(3);
@@ -128,7 +131,7 @@ impl Bench {
     }
 
     /// Measures the tests of the file on the old and the new code, without testwright's plugin.
-    fn bare(&self) -> Result<Duration, Failure> {
+    fn measure_bare_tests(&self) -> Result<Duration, Failure> {
         let venv = self.folder.join("venv");
         if !venv.exists() {
             done(
@@ -183,7 +186,7 @@ fn bench_patch(repository: &Repository, name: &str) -> String {
     repository.patch(|r| {
         r.write(
             "tests/test_calc.py",
-            format!("{TESTS}{COMPANY}{test}").as_bytes(),
+            format!("{TESTS}{EXISTING_TESTS}{test}").as_bytes(),
         )
     })
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use server::{Response, Server};
+use server::{MockServer, Response};
 use testwright_agent::agent::NotesToLog;
 use testwright_agent::setup::{RepositoryLocation, Setup};
 use testwright_config::settings::{Flags, Settings, Sources};
@@ -32,7 +32,7 @@ const STEPS: usize = 300;
 const SAMPLE: usize = 50;
 const CALLS: usize = 500;
 /// The file that the steps read in parts.
-const LONG: &str = "long.py";
+const LONG_FILE: &str = "long.py";
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -129,7 +129,10 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
         let (name, arguments) = if step % SAMPLE == 0 {
             ("run_python", json!({"code": "import time; time.sleep(3)"}))
         } else {
-            ("open_file", json!({"path": LONG, "first": 1 + step * 100}))
+            (
+                "open_file",
+                json!({"path": LONG_FILE, "first": 1 + step * 100}),
+            )
         };
         let function = json!({"name": name, "arguments": arguments.to_string()});
         json!({"content": null, "tool_calls": [
@@ -140,7 +143,7 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
     let repository = scratch.join("long");
     copy(&examples().join("slugs"), &repository)?;
     let line = "x = 'a line of code as long as lines of code are'\n";
-    std::fs::write(repository.join(LONG), line.repeat(100 * (STEPS + 1)))?;
+    std::fs::write(repository.join(LONG_FILE), line.repeat(100 * (STEPS + 1)))?;
     let mut run = run(&server, &repository, "local", STEPS, &out)?;
     let mut samples = Vec::new();
     let mut idle = 0;
@@ -174,10 +177,10 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
 }
 
 /// Starts a model service that answers request number n with `reply(n)` and sends the time of each request.
-fn model(reply: impl Fn(usize) -> Value + Send + 'static) -> (Server, Receiver<Instant>) {
+fn model(reply: impl Fn(usize) -> Value + Send + 'static) -> (MockServer, Receiver<Instant>) {
     let (tell, asked) = channel();
     let count = std::cell::Cell::new(0);
-    let server = Server::start(move |request| {
+    let server = MockServer::start(move |request| {
         // The receiver is gone when the measurement is over.
         let _ = tell.send(Instant::now());
         count.set(count.get() + 1);
@@ -206,7 +209,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 fn run(
-    server: &Server,
+    server: &MockServer,
     repository: &Path,
     sandbox: &str,
     steps: usize,

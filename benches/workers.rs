@@ -7,7 +7,7 @@
 //!
 //! Run `cargo bench --bench workers` on an idle machine. It needs Debian's postgresql.
 
-#[path = "../tests/it/product/daemon/databases.rs"]
+#[path = "../tests/it/product/server/databases.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod databases;
 #[path = "processor_time/mod.rs"]
@@ -25,7 +25,7 @@ use testwright_config::error::Error;
 use testwright_server::heartbeat::Heartbeat;
 use testwright_server::jobs::{JobSource, run_jobs};
 use testwright_server::store::{
-    Attempt, AttemptResults, Filter, JobStatus, NewRun, RunId, Store, StoredRun, now,
+    Attempt, AttemptResults, JobId, JobStatus, NewRun, RunFilter, Store, StoredRun, now,
 };
 
 const RUNS: usize = 50;
@@ -35,7 +35,7 @@ const RUNS_EACH: usize = 24;
 /// Number of replies of the rule-based model on the example, however often the run is interrupted.
 const REPLIES: usize = 6;
 /// Number of runs that do nothing.
-const EMPTY: usize = 300;
+const NO_OP_RUNS: usize = 300;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -72,15 +72,15 @@ fn failed(error: Error) -> Failure {
 }
 
 /// A job runner that ends each run at once.
-struct Ender {
+struct NoOpRunner {
     store: Store,
     ended: AtomicUsize,
 }
 
 #[async_trait::async_trait]
-impl JobSource for Ender {
+impl JobSource for NoOpRunner {
     async fn claim(&self, worker: &str) -> Result<Option<Attempt>, Error> {
-        self.store.take(worker).await
+        self.store.claim_next(worker).await
     }
 
     async fn run(&self, taken: &Attempt) -> Result<(), Error> {
@@ -95,17 +95,17 @@ impl JobSource for Ender {
 /// Measures the milliseconds from request to end for each run that does nothing.
 async fn queue_cost(url: &str) -> Result<f64, Failure> {
     let store = Store::open(url).await.map_err(failed)?;
-    let ender = Arc::new(Ender {
+    let ender = Arc::new(NoOpRunner {
         store: store.clone(),
         ended: AtomicUsize::new(0),
     });
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let begun = Instant::now();
-    for n in 0..EMPTY {
+    for n in 0..NO_OP_RUNS {
         store.add_run(&new_run(n % 3)).await.map_err(failed)?;
     }
     let waiting = async {
-        while ender.ended.load(Ordering::SeqCst) < EMPTY {
+        while ender.ended.load(Ordering::SeqCst) < NO_OP_RUNS {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let seconds = begun.elapsed().as_secs_f64();
@@ -115,7 +115,7 @@ async fn queue_cost(url: &str) -> Result<f64, Failure> {
     let heartbeat = Heartbeat::new(store.clone(), 1);
     let working = run_jobs(&store, ender.clone(), &heartbeat, 1, stopped);
     let ((), seconds) = tokio::join!(working, waiting);
-    Ok(seconds * 1e3 / EMPTY as f64)
+    Ok(seconds * 1e3 / NO_OP_RUNS as f64)
 }
 
 fn examples() -> PathBuf {
@@ -156,7 +156,7 @@ impl Bench {
         })
     }
 
-    async fn ask(&self, runs: usize) -> Result<Vec<RunId>, Failure> {
+    async fn ask(&self, runs: usize) -> Result<Vec<JobId>, Failure> {
         let mut ids = Vec::new();
         for n in 0..runs {
             let (run, _) = self.store.add_run(&new_run(n % 3)).await.map_err(failed)?;
@@ -192,13 +192,13 @@ impl Bench {
     }
 
     /// Waits until these runs have ended, even if the database is down meanwhile.
-    async fn wait(&self, ids: &[RunId]) -> Result<Vec<StoredRun>, Failure> {
+    async fn wait(&self, ids: &[JobId]) -> Result<Vec<StoredRun>, Failure> {
         loop {
             // The store has the exact times of their ends.
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let filter = Filter {
+            let filter = RunFilter {
                 limit: 10_000,
-                ..Filter::default()
+                ..RunFilter::default()
             };
             let Ok(runs) = self.store.runs(&filter).await else {
                 continue;
@@ -324,7 +324,7 @@ impl Bench {
         // All workers have started.
         let first = self.ask(workers).await?;
         self.wait(&first).await?;
-        let meter = Meter::start();
+        let meter = CpuMeter::start();
         let ids = self.ask(workers * RUNS_EACH).await?;
         let runs = self.wait(&ids).await?;
         let mut ends: Vec<i64> = runs.iter().filter_map(|run| run.ended_at).collect();
@@ -357,12 +357,12 @@ impl std::fmt::Display for Rate {
 }
 
 /// A thread that samples the CPU time.
-struct Meter(
+struct CpuMeter(
     tokio::task::JoinHandle<Result<(), Failure>>,
     Arc<Mutex<Vec<(i64, f64)>>>,
 );
 
-impl Meter {
+impl CpuMeter {
     fn start() -> Self {
         let readings = Arc::new(Mutex::new(Vec::new()));
         let written = readings.clone();
@@ -373,7 +373,7 @@ impl Meter {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        Meter(reading, readings)
+        CpuMeter(reading, readings)
     }
 
     /// Returns the CPU time between two times, in milliseconds since 1970.

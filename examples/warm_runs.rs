@@ -29,7 +29,7 @@ use testwright_tools::program as toolbox;
 
 type Failure = Box<dyn std::error::Error>;
 
-const TIME: Duration = Duration::from_secs(900);
+const TEST_TIMEOUT: Duration = Duration::from_secs(900);
 
 struct Arguments {
     mirrors: PathBuf,
@@ -125,7 +125,7 @@ async fn one(
             prepare(backend.as_ref(), &source, &recipe, &origin, &build, &|_| {}).await?;
         let settings = SessionSettings {
             limits: Limits::default(),
-            test_seconds: TIME.as_secs(),
+            test_seconds: TEST_TIMEOUT.as_secs(),
             processors: None,
             wanted: None,
             run: "warm-runs".to_owned(),
@@ -192,8 +192,8 @@ async fn timed(
     let answer = session
         .call(
             "run_pytest",
-            json!({ "tests": ids, "timeout": TIME.as_secs() }),
-            TIME,
+            json!({ "tests": ids, "timeout": TEST_TIMEOUT.as_secs() }),
+            TEST_TIMEOUT,
         )
         .await?;
     let seconds = begun.elapsed().as_secs_f64();

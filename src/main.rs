@@ -36,7 +36,7 @@ fn main() -> ExitCode {
             code
         }
         Err(error) => {
-            testwright::cli::output::err(format!("error: failed to start: {error}"));
+            testwright::cli::output::print_stderr(format!("error: failed to start: {error}"));
             ExitCode::from(3)
         }
     }

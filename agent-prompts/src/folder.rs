@@ -26,7 +26,7 @@ pub enum FolderError {
 }
 
 /// Custom templates, by name.
-static IN_USE: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+static CUSTOM_TEMPLATES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
 /// Reads a file of text.
 type ReadText<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
@@ -43,18 +43,18 @@ pub fn use_folder(folder: &Path, read_text: ReadText<'_>) -> Result<(), FolderEr
     for (name, template) in &found {
         check(name, template)?;
     }
-    let _ = IN_USE.set(found);
+    let _ = CUSTOM_TEMPLATES.set(found);
     Ok(())
 }
 
 /// Returns the custom templates in use, as names and texts.
 pub fn own_templates() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let found = IN_USE.get().into_iter().flatten();
+    let found = CUSTOM_TEMPLATES.get().into_iter().flatten();
     found.map(|(name, text)| (name.as_str(), text.as_str()))
 }
 
 pub(crate) fn own_template(name: &str) -> Option<&'static str> {
-    IN_USE.get()?.get(name).map(String::as_str)
+    CUSTOM_TEMPLATES.get()?.get(name).map(String::as_str)
 }
 
 fn read(

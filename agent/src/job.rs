@@ -14,10 +14,8 @@ use testwright_sandboxes::environment::{Environment, SharedEnvironments};
 use testwright_sandboxes::repository::Source;
 use testwright_tools::visible;
 
-use crate::agent::{
-    Budget, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts, RunUsage,
-};
-use crate::approaches::given::{Given, lines};
+use crate::agent::{Budget, CpuPermit, Limits, Outcome, Progress, Replay, Run, RunParts, RunUsage};
+use crate::approaches::extra_inputs::{ExtraInputs, lines};
 use crate::approaches::{ApproachContext, Variant};
 use crate::issues::Issue;
 use crate::session::Session;
@@ -50,8 +48,8 @@ pub struct Record {
     /// Settings in force, without secrets.
     pub settings: Value,
     /// Extra inputs of the approach beyond the issue, as its options require.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub given: Given,
+    #[serde(default, skip_serializing_if = "ExtraInputs::is_empty")]
+    pub given: ExtraInputs,
     /// Isolation in force, and paths in the sandbox.
     pub sandbox: Value,
     /// Recipe, Python version and packages, log of the build, and whether the environment came from the
@@ -69,13 +67,13 @@ pub struct Record {
 }
 
 /// A run before it starts.
-pub struct Job {
+pub struct RunJob {
     pub settings: Settings,
     pub issue: Issue,
     pub place: RepositoryLocation,
     pub approach: Variant,
     /// Extra inputs beyond the issue.
-    pub given: Given,
+    pub given: ExtraInputs,
     pub model: ModelName,
     /// Folder for the results.
     pub out: PathBuf,
@@ -96,17 +94,17 @@ pub struct Job {
 }
 
 /// A prepared sandbox, with all that a run needs.
-pub struct Workplace {
+pub struct PreparedRun {
     /// Old code.
     pub source: Source,
     pub environment: Environment,
     /// Session in a sandbox of that environment.
     pub session: Session,
     pub model: Arc<dyn Model>,
-    pub processor: ProcessorShare,
+    pub processor: CpuPermit,
 }
 
-impl Job {
+impl RunJob {
     /// Creates a new run without extra inputs.
     pub fn new(
         settings: Settings,
@@ -116,12 +114,12 @@ impl Job {
         model: ModelName,
         out: PathBuf,
     ) -> Self {
-        Job {
+        RunJob {
             settings,
             issue,
             place,
             approach,
-            given: Given::default(),
+            given: ExtraInputs::default(),
             model,
             out,
             recorded: None,
@@ -152,11 +150,11 @@ impl Job {
         };
         let issue = recorded.started.issue.clone();
         let model = ModelName::parse(&recorded.started.model)?;
-        Ok(Job {
+        Ok(RunJob {
             notes: settings.notes.clone(),
             given: recorded.settings.given.clone(),
             recorded: Some(recorded),
-            ..Job::new(settings, issue, place, approach, model, out)
+            ..RunJob::new(settings, issue, place, approach, model, out)
         })
     }
 
@@ -174,13 +172,13 @@ impl Job {
         }
     }
 
-    /// Runs from the old code to the results on disk. The future is boxed, as in [`Job::work_in`], so that
+    /// Runs from the old code to the results on disk. The future is boxed, as in [`RunJob::execute_in`], so that
     /// crates that await it do not compile it again.
     ///
     /// # Errors
     ///
     /// Fails if the run cannot be started or its results cannot be written; other failures are outcomes.
-    pub fn work(
+    pub fn execute(
         self,
         progress: Arc<dyn Progress>,
     ) -> BoxFuture<'static, Result<(Record, PathBuf)>> {
@@ -228,14 +226,14 @@ impl Job {
                 self.notes.push(note);
             }
         }
-        let workplace = Workplace {
+        let workplace = PreparedRun {
             source,
             environment,
             session,
             model,
-            processor: ProcessorShare::default(),
+            processor: CpuPermit::default(),
         };
-        self.work_in(workplace, progress).await
+        self.execute_in(workplace, progress).await
     }
 
     /// Returns a check that the extra inputs fit the old code.
@@ -286,7 +284,7 @@ impl Job {
         let (mut folder, events) = match self.recorded.take() {
             Some(run) => (run.folder, run.events),
             None if self.settings.run.out.is_some() => (RunFolder::create(&self.out)?, Vec::new()),
-            None => (RunFolder::create_unnamed(&self.out)?, Vec::new()),
+            None => (RunFolder::create_in_default_folder(&self.out)?, Vec::new()),
         };
         if let Some(sink) = self.sink.take() {
             folder.keep_in(sink);
@@ -300,9 +298,9 @@ impl Job {
     /// # Errors
     ///
     /// Fails if the run's folder cannot be opened or written; other failures are outcomes.
-    pub fn work_in(
+    pub fn execute_in(
         self,
-        workplace: Workplace,
+        workplace: PreparedRun,
         progress: Arc<dyn Progress>,
     ) -> BoxFuture<'static, Result<(Record, PathBuf)>> {
         Box::pin(self.work_at(workplace, progress))
@@ -310,10 +308,10 @@ impl Job {
 
     async fn work_at(
         mut self,
-        workplace: Workplace,
+        workplace: PreparedRun,
         progress: Arc<dyn Progress>,
     ) -> Result<(Record, PathBuf)> {
-        let Workplace {
+        let PreparedRun {
             source,
             environment,
             session,

@@ -12,7 +12,7 @@
 //! - [`outcome`]: the outcome of a run.
 //! - [`trajectory`]: records a run, so that it can be read, resumed and replayed.
 //! - [`job`]: carries out one run from start to end.
-//! - [`own_prompts`]: reads custom prompts, which replace built-in ones.
+//! - [`custom_prompts`]: reads custom prompts, which replace built-in ones.
 
 pub mod issues;
 
@@ -30,5 +30,5 @@ pub mod gate;
 pub mod outcome;
 pub mod trajectory;
 
+pub mod custom_prompts;
 pub mod job;
-pub mod own_prompts;

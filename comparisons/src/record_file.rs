@@ -112,7 +112,7 @@ impl<R: Record> RecordFile<R> {
     /// # Errors
     ///
     /// Fails if the file cannot be written.
-    pub fn keep(&self, keys: impl Iterator<Item = R::Key>) -> Result<Vec<R>> {
+    pub fn retain(&self, keys: impl Iterator<Item = R::Key>) -> Result<Vec<R>> {
         let failed = |error: std::io::Error| self.write_failed(&error);
         let mut content = self.content();
         let records: Vec<R> = keys
@@ -148,7 +148,7 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
         })?;
         records.insert(record.key(), record);
     }
-    Ok((records, lines.whole()))
+    Ok((records, lines.complete_bytes()))
 }
 
 /// Writes a file atomically.
@@ -158,7 +158,7 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
 /// Fails if the folder cannot be created or the file cannot be written.
 pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    folder::replace(path, 0o644, |aside| {
+    folder::write_atomically(path, 0o644, |aside| {
         aside.write_all(content)?;
         aside.sync_data()
     })
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(file.find(|r: &Named| r.value < 3), Some(named("b", 2)));
         file.add(named("c", 4)).unwrap();
         assert_eq!(RecordFile::<Named>::read(&path).unwrap().len(), 3);
-        let kept = file.keep(["c", "gone", "a"].map(str::to_owned).into_iter());
+        let kept = file.retain(["c", "gone", "a"].map(str::to_owned).into_iter());
         assert_eq!(kept.unwrap(), [named("c", 4), named("a", 3)]);
         file.add(named("d", 5)).unwrap();
         let lines = std::fs::read_to_string(&path).unwrap();

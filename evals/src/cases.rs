@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use testwright_sandboxes::sandbox::Result;
 
 pub use empty_test::empty_test;
-pub use place::Place;
+pub use place::CaseEnvironment;
 
 /// A test file with its final content, and the tests in it to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ impl Default for CaseOptions {
 }
 
 /// Callback that receives the number of finished cases.
-pub type Done<'d> = &'d (dyn Fn(usize) + Send + Sync);
+pub type CaseProgress<'d> = &'d (dyn Fn(usize) + Send + Sync);
 
 /// Runs cases and returns their outcomes, in the order of the cases.
 ///
@@ -146,7 +146,7 @@ pub type Done<'d> = &'d (dyn Fn(usize) + Send + Sync);
 ///
 /// Fails if a sandbox cannot start or stops working for a reason other than a case.
 pub async fn verify(
-    place: &Place,
+    place: &CaseEnvironment,
     cases: &[Case],
     options: &CaseOptions,
 ) -> Result<Vec<Verification>> {
@@ -159,7 +159,7 @@ pub async fn verify(
 ///
 /// Fails as [`verify`] does, or if coverage.py is not available.
 pub async fn cov(
-    place: &Place,
+    place: &CaseEnvironment,
     cases: &[Case],
     options: &CaseOptions,
 ) -> Result<Vec<CaseCoverage>> {
@@ -172,10 +172,10 @@ pub async fn cov(
 ///
 /// Fails as [`verify`] does.
 pub async fn verify_with_progress(
-    place: &Place,
+    place: &CaseEnvironment,
     cases: &[Case],
     options: &CaseOptions,
-    done: Done<'_>,
+    done: CaseProgress<'_>,
 ) -> Result<Vec<Verification>> {
     let ran = batch::run(place, cases, options, None, done).await?;
     Ok(ran.into_iter().map(|ran| ran.verification).collect())
@@ -187,11 +187,11 @@ pub async fn verify_with_progress(
 ///
 /// Fails as [`cov`] does.
 pub async fn cov_with_progress(
-    place: &Place,
+    place: &CaseEnvironment,
     cases: &[Case],
     options: &CaseOptions,
-    done: Done<'_>,
+    done: CaseProgress<'_>,
 ) -> Result<Vec<CaseCoverage>> {
-    let measure = coverage::Measuring::new(place).await?;
+    let measure = coverage::CoverageContext::new(place).await?;
     batch::run(place, cases, options, Some(&measure), done).await
 }

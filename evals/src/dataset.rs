@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::foreign_text::{self, NameError};
 use crate::records::{Content, File, Problem, RecordsError};
+use crate::untrusted_text::{self, NameError};
 
 pub use selection::SelectionError;
 
@@ -192,9 +192,9 @@ enum FieldError {
     Repository,
     #[error("`base_commit` is not the hash of a commit")]
     Commit,
-    #[error("`{0}` has more than {TESTS} tests")]
+    #[error("`{0}` has more than {MAX_TESTS} tests")]
     TooManyTests(&'static str),
-    #[error("`{0}` contains a name longer than {max} KiB", max = TEST >> 10)]
+    #[error("`{0}` contains a name longer than {max} KiB", max = MAX_TEST_NAME_BYTES >> 10)]
     LongTest(&'static str),
 }
 
@@ -222,7 +222,7 @@ fn instance(value: Value) -> Result<Instance, InstanceError> {
         });
     }
     let instance: Instance = serde_json::from_value(Value::Object(fields))?;
-    foreign_text::check_name(&instance.instance_id).map_err(InstanceError::Id)?;
+    untrusted_text::check_name(&instance.instance_id).map_err(InstanceError::Id)?;
     instance.check().map_err(|source| InstanceError::Field {
         id: instance.instance_id.clone(),
         source,
@@ -231,8 +231,8 @@ fn instance(value: Value) -> Result<Instance, InstanceError> {
 }
 
 /// Maximum number of test names in a list, and maximum bytes of a name.
-const TESTS: usize = 100_000;
-const TEST: usize = 64 << 10;
+const MAX_TESTS: usize = 100_000;
+const MAX_TEST_NAME_BYTES: usize = 64 << 10;
 
 impl Instance {
     /// Checks the fields that become paths, addresses, image names and arguments of git.
@@ -248,10 +248,10 @@ impl Instance {
             ("PASS_TO_PASS", &self.pass_to_pass),
         ] {
             let list = list.as_deref().unwrap_or_default();
-            if list.len() > TESTS {
+            if list.len() > MAX_TESTS {
                 return Err(FieldError::TooManyTests(name));
             }
-            if list.iter().any(|test| test.len() > TEST) {
+            if list.iter().any(|test| test.len() > MAX_TEST_NAME_BYTES) {
                 return Err(FieldError::LongTest(name));
             }
         }

@@ -30,7 +30,7 @@ fn outside() -> io::Error {
 /// # Errors
 ///
 /// Fails if the temporary file cannot be created, written or renamed.
-pub fn replace(
+pub fn write_atomically(
     path: &Path,
     mode: u32,
     write: impl FnOnce(&mut File) -> io::Result<()>,

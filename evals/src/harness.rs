@@ -41,7 +41,7 @@ use crate::result::Infrastructure;
 
 pub use changed_lines::ChangedLines;
 pub(crate) use contribution::{CONFIGURATION, layout};
-pub use grading_key::{key as grading_key, not_graded};
+pub use grading_key::{key as grading_key, ungraded_result};
 pub use patch_selection::{SelectionJob, select_all};
 pub use portable_result::PortableResult;
 pub use results::{Results, ResultsError};

@@ -11,7 +11,6 @@ pub mod clover;
 pub mod dataset;
 pub mod document;
 pub mod folder;
-pub mod foreign_text;
 pub mod harness;
 pub mod mine;
 pub mod predictions;
@@ -20,6 +19,7 @@ pub mod report;
 pub mod result;
 pub mod selection;
 pub mod statistics;
+pub mod untrusted_text;
 pub mod verdict;
 pub mod verify;
 

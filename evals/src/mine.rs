@@ -1,6 +1,6 @@
 //! Mines fresh instances from a repository's history: fixes that name their issue and include tests.
 //!
-//! [`candidates`] converts a history to candidates, and [`finish`] converts the grading results of their golden tests
+//! [`candidates`] converts a history to candidates, and [`select_verified`] converts the grading results of their golden tests
 //! to rows and a table. Issue texts are passed in, because this module contacts no servers. It runs no tests either;
 //! the harness does.
 
@@ -26,7 +26,7 @@ use crate::folder;
 use crate::result::InstanceResult;
 
 pub use candidate::{Candidate, IssueText};
-pub use table::{Counts, Dropped, Stage, Table};
+pub use table::{Counts, RejectedChange, Stage, Table};
 
 /// Criteria for fixes.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub struct Mined {
     /// Candidates, oldest first.
     pub candidates: Vec<Candidate>,
     pub counts: Counts,
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<RejectedChange>,
 }
 
 /// Reads the history. Blocks for seconds.
@@ -74,7 +74,7 @@ pub fn candidates(repository: &Repository, selection: &Selection) -> Result<Mine
             }
             Err((reached, reason)) => {
                 mined.counts.reach_all(reached);
-                mined.dropped.push(Dropped {
+                mined.dropped.push(RejectedChange {
                     name: change.id(&selection.repo),
                     commit: change.commit.hash.clone(),
                     stage: reached,
@@ -109,7 +109,7 @@ impl Mined {
         for candidate in &self.candidates {
             let given = texts.get(&candidate.id).unwrap_or(&none);
             if given.found.is_empty() {
-                self.dropped.push(Dropped {
+                self.dropped.push(RejectedChange {
                     name: candidate.id.clone(),
                     commit: candidate.fix_commit.clone(),
                     stage: Stage::Fits,
@@ -135,7 +135,7 @@ impl Mined {
 
 /// Returns the rows whose golden tests go from fail to pass, with their lists of tests, and the table of rejected
 /// changes. `results` are the results of the golden tests, in the folder `out`.
-pub fn finish(
+pub fn select_verified(
     mut mined: Mined,
     instances: Vec<Instance>,
     results: &[InstanceResult],
@@ -167,11 +167,11 @@ pub fn finish(
                     rows.push(lists::with_lists(instance, result, out));
                     continue;
                 }
-                let reason = table::kind_of(&result.strict.reason);
+                let reason = table::general_reason(&result.strict.reason);
                 (Stage::Graded, reason, result.strict.reason.clone())
             }
         };
-        mined.dropped.push(Dropped {
+        mined.dropped.push(RejectedChange {
             commit: commits
                 .get(instance.instance_id.as_str())
                 .map_or_else(String::new, |commit| (*commit).to_owned()),
@@ -204,5 +204,5 @@ pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn write_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    folder::replace(path, 0o666, |file| file.write_all(bytes)).map(|_| ())
+    folder::write_atomically(path, 0o666, |file| file.write_all(bytes)).map(|_| ())
 }

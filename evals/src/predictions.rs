@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dataset::Dataset;
-use crate::foreign_text::{self, NameError};
 use crate::records::{Content, File, Problem, RecordsError};
+use crate::untrusted_text::{self, NameError};
 
 /// A model's prediction for one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,9 +67,9 @@ impl WarningKind {
 }
 
 /// Maximum number of models. Each is graded on every instance, and compared with every other.
-const MODELS: usize = 500;
+const MAX_MODELS: usize = 500;
 /// Maximum predictions in a file.
-const PREDICTIONS: usize = 1_000_000;
+const MAX_PREDICTIONS: usize = 1_000_000;
 
 /// Reads predictions of one or several models, in order of each model's first occurrence. Predictions for instances
 /// that are in the dataset but not among the `chosen` ones are skipped silently. A file must not replace predictions of
@@ -104,8 +104,8 @@ pub fn read(
                     name.1,
                     first.display()
                 ),
-                None if models.len() > MODELS => {
-                    format!("there are more than {MODELS} models: grade them in several runs")
+                None if models.len() > MAX_MODELS => {
+                    format!("there are more than {MAX_MODELS} models: grade them in several runs")
                 }
                 None => {
                     known.insert(name, path);
@@ -119,7 +119,7 @@ pub fn read(
         }
         all.extend(found);
     }
-    Ok(sort(all, dataset, chosen))
+    Ok(group_by_model(all, dataset, chosen))
 }
 
 fn stem(path: &Path) -> String {
@@ -139,14 +139,14 @@ fn parse(
     let mut found = Vec::new();
     // Only the prediction is kept, since a record may contain much more.
     let mut take = |value: &Value| {
-        if found.len() >= PREDICTIONS {
+        if found.len() >= MAX_PREDICTIONS {
             return Err(PredictionError::TooMany.into());
         }
         found.push(prediction(value, name)?);
         Ok(())
     };
     let entries = content.entries("instance_id", &mut problems, &mut |_, id, value| {
-        take(&keyed(id, value))
+        take(&record_from_entry(id, value))
     });
     if entries.is_none() {
         content.each(&mut problems, &mut |_, value| take(&value));
@@ -159,7 +159,7 @@ fn parse(
 }
 
 /// Converts an entry of an object by instance to a record. The value is a record without an id, or just the patch.
-fn keyed(id: String, value: Value) -> Value {
+fn record_from_entry(id: String, value: Value) -> Value {
     let mut record = match value {
         Value::Object(record) => record,
         patch => Map::from_iter([("model_patch".to_owned(), patch)]),
@@ -171,7 +171,7 @@ fn keyed(id: String, value: Value) -> Value {
 /// An error in a record of predictions.
 #[derive(Debug, thiserror::Error)]
 enum PredictionError {
-    #[error("there are more than {PREDICTIONS} predictions")]
+    #[error("there are more than {MAX_PREDICTIONS} predictions")]
     TooMany,
     #[error("the record is not a JSON object")]
     NotAnObject,
@@ -194,7 +194,7 @@ fn prediction(
         return Err(PredictionError::NotAnObject);
     };
     let check_name = |field, text: &str| {
-        foreign_text::check_name(text).map_err(|source| PredictionError::Name { field, source })
+        untrusted_text::check_name(text).map_err(|source| PredictionError::Name { field, source })
     };
     let text = |field: &'static str| match fields.get(field) {
         None | Some(Value::Null) => Ok(None),
@@ -225,7 +225,7 @@ fn prediction(
 }
 
 /// Groups predictions by model, and adds warnings in the order of the files, with missing predictions last.
-fn sort(
+fn group_by_model(
     all: Vec<(Prediction, Option<WarningKind>)>,
     dataset: &Dataset,
     chosen: &Dataset,

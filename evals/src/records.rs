@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use testwright_sandboxes::plain_file;
 
-use crate::foreign_text::excerpt;
+use crate::untrusted_text::excerpt;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
@@ -114,10 +114,11 @@ pub(crate) enum Content {
 
 impl<'a> File<'a> {
     pub(crate) fn read(path: &'a Path) -> Result<(Self, Content), RecordsError> {
-        let bytes = plain_file::read_given(path, FILE).map_err(|source| RecordsError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes =
+            plain_file::read_user_file(path, FILE).map_err(|source| RecordsError::Read {
+                path: path.to_owned(),
+                source,
+            })?;
         File::of_bytes(path, bytes)
     }
 

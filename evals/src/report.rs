@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 
 pub use compare::{Comparison, Overlap, PairOfSets};
 pub use details::{
-    ClassRow, Details, Differing, Flow, Group, Histogram, InfrastructureFailure, Slow, Time,
-    VerdictAgreement,
+    ClassRow, Details, Flow, Group, Histogram, InfrastructureFailure, Slow, Time, VerdictAgreement,
+    VerdictDifference,
 };
 pub use metric::Metric;
 pub use run_metadata::RunMetadata;
@@ -88,7 +88,7 @@ pub struct Report {
 pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
     let (results, remarks) = results(folder)?;
     let sets = prediction_sets::group(results, run);
-    put_all(folder, "report", sets, remarks, run)
+    write_reports(folder, "report", sets, remarks, run)
 }
 
 /// Reads the results of a folder, and returns them with remarks on anomalies.
@@ -116,7 +116,7 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
         let run = RunMetadata::read(folder)?;
         let place = folder.display();
         let odd = odd.into_iter().chain(run.remarks.iter().cloned());
-        let odd = odd.chain(in_groups(&run.predictions));
+        let odd = odd.chain(group_warnings(&run.predictions));
         remarks.extend(odd.map(|r| format!("{place}: {r}")));
         let found = prediction_sets::group(results, &run).into_iter();
         all.extend(found.map(|set| (*folder, set)));
@@ -132,10 +132,10 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
             set
         })
         .collect();
-    put_all(into, "comparison", sets, remarks, &RunMetadata::default())
+    write_reports(into, "comparison", sets, remarks, &RunMetadata::default())
 }
 
-fn put_all(
+fn write_reports(
     folder: &Path,
     name: &str,
     mut sets: Vec<PredictionSet>,
@@ -155,7 +155,7 @@ fn put_all(
 impl Report {
     fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunMetadata) -> Report {
         remarks.extend(run.remarks.iter().cloned());
-        remarks.extend(in_groups(&run.predictions));
+        remarks.extend(group_warnings(&run.predictions));
         let by_name = |set: &PredictionSet| set.prediction.clone();
         Report {
             run: run.clone(),
@@ -177,7 +177,7 @@ impl Report {
 const NAMED: usize = 5;
 
 /// Returns one line per model and kind of warning.
-fn in_groups(warnings: &[Warning]) -> Vec<String> {
+fn group_warnings(warnings: &[Warning]) -> Vec<String> {
     let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for warning in warnings {
         groups
@@ -204,7 +204,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
 
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     let path = folder.join(name);
-    match folder::replace(&path, 0o666, |aside| aside.write_all(bytes)) {
+    match folder::write_atomically(&path, 0o666, |aside| aside.write_all(bytes)) {
         Ok(_) => Ok(()),
         Err(source) => Err(ReportError::Write { path, source }),
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use testwright_sandboxes::Shortage;
 
 use crate::folder;
-use crate::foreign_text::{NameError, check_name};
+use crate::untrusted_text::{NameError, check_name};
 use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
 
 /// A line of `results.jsonl`.
@@ -139,7 +139,7 @@ impl InstanceResult {
     }
 
     /// Marks the result as ungraded.
-    pub fn could_not(&mut self, infrastructure: Infrastructure) {
+    pub fn mark_ungraded(&mut self, infrastructure: Infrastructure) {
         self.strict = Strict {
             fail_to_pass: false,
             reason: "the prediction could not be graded".to_owned(),

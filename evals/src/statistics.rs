@@ -5,7 +5,9 @@ mod paired;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use paired::{DISAGREEMENT_OF_RERUNS, PairedComparison, mcnemar, smallest_difference};
+pub use paired::{
+    DISAGREEMENT_OF_RERUNS, PairedComparison, mcnemar, minimum_detectable_difference,
+};
 
 /// Two-sided 95 % quantile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_tools::outcomes::report::{FailureClass, Outcome, is_of};
+use testwright_tools::outcomes::report::{FailureClass, Outcome, belongs_to_test};
 
 pub use official::{Adequacy, Swt, Tdd};
 pub use strict::Strict;
@@ -59,7 +59,9 @@ pub struct Observations {
 
 impl Observations {
     pub(crate) fn is_contributed(&self, id: &str) -> bool {
-        self.contributed.iter().any(|test| is_of(id, test))
+        self.contributed
+            .iter()
+            .any(|test| belongs_to_test(id, test))
     }
 
     fn contributed(&self) -> impl Iterator<Item = (&String, Pair)> {

@@ -10,13 +10,13 @@ use testwright_tools::outcomes::report::Outcome;
 
 use crate::dataset::{Dataset, Instance};
 use crate::folder;
-use crate::foreign_text::excerpt;
 use crate::harness::TESTS;
 use crate::result::InstanceResult;
+use crate::untrusted_text::excerpt;
 use crate::verdict::{Pair, Pairs};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verification {
+pub struct SetupCheck {
     pub instances: Vec<InstanceCheck>,
 }
 
@@ -47,7 +47,7 @@ pub struct ListAgreement {
 const SHOWN: usize = 300;
 
 /// Compares the results of the golden tests, in the folder `out`, with the dataset.
-pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Verification {
+pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> SetupCheck {
     let by_id: BTreeMap<&str, &InstanceResult> = results
         .iter()
         .map(|r| (r.instance_id.as_str(), r))
@@ -56,7 +56,7 @@ pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Veri
         let result = by_id.get(instance.instance_id.as_str())?;
         Some(check_instance(instance, result, out))
     };
-    Verification {
+    SetupCheck {
         instances: dataset.instances.iter().filter_map(check).collect(),
     }
 }
@@ -130,14 +130,14 @@ fn is_named(id: &str, name: &str) -> bool {
     !name.contains("::") && id.rsplit("::").next() == Some(name)
 }
 
-impl Verification {
+impl SetupCheck {
     /// Returns whether every golden test is fail-to-pass.
-    pub fn is_fit(&self) -> bool {
+    pub fn all_fail_to_pass(&self) -> bool {
         self.instances.iter().all(|checked| checked.fail_to_pass)
     }
 }
 
-impl fmt::Display for Verification {
+impl fmt::Display for SetupCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turned = self.instances.iter().filter(|c| c.fail_to_pass).count();
         writeln!(

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use testwright_evals::harness::changed_lines::ChangedLines;
 use testwright_fuzz::{bounded_target, texts};
-use testwright_sandboxes::repository::touched;
+use testwright_sandboxes::repository::touched_paths;
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::{FileChange, patch};
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use testwright_fuzz::{bounded_target, texts};
-use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
+use testwright_tools::python::edit::{Code, InsertionPoint, LineEnding, insert, replace};
 use testwright_tools::python::import_edit::{add_imports, read_imports};
 use testwright_tools::python::{
     Module, contributed, flatten, outer_names, scopes, undefined_names, unreached_assertions,

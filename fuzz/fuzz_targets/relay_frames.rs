@@ -3,12 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use testwright_fuzz::{DIVIDER, block_on, held_by};
+use testwright_fuzz::{DIVIDER, block_on, peak_allocation};
 use testwright_sandboxes::egress::carry_frames;
 
 const ROUNDS: usize = 200;
 /// Maximum bytes of one connection: its window, which doubles as it grows, and its buffers.
-const CONNECTION: usize = 1 << 20;
+const MAX_CONNECTION_BYTES: usize = 1 << 20;
 const FIXED: usize = 512 << 10;
 
 fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {

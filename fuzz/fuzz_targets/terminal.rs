@@ -3,11 +3,11 @@
 #![no_main]
 
 use serde_json::Value;
-use testwright::cli::output::{single_line, visible};
+use testwright::cli::output::{escape, escape_line};
 use testwright_config::settings::Redactor;
 use testwright_fuzz::{bounded_target, texts};
 
-fn steers(c: char) -> bool {
+fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

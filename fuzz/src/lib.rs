@@ -80,7 +80,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Installs a handler for stack overflows. Without it, an overflow ends the process silently and the input is lost.
-pub fn prepare() {
+pub fn handle_stack_overflow() {
     const SIZE: usize = 256 * 1024;
     extern "C" fn end(_: libc::c_int) {
         // SAFETY: abort() may be called in a signal handler. libFuzzer's handler then saves the input.
@@ -157,7 +157,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 /// Returns the result of `work` and its peak allocation in bytes, in all threads together.
-pub fn held_by<T>(work: impl FnOnce() -> T) -> (T, usize) {
+pub fn peak_allocation<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let result = work();
@@ -166,8 +166,8 @@ pub fn held_by<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 /// Panics if the peak allocation of `work` exceeds `max` bytes.
-pub fn within<T>(max: usize, work: impl FnOnce() -> T) -> T {
-    let (result, held) = held_by(work);
+pub fn assert_allocation<T>(max: usize, work: impl FnOnce() -> T) -> T {
+    let (result, held) = peak_allocation(work);
     assert!(held <= max, "{held} bytes were allocated, more than {max}");
     result
 }

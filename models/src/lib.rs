@@ -6,7 +6,6 @@
 //! `testwright_agent::rule_based`.
 
 pub mod cassette;
-pub mod ceiling;
 pub mod conversation;
 pub mod message;
 pub mod name;
@@ -16,6 +15,7 @@ pub mod price;
 pub mod provider;
 pub mod quota;
 pub mod retry;
+pub mod spending_limit;
 pub mod text_calls;
 
 use async_trait::async_trait;

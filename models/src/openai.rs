@@ -4,12 +4,12 @@
 //! If a server refuses a field (`max_tokens`, a temperature, `stream_options`, tools), the client omits it
 //! from then on. Nothing is retried here, and async-openai's own retries are off; [`super::retry`] does that.
 
-mod bounds;
 mod endpoint;
 mod failure;
 mod refused_field;
 mod request;
 mod response;
+mod response_limits;
 mod server_capabilities;
 mod settings;
 mod stream;
@@ -24,17 +24,17 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{Model, ModelError, Reply, Request};
-use bounds::Watch;
 use endpoint::{Endpoint, Refusal, Service};
 use refused_field::without_refused_field;
 use request::Body;
 use response::Raw;
+use response_limits::AbortReason;
 use server_capabilities::ServerCapabilities;
 pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
 use testwright_config::settings::Redactor;
 
 /// Maximum number of refused fields that one call adapts to.
-const LESSONS: usize = 6;
+const MAX_FALLBACKS: usize = 6;
 
 pub struct OpenAi {
     settings: OpenAiSettings,
@@ -76,7 +76,7 @@ impl OpenAi {
     }
 
     async fn ask(&self, body: &Body<'_>, request: &Request) -> Result<Reply, OpenAIError> {
-        let watch = Watch::default();
+        let watch = AbortReason::default();
         let raw = self.exchange(body, &watch).await;
         let mut raw = raw.map_err(|error| watch.explain(error))?;
         // Redact before parts are cut off, and again afterwards for escaped text in arguments.
@@ -87,7 +87,7 @@ impl OpenAi {
         Ok(reply)
     }
 
-    async fn exchange(&self, body: &Body<'_>, watch: &Watch) -> Result<Raw, OpenAIError> {
+    async fn exchange(&self, body: &Body<'_>, watch: &AbortReason) -> Result<Raw, OpenAIError> {
         // Without a given HTTP client, async-openai would create its own and read the system's certificates
         // again.
         let client = Client::build(self.service.http(), self.endpoint.clone())
@@ -116,7 +116,7 @@ impl Model for OpenAi {
     }
 
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
-        let mut tried = Vec::with_capacity(LESSONS);
+        let mut tried = Vec::with_capacity(MAX_FALLBACKS);
         loop {
             let capabilities = self.capabilities();
             tried.push(capabilities);
@@ -126,7 +126,7 @@ impl Model for OpenAi {
                 Err(error) => error,
             };
             if let Some(refusal) = endpoint::refusal(&error)
-                && tried.len() < LESSONS
+                && tried.len() < MAX_FALLBACKS
                 && let Some(better) = without_refused_field(capabilities, refusal, &body)
                 && !tried.contains(&better)
             {
@@ -134,7 +134,7 @@ impl Model for OpenAi {
                 self.learn(better);
                 continue;
             }
-            return Err(failure::classed(&error, &self.settings));
+            return Err(failure::classify_error(&error, &self.settings));
         }
     }
 }

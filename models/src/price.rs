@@ -30,7 +30,7 @@ impl From<&BTreeMap<String, Price>> for Prices {
 impl Prices {
     /// Returns a model's price: by its exact name, otherwise without the provider before it (`openai/…`),
     /// otherwise without the date after it (`…-2025-08-07`).
-    pub fn of(&self, model: &ModelName) -> Option<&Price> {
+    pub fn price_of(&self, model: &ModelName) -> Option<&Price> {
         let names = price_names(model);
         names.iter().find_map(|name| self.0.get(*name))
     }
@@ -41,7 +41,7 @@ impl Prices {
     ///
     /// Fails with a usage error if the model has no price.
     pub fn check(&self, model: &ModelName) -> error::Result<()> {
-        match self.of(model) {
+        match self.price_of(model) {
             Some(_) => Ok(()),
             None => Err(Error::usage("enforce the limit in dollars")
                 .cause(format!("the model `{model}` has no price in the settings"))
@@ -134,7 +134,7 @@ mod tests {
 
     fn dollars(model: &str, usage: &Usage) -> Option<f64> {
         let prices = prices();
-        let price = prices.of(&ModelName::parse(model).unwrap())?;
+        let price = prices.price_of(&ModelName::parse(model).unwrap())?;
         Some(cost(price, usage))
     }
 

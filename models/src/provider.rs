@@ -145,7 +145,7 @@ impl Provider {
                     kind: testwright_config::error::Kind::Usage,
                     ..Error::from(e)
                 })?;
-                let price = prices.of(name).cloned();
+                let price = prices.price_of(name).cloned();
                 // Metering is inside of retries, because a failed try may be billed too.
                 let client: Box<dyn Model> = match options.quota {
                     Some(quota) => Box::new(MeteredModel::new(

@@ -11,12 +11,12 @@ use testwright_config::settings::Price;
 
 /// Maximum completion tokens of a call if no setting limits them. Without a limit, the possible cost of a
 /// call is unknown.
-pub const COMPLETION_TOKENS: u64 = 16_384;
+pub const DEFAULT_MAX_COMPLETION_TOKENS: u64 = 16_384;
 
 /// Maximum overhead in tokens that a provider may add to a message or a tool.
 const FRAME: u64 = 64;
 /// Approximate bytes per token of English text and code.
-const BYTES_A_TOKEN: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// The cost of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -42,7 +42,7 @@ pub trait Quota: Send + Sync {
     async fn reserve(&self, model: &ModelName, most: CallCost) -> Result<Reservation, ModelError>;
 
     /// Replaces the reservation by the actual cost. If this is never called, the reservation remains.
-    async fn settle(&self, reserved: &Reservation, used: CallCost) -> Result<(), ModelError>;
+    async fn commit(&self, reserved: &Reservation, used: CallCost) -> Result<(), ModelError>;
 }
 
 /// A model whose calls count against a quota.
@@ -68,13 +68,13 @@ impl MeteredModel {
             model,
             price,
             quota,
-            completion_tokens: completion_tokens.unwrap_or(COMPLETION_TOKENS),
+            completion_tokens: completion_tokens.unwrap_or(DEFAULT_MAX_COMPLETION_TOKENS),
         }
     }
 
     /// Returns the maximum cost of a call (a token has at least one byte), and its approximate number of
     /// tokens.
-    fn most(&self, request: &Request) -> CallCost {
+    fn max_cost(&self, request: &Request) -> CallCost {
         let bytes = serde_json::to_vec(request).map_or(0, |text| text.len()) as u64;
         let pieces = (request.messages.len() + request.tools.len() + 1) as u64;
         let completion = request.max_tokens.unwrap_or(self.completion_tokens);
@@ -85,14 +85,14 @@ impl MeteredModel {
         });
         CallCost {
             dollars,
-            tokens: bytes / BYTES_A_TOKEN + completion,
+            tokens: bytes / BYTES_PER_TOKEN + completion,
         }
     }
 
     /// Records the actual cost. If that fails, the reservation remains, so that an answer that was paid for
     /// is not lost.
     async fn settle(&self, reserved: &Reservation, used: CallCost) {
-        if let Err(error) = self.quota.settle(reserved, used).await {
+        if let Err(error) = self.quota.commit(reserved, used).await {
             tracing::warn!(%error, "the cost of a call was not recorded");
         }
     }
@@ -118,7 +118,7 @@ impl Model for MeteredModel {
         if self.price.is_some() {
             limited.max_tokens = request.max_tokens.or(Some(self.completion_tokens));
         }
-        let most = self.most(&limited);
+        let most = self.max_cost(&limited);
         let reserved = self.quota.reserve(&self.model, most).await?;
         let answered = self.inner.complete(&limited).await;
         match &answered {

@@ -6,7 +6,7 @@
 //! Code and JSON that are merely shown stay text, and reasoning (`<think>`) is never a call.
 
 mod blocks;
-pub mod shape;
+pub mod parse_call;
 
 #[cfg(test)]
 mod tests;
@@ -16,13 +16,13 @@ use testwright_tools::tool::ToolSpec;
 
 use super::{MalformedCall, near_json};
 use blocks::Block;
-use shape::Shape;
+use parse_call::ParsedCall;
 
 /// Maximum bytes of a malformed call to keep.
 const KEPT: usize = 4000;
 
 /// Maximum number of blocks to scan; a model that repeats itself forever is not worth more.
-const BLOCKS: usize = 500;
+const MAX_BLOCKS: usize = 500;
 
 /// The contents of a reply's text.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,7 +46,7 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut kept: Vec<&str> = Vec::new();
     let mut from = 0;
     let mut at = 0;
-    let mut left = BLOCKS;
+    let mut left = MAX_BLOCKS;
     while let Some((start, block)) = blocks::next(text, at) {
         if !matches!(block, Block::Bracket) {
             left -= 1;
@@ -69,21 +69,21 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
         if pieces.is_empty() {
             continue;
         }
-        let all_read = pieces.iter().all(|p| matches!(p, Shape::Call { .. }));
+        let all_read = pieces.iter().all(|p| matches!(p, ParsedCall::Call { .. }));
         if all_read {
             kept.push(&text[from..start]);
             from = at;
         }
         for piece in pieces {
             match piece {
-                Shape::Call { name, arguments } => found.calls.push((name, arguments)),
-                Shape::Bad { name, problem } => found.malformed.push(MalformedCall {
+                ParsedCall::Call { name, arguments } => found.calls.push((name, arguments)),
+                ParsedCall::Malformed { name, problem } => found.malformed.push(MalformedCall {
                     id: None,
                     name,
                     text: cut(&text[start..at]),
                     problem,
                 }),
-                Shape::Other => {}
+                ParsedCall::Other => {}
             }
         }
     }
@@ -122,7 +122,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// Returns the calls of one block and the offset after it.
-    fn block(&self, text: &str, start: usize, block: Block) -> (usize, Vec<Shape>) {
+    fn block(&self, text: &str, start: usize, block: Block) -> (usize, Vec<ParsedCall>) {
         match block {
             Block::Thought { end } => (end, Vec::new()),
             Block::InventedAnswer => (text.len(), Vec::new()),
@@ -134,7 +134,7 @@ impl Scan<'_> {
         }
     }
 
-    fn fence(&self, text: &str, info: &str, body: usize) -> (usize, Vec<Shape>) {
+    fn fence(&self, text: &str, info: &str, body: usize) -> (usize, Vec<ParsedCall>) {
         let (body_end, end) = blocks::fence_end(text, body);
         if !matches!(
             info,
@@ -158,8 +158,8 @@ impl Scan<'_> {
             let calls = found
                 .calls
                 .into_iter()
-                .map(|(name, arguments)| Shape::Call { name, arguments });
-            let bad = found.malformed.into_iter().map(|m| Shape::Bad {
+                .map(|(name, arguments)| ParsedCall::Call { name, arguments });
+            let bad = found.malformed.into_iter().map(|m| ParsedCall::Malformed {
                 name: m.name,
                 problem: m.problem,
             });
@@ -176,7 +176,7 @@ impl Scan<'_> {
                 Err(_) => match values(inner, self.whole, str::is_empty) {
                     Ok((values, _)) => (values, body_end),
                     Err(problem) => {
-                        let bad = shape::unreadable(inner, &problem, self.tools, tagged);
+                        let bad = parse_call::unreadable(inner, &problem, self.tools, tagged);
                         return (end, bad.into_iter().collect());
                     }
                 },
@@ -185,7 +185,7 @@ impl Scan<'_> {
         (end, self.shapes(&values, tagged))
     }
 
-    fn tag(&self, text: &str, tag: &str, body: usize) -> (usize, Vec<Shape>) {
+    fn tag(&self, text: &str, tag: &str, body: usize) -> (usize, Vec<ParsedCall>) {
         let close = format!("</{tag}>");
         let (inner_end, end, closed) = blocks::tag_end(text, tag, body);
         let inner = &text[body..inner_end];
@@ -214,7 +214,7 @@ impl Scan<'_> {
                 Ok((values, _)) => (end, self.shapes(&values, true)),
                 Err(problem) => (
                     end,
-                    shape::unreadable(lead, &problem, self.tools, true)
+                    parse_call::unreadable(lead, &problem, self.tools, true)
                         .into_iter()
                         .collect(),
                 ),
@@ -237,22 +237,22 @@ impl Scan<'_> {
     }
 
     /// Reads a name followed by arguments, as JSON or as pairs of `<arg_key>` and `<arg_value>`.
-    fn named(&self, inner: &str) -> Shape {
+    fn named(&self, inner: &str) -> ParsedCall {
         let inner = inner.trim();
         let name_end = inner
             .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-' && c != '.')
             .unwrap_or(inner.len());
         let (name, rest) = (&inner[..name_end], inner[name_end..].trim());
         if name.is_empty() {
-            return Shape::Bad {
+            return ParsedCall::Malformed {
                 name: None,
-                problem: format!("it is not a JSON object. {}", shape::FORM),
+                problem: format!("it is not a JSON object. {}", parse_call::FORM),
             };
         }
         if rest.starts_with('{') {
             return match near_json::read(rest, self.whole) {
-                Ok(value) => shape::call(name, value, self.tools, self.whole),
-                Err(problem) => shape::Shape::Bad {
+                Ok(value) => parse_call::call(name, value, self.tools, self.whole),
+                Err(problem) => parse_call::ParsedCall::Malformed {
                     name: Some(name.to_owned()),
                     problem: format!("its arguments cannot be read: {problem}"),
                 },
@@ -260,16 +260,16 @@ impl Scan<'_> {
         }
         let pairs = blocks::arg_pairs(rest);
         if rest.is_empty() || !pairs.is_empty() {
-            return shape::from_text(name, &pairs, self.tools);
+            return parse_call::from_text(name, &pairs, self.tools);
         }
-        Shape::Bad {
+        ParsedCall::Malformed {
             name: None,
-            problem: format!("it is not a JSON object. {}", shape::FORM),
+            problem: format!("it is not a JSON object. {}", parse_call::FORM),
         }
     }
 
     /// Reads the call after a marker such as `[TOOL_CALLS]`: JSON, or `name[ARGS]{…}`.
-    fn marker(&self, text: &str, body: usize) -> (usize, Vec<Shape>) {
+    fn marker(&self, text: &str, body: usize) -> (usize, Vec<ParsedCall>) {
         let rest = &text[body..];
         let lead = rest.trim_start();
         let lead_at = text.len() - lead.len();
@@ -278,7 +278,7 @@ impl Scan<'_> {
                 Ok((values, used)) => (lead_at + used, self.shapes(&values, true)),
                 Err(problem) => (
                     text.len(),
-                    shape::unreadable(lead, &problem, self.tools, true)
+                    parse_call::unreadable(lead, &problem, self.tools, true)
                         .into_iter()
                         .collect(),
                 ),
@@ -291,11 +291,11 @@ impl Scan<'_> {
         match near_json::prefix(arguments, self.whole) {
             Ok(prefix) => (
                 arguments_at + prefix.end,
-                vec![shape::call(name, prefix.value, self.tools, self.whole)],
+                vec![parse_call::call(name, prefix.value, self.tools, self.whole)],
             ),
             Err(problem) => (
                 text.len(),
-                vec![Shape::Bad {
+                vec![ParsedCall::Malformed {
                     name: Some(name.trim().to_owned()),
                     problem: format!("its arguments cannot be read: {problem}"),
                 }],
@@ -303,13 +303,13 @@ impl Scan<'_> {
         }
     }
 
-    fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<Shape>) {
+    fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
         let (inner_end, end, closed) = blocks::function_end(text, body);
         let inner = &text[body..inner_end];
         if inner.trim_start().starts_with('{') {
             let piece = match near_json::read(inner.trim(), self.whole) {
-                Ok(value) => shape::call(name, value, self.tools, self.whole),
-                Err(problem) => Shape::Bad {
+                Ok(value) => parse_call::call(name, value, self.tools, self.whole),
+                Err(problem) => ParsedCall::Malformed {
                     name: Some(name.to_owned()),
                     problem: format!("its arguments cannot be read: {problem}"),
                 },
@@ -321,7 +321,7 @@ impl Scan<'_> {
             let problem = "the reply reached its token limit in the middle of this call; write less in one call";
             return (
                 end,
-                vec![Shape::Bad {
+                vec![ParsedCall::Malformed {
                     name: Some(name.to_owned()),
                     problem: problem.to_owned(),
                 }],
@@ -334,17 +334,20 @@ impl Scan<'_> {
             );
             return (
                 end,
-                vec![Shape::Bad {
+                vec![ParsedCall::Malformed {
                     name: Some(name.to_owned()),
                     problem,
                 }],
             );
         }
-        (end, vec![shape::from_text(name, &parameters, self.tools)])
+        (
+            end,
+            vec![parse_call::from_text(name, &parameters, self.tools)],
+        )
     }
 
     /// Reads JSON that starts a line outside of fences and tags.
-    fn bare(&self, text: &str, start: usize) -> (usize, Vec<Shape>) {
+    fn bare(&self, text: &str, start: usize) -> (usize, Vec<ParsedCall>) {
         match near_json::prefix(&text[start..], self.whole) {
             Ok(prefix) => {
                 let mut end = start + prefix.end;
@@ -356,7 +359,7 @@ impl Scan<'_> {
                 (end, shapes)
             }
             Err(problem) => {
-                let bad = shape::unreadable(&text[start..], &problem, self.tools, false);
+                let bad = parse_call::unreadable(&text[start..], &problem, self.tools, false);
                 match bad {
                     Some(bad) => (text.len(), vec![bad]),
                     None => (start + 1, Vec::new()),
@@ -365,16 +368,16 @@ impl Scan<'_> {
         }
     }
 
-    fn shapes(&self, values: &[Value], tagged: bool) -> Vec<Shape> {
+    fn shapes(&self, values: &[Value], tagged: bool) -> Vec<ParsedCall> {
         let mut shapes = Vec::new();
         for value in values {
-            shape::collect(value, self.tools, tagged, self.whole, &mut shapes);
+            parse_call::collect(value, self.tools, tagged, self.whole, &mut shapes);
         }
         // A list of calls and other values was not meant as calls, unless it is marked as such.
-        if !tagged && shapes.iter().any(|s| matches!(s, Shape::Other)) {
+        if !tagged && shapes.iter().any(|s| matches!(s, ParsedCall::Other)) {
             return Vec::new();
         }
-        shapes.retain(|s| !matches!(s, Shape::Other));
+        shapes.retain(|s| !matches!(s, ParsedCall::Other));
         shapes
     }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use testwright_sandboxes::docker::{Docker, DockerSettings};
-use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
+use testwright_sandboxes::environment::{BuildEvent, BuildSettings, Environment, prepare};
 use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
 use testwright_sandboxes::recipe::{Overrides, available_pythons, find};
 use testwright_sandboxes::repository::{Files, OpenOptions, apply as apply_patch, open};
@@ -132,8 +132,8 @@ async fn one(
     };
     let (recipe, origin) = find(&source, &overrides)?;
     let settings = BuildSettings::new(&arguments.cache);
-    let quiet = |event: Event| {
-        if let Event::Finished { step, seconds } = event
+    let quiet = |event: BuildEvent| {
+        if let BuildEvent::Finished { step, seconds } = event
             && seconds > 5.0
         {
             eprintln!("    {step}: {seconds:.1} s");

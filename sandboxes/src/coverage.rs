@@ -12,7 +12,7 @@ use std::process::Stdio;
 
 use crate::environment::BuildSettings;
 use crate::error::{ErrorKind, SandboxError};
-use crate::programs::outside;
+use crate::programs::command_outside_cwd;
 use crate::recipe::parse_python;
 use crate::sandbox::{Result, Sandbox};
 use crate::uv;
@@ -39,7 +39,7 @@ impl Coverage {
     /// # Errors
     ///
     /// Fails if the sandbox has ended, or the archive cannot be read or unpacked.
-    pub async fn put(&self, sandbox: &dyn Sandbox) -> Result<PathBuf> {
+    pub async fn unpack_into(&self, sandbox: &dyn Sandbox) -> Result<PathBuf> {
         let folder = sandbox.info().paths.store.join("coverage");
         sandbox.unpack(&folder, &self.archive).await?;
         Ok(folder)
@@ -74,15 +74,15 @@ fn build(python: &str, settings: &BuildSettings) -> Result<Coverage> {
     let folder = std::path::absolute(settings.cache.join("coverage"))?;
     std::fs::create_dir_all(&folder)?;
     let name = format!("{version}-{python}-{}", std::env::consts::ARCH);
-    let whole = folder.join(&name);
+    let target = folder.join(&name);
     let coverage = Coverage {
         version: version.to_owned(),
-        folder: whole.join("package"),
-        archive: whole.join("coverage.tar"),
+        folder: target.join("package"),
+        archive: target.join("coverage.tar"),
     };
     let lock = std::fs::File::create(folder.join(format!("{name}.lock")))?;
     lock.lock()?;
-    if whole.is_dir() && !settings.rebuild {
+    if target.is_dir() && !settings.rebuild {
         return Ok(coverage);
     }
     let aside = tempfile::tempdir_in(&folder)?;
@@ -91,18 +91,18 @@ fn build(python: &str, settings: &BuildSettings) -> Result<Coverage> {
         &aside.path().join("package"),
         &aside.path().join("coverage.tar"),
     )?;
-    if whole.exists() {
-        std::fs::remove_dir_all(&whole)?;
+    if target.exists() {
+        std::fs::remove_dir_all(&target)?;
     }
     let aside = aside.keep();
     std::fs::set_permissions(&aside, std::fs::Permissions::from_mode(0o755))?;
-    std::fs::rename(aside, &whole)?;
+    std::fs::rename(aside, &target)?;
     Ok(coverage)
 }
 
 fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings) -> Result<()> {
     let uv = uv::find(settings.uv.as_deref(), &settings.cache, !settings.offline)?;
-    let mut command = outside(uv);
+    let mut command = command_outside_cwd(uv);
     // Only the settings count, as in build sandboxes, not whatever variables happen to be set.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();

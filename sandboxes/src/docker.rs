@@ -18,9 +18,8 @@ mod exec;
 mod fork;
 mod images;
 mod incremental_fork;
-mod lifeline;
 mod owner;
-mod quiet;
+mod parent_death;
 mod reaper;
 mod registry_answers;
 mod sandbox;
@@ -28,6 +27,7 @@ mod seccomp;
 mod settings;
 mod size;
 mod state_archive;
+mod stop_processes;
 
 use std::path::Path;
 

@@ -38,7 +38,7 @@ pub use hosts::Host;
 use pages::Pages;
 #[cfg(fuzzing)]
 pub use relay::carry_frames;
-use relay::{Relay, Task};
+use relay::{AbortOnDrop, Relay};
 use upstream::{TrustedService, Upstream};
 
 /// Settings for the network access of builds.
@@ -47,9 +47,9 @@ pub struct EgressSettings {
     /// Folder for downloaded files.
     pub cache: PathBuf,
     /// Maximum bytes of that folder.
-    pub most_kept: u64,
+    pub max_cache_bytes: u64,
     /// Maximum bytes of pages and files that may be downloaded.
-    pub most_fetched: u64,
+    pub max_download_bytes: u64,
     /// Address of the package index, with credentials; `None` for PyPI. It may start with `NAME=`, as in uv.
     pub index_url: Option<String>,
     pub extra_index_urls: Vec<String>,
@@ -63,14 +63,14 @@ pub struct EgressSettings {
 const PYPI: &str = "https://pypi.org/simple/";
 
 /// Maximum concurrent downloads of files and pages.
-const AT_ONCE: usize = 64;
+const MAX_DOWNLOADS: usize = 64;
 
 /// Maximum pages that are parsed and rewritten concurrently, and how many of them may be long.
-const READING: usize = 4;
-const LONG_PAGES: usize = 2;
+const MAX_PARSED_PAGES: usize = 4;
+const MAX_LONG_PAGES: usize = 2;
 
 /// Maximum downloaded files that are read concurrently.
-const READERS: usize = 64;
+const MAX_READERS: usize = 64;
 
 /// Maximum concurrent connections from sandboxes. A relay accepts fewer.
 const CONNECTIONS: usize = 256;
@@ -92,7 +92,7 @@ struct Inner {
     indexes: Vec<Index>,
     hosts: Vec<Host>,
     /// Hosts that are allowed for the current step only.
-    for_now: Mutex<Vec<Host>>,
+    temporary_hosts: Mutex<Vec<Host>>,
     offline: bool,
     upstream: Upstream,
     downloads: Downloads,
@@ -101,7 +101,7 @@ struct Inner {
     long_pages: Semaphore,
     readers: Arc<Semaphore>,
     /// Locks of files that are downloaded completely to serve ranges of them.
-    turns: Mutex<HashMap<PathBuf, Weak<Turn>>>,
+    download_locks: Mutex<HashMap<PathBuf, Weak<DownloadLock>>>,
     most_fetched: u64,
     fetched: AtomicU64,
     /// Downloaded files whose digest was verified.
@@ -112,7 +112,7 @@ struct Inner {
     tasks: Mutex<JoinSet<()>>,
 }
 
-type Turn = tokio::sync::Mutex<()>;
+type DownloadLock = tokio::sync::Mutex<()>;
 
 struct Index {
     /// Id in the addresses that sandboxes see; reveals nothing of the credentials.
@@ -131,7 +131,7 @@ pub struct Gateway {
 /// A listener on the host's loopback, for sandboxes that share it.
 pub struct HostPort {
     pub port: u16,
-    _task: Task,
+    _task: AbortOnDrop,
 }
 
 impl Egress {
@@ -151,19 +151,19 @@ impl Egress {
                 token: token()?,
                 indexes,
                 hosts: hosts.collect::<Result<_>>()?,
-                for_now: Mutex::default(),
+                temporary_hosts: Mutex::default(),
                 offline: settings.offline,
                 upstream: Upstream::new(&settings.proxies, settings.ca_bundle.as_deref())?,
-                downloads: Downloads::open(&settings.cache, settings.most_kept)?,
+                downloads: Downloads::open(&settings.cache, settings.max_cache_bytes)?,
                 pages: Pages::new(),
-                reading: Semaphore::new(READING),
-                long_pages: Semaphore::new(LONG_PAGES),
-                readers: Arc::new(Semaphore::new(READERS)),
-                turns: Mutex::default(),
-                most_fetched: settings.most_fetched,
+                reading: Semaphore::new(MAX_PARSED_PAGES),
+                long_pages: Semaphore::new(MAX_LONG_PAGES),
+                readers: Arc::new(Semaphore::new(MAX_READERS)),
+                download_locks: Mutex::default(),
+                most_fetched: settings.max_download_bytes,
                 fetched: AtomicU64::new(0),
                 checked: Mutex::default(),
-                at_once: Semaphore::new(AT_ONCE),
+                at_once: Semaphore::new(MAX_DOWNLOADS),
                 connections: Arc::new(Semaphore::new(CONNECTIONS)),
                 notices: Mutex::default(),
                 tasks: Mutex::default(),
@@ -206,12 +206,12 @@ impl Egress {
         });
         Ok(HostPort {
             port,
-            _task: Task(task),
+            _task: AbortOnDrop(task),
         })
     }
 
     /// Returns network access through a port of the host.
-    pub fn by_host(&self, host: &HostPort) -> Gateway {
+    pub fn gateway_through(&self, host: &HostPort) -> Gateway {
         Gateway {
             port: host.port,
             _relay: None,
@@ -261,9 +261,9 @@ impl Egress {
     }
 
     /// Allows public hosts until the guard is dropped.
-    pub fn open_for_now(&self, hosts: Vec<Host>) -> OpenForNow<'_> {
-        *lock(&self.inner.for_now) = hosts;
-        OpenForNow(self)
+    pub fn allow_temporarily(&self, hosts: Vec<Host>) -> TemporaryAccess<'_> {
+        *lock(&self.inner.temporary_hosts) = hosts;
+        TemporaryAccess(self)
     }
 
     /// Returns and clears the notices about refused hosts and failed downloads, one line each.
@@ -287,11 +287,11 @@ impl Drop for Egress {
     }
 }
 
-pub struct OpenForNow<'a>(&'a Egress);
+pub struct TemporaryAccess<'a>(&'a Egress);
 
-impl Drop for OpenForNow<'_> {
+impl Drop for TemporaryAccess<'_> {
     fn drop(&mut self) {
-        lock(&self.0.inner.for_now).clear();
+        lock(&self.0.inner.temporary_hosts).clear();
     }
 }
 
@@ -320,13 +320,13 @@ impl Inner {
     }
 
     /// Counts downloaded bytes.
-    fn spend(&self, bytes: usize) -> io::Result<()> {
+    fn record_download(&self, bytes: usize) -> io::Result<()> {
         let before = self.fetched.fetch_add(bytes as u64, Ordering::Relaxed);
         self.within_limit(before, bytes as u64)
     }
 
     /// Checks that this many more bytes may be downloaded, before the transfer starts.
-    fn may_fetch(&self, bytes: u64) -> io::Result<()> {
+    fn check_budget(&self, bytes: u64) -> io::Result<()> {
         self.within_limit(self.fetched.load(Ordering::Relaxed), bytes)
     }
 
@@ -341,14 +341,14 @@ impl Inner {
     }
 
     /// Returns the lock for requests that download this file completely.
-    fn turn_for(&self, path: Option<&Path>) -> Arc<Turn> {
-        let mut turns = lock(&self.turns);
+    fn download_lock(&self, path: Option<&Path>) -> Arc<DownloadLock> {
+        let mut turns = lock(&self.download_locks);
         turns.retain(|_, turn| turn.strong_count() > 0);
         let path = path.unwrap_or(Path::new(""));
         if let Some(turn) = turns.get(path).and_then(Weak::upgrade) {
             return turn;
         }
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(DownloadLock::default());
         turns.insert(path.to_owned(), Arc::downgrade(&turn));
         turn
     }

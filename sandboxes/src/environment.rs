@@ -31,7 +31,7 @@ mod steps;
 mod test_sample;
 mod verify;
 
-pub use records::kept_bytes;
+pub use records::cached_bytes;
 pub use sharing::{BuildClaim, SharedEnvironments};
 pub use smoke_test::Test as SampledTest;
 pub(crate) use steps::secret;
@@ -53,7 +53,7 @@ use crate::repository::{self, Source};
 use crate::sandbox::{Backend, Limits, Paths, Result, SandboxSource, Spec};
 use build::BuildInput;
 use lease::Lease;
-use sharing::{Obtained, Sharing};
+use sharing::{FetchOutcome, Sharing};
 
 /// A prepared environment: a saved state of a backend, and the facts needed to run tests in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -208,7 +208,7 @@ impl BuildSettings {
 
 /// Progress of a build.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum BuildEvent {
     /// Another process is building the same environment.
     Waiting,
     /// A step started, e.g. `install requirements`.
@@ -218,7 +218,7 @@ pub enum Event {
 }
 
 /// Callback for events, called from the task that builds.
-pub type Progress<'a> = &'a (dyn Fn(Event) + Send + Sync);
+pub type Progress<'a> = &'a (dyn Fn(BuildEvent) + Send + Sync);
 
 /// Returns the environment of a source, from the cache or built now.
 ///
@@ -249,7 +249,7 @@ async fn cached_or_built(
     settings: &BuildSettings,
     progress: Progress<'_>,
 ) -> Result<Environment> {
-    is_python(source)?;
+    require_python_files(source)?;
     let image = match &recipe.image {
         Some(name) => Some(backend.image_digest(name).await?),
         None => None,
@@ -272,7 +272,7 @@ async fn cached_or_built(
             ..environment
         });
     }
-    make_room_for_archives(settings).await;
+    evict_archives(settings).await;
     let sharing = Sharing::new(backend, recipe, settings, progress).await;
     let input = BuildInput {
         backend,
@@ -284,9 +284,9 @@ async fn cached_or_built(
         sharing: sharing.as_ref(),
         progress,
     };
-    let claim = match fetched::obtain(&input).await {
-        Obtained::Fetched(environment) => return Ok(environment),
-        Obtained::Missing(claim) => claim,
+    let claim = match fetched::fetch_environment(&input).await {
+        FetchOutcome::Fetched(environment) => return Ok(environment),
+        FetchOutcome::Missing(claim) => claim,
     };
     let begun = Instant::now();
     let built = layers::build(&input).await?;
@@ -308,10 +308,10 @@ async fn cached_or_built(
 }
 
 /// Removes old code archives and clones of other environments: a tenth of the cache is enough for each kind.
-async fn make_room_for_archives(settings: &BuildSettings) {
+async fn evict_archives(settings: &BuildSettings) {
     let (cache, most) = (settings.cache.clone(), settings.cache_size / 10);
     let made = tokio::task::spawn_blocking(move || {
-        repository::make_room(&cache, most)?;
+        repository::evict_archives(&cache, most)?;
         repository::make_room_for_clones(&cache, most)
     })
     .await;
@@ -321,7 +321,7 @@ async fn make_room_for_archives(settings: &BuildSettings) {
 }
 
 /// Rejects sources without Python files: an environment could be built for them, but no test could be written in it.
-fn is_python(source: &Source) -> Result<()> {
+fn require_python_files(source: &Source) -> Result<()> {
     let python = |path: &str| {
         [".py", ".pyx", ".pyi"]
             .iter()
@@ -351,7 +351,7 @@ async fn lock(path: &Path, progress: Progress<'_>) -> Result<File> {
     if file.try_lock().is_ok() {
         return Ok(file);
     }
-    progress(Event::Waiting);
+    progress(BuildEvent::Waiting);
     let waited = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
     match waited {
         Ok(file) => Ok(file?),

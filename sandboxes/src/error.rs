@@ -80,7 +80,7 @@ impl Shortage {
     }
 
     /// Recognizes a shortage in a message of this crate's launcher, which has not run untrusted code at that point.
-    pub(crate) fn named_in(words: &str) -> Option<Self> {
+    pub(crate) fn in_message(words: &str) -> Option<Self> {
         // The kernel also reports ENOSPC if there are too many namespaces or mounts.
         let is_of_kernel = words.starts_with("make namespaces") || words.starts_with("mount ");
         let known = [
@@ -153,7 +153,7 @@ impl SandboxError {
     }
 
     /// Creates the error for a process on the host that could not be started.
-    pub fn of_spawn(what: &str, e: &std::io::Error) -> Self {
+    pub fn from_spawn_error(what: &str, e: &std::io::Error) -> Self {
         let message = format!("{what}: {e}");
         match Shortage::reported_by_spawn(e) {
             Some(shortage) => SandboxError::exhausted(shortage, message),
@@ -200,9 +200,9 @@ mod tests {
         let refused = Shortage::reported_by_spawn(&of(Errno::EAGAIN));
         assert_eq!(refused, Some(Shortage::Processes));
         let words = "make a pipe: Too many open files (os error 24)";
-        assert_eq!(Shortage::named_in(words), Some(Shortage::Descriptors));
+        assert_eq!(Shortage::in_message(words), Some(Shortage::Descriptors));
         let words = "make namespaces: No space left on device (os error 28)";
-        assert_eq!(Shortage::named_in(words), None);
+        assert_eq!(Shortage::in_message(words), None);
         let full = SandboxError::from(of(Errno::ENOSPC));
         assert_eq!(full.kind, ErrorKind::Exhausted(Shortage::Disk));
         assert!(full.hint.unwrap().contains("disk space"));

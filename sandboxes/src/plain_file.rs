@@ -117,7 +117,7 @@ pub fn read_all(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
 ///
 /// Fails if the file cannot be read; `InvalidData` for devices, sockets, larger content, and pipes that have no writer
 /// within 3 s.
-pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+pub fn read_user_file(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let file = open_any(path, Links::Follow)?;
     if file.metadata()?.file_type().is_fifo() {
         return read_pipe(file, max, WRITER_TIMEOUT);
@@ -142,7 +142,7 @@ impl Lines<BufReader<Take<File>>> {
     ///
     /// Fails as the function [`open`] does.
     pub fn open(path: &Path, max: u64) -> io::Result<Self> {
-        Lines::of(open(path, Links::Refuse, max)?, max)
+        Lines::from_file(open(path, Links::Refuse, max)?, max)
     }
 
     /// Reads the lines of an open file, from its current position.
@@ -150,7 +150,7 @@ impl Lines<BufReader<Take<File>>> {
     /// # Errors
     ///
     /// Fails as [`check`] does.
-    pub fn of(file: File, max: u64) -> io::Result<Self> {
+    pub fn from_file(file: File, max: u64) -> io::Result<Self> {
         check(&file, max)?;
         Ok(Lines::new(BufReader::new(file.take(max))))
     }
@@ -204,12 +204,12 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Returns the incomplete last line, once there is no next line.
-    pub fn cut_short(&self) -> &[u8] {
+    pub fn partial_line(&self) -> &[u8] {
         &self.line
     }
 
     /// Returns the number of bytes up to the end of the last returned line.
-    pub fn whole(&self) -> u64 {
+    pub fn complete_bytes(&self) -> u64 {
         self.whole
     }
 }
@@ -320,8 +320,8 @@ mod tests {
             read.push(line.to_vec());
         }
         assert_eq!(read, [&b"one"[..], b"", b"two"]);
-        assert_eq!(lines.whole(), 9);
-        assert_eq!(lines.cut_short(), b"thr");
+        assert_eq!(lines.complete_bytes(), 9);
+        assert_eq!(lines.partial_line(), b"thr");
 
         let mut long = vec![b'x'; MAX_LINE];
         long.push(b'\n');
@@ -345,7 +345,7 @@ mod tests {
                 writer.write_all(part.as_bytes()).unwrap();
             }
         });
-        assert_eq!(read_given(path.as_ref(), MAX).unwrap(), b"one two");
+        assert_eq!(read_user_file(path.as_ref(), MAX).unwrap(), b"one two");
         writing.join().unwrap();
 
         let folder = tempfile::tempdir().unwrap();
@@ -354,7 +354,7 @@ mod tests {
         let pipe = open_any(&path, Links::Follow).unwrap();
         let silent = read_pipe(pipe, MAX, Duration::from_millis(1)).unwrap_err();
         assert_eq!(silent.to_string(), "it is a pipe without a writer");
-        let zero = read_given("/dev/zero".as_ref(), MAX).unwrap_err();
+        let zero = read_user_file("/dev/zero".as_ref(), MAX).unwrap_err();
         assert_eq!(zero.to_string(), NOT_PLAIN);
     }
 }

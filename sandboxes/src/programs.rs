@@ -46,7 +46,7 @@ pub(crate) fn program(program: impl AsRef<OsStr>) -> Command {
 
 /// Returns a command that starts away from the current folder. Python imports modules from the current folder (a
 /// `uv.py`, a `pip/`), and version managers and uv itself read files there.
-pub fn outside(name: impl AsRef<OsStr>) -> Command {
+pub fn command_outside_cwd(name: impl AsRef<OsStr>) -> Command {
     let mut command = program(name);
     command
         .current_dir(Path::new("/"))

@@ -27,7 +27,9 @@ pub(crate) use detect::{
 pub(crate) use named_requirements::named_requirements;
 pub use parse::{parse, parse_table};
 pub(crate) use python_version::parse as parse_python;
-pub use python_version::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolution_date};
+pub use python_version::{
+    SUPPORTED_VERSIONS as KNOWN_PYTHONS, available as available_pythons, resolution_date,
+};
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::{Source, Tree};
@@ -173,7 +175,7 @@ pub struct PreferredPython {
 pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> {
     let tree = source.tree()?;
     let mut layers = Vec::new();
-    if let Some(mut table) = brought(&tree)? {
+    if let Some(mut table) = repository_table(&tree)? {
         table.retain(|key, _| !IMAGE_KEYS.contains(&key));
         layers.push((table, "testwright.toml".to_owned()));
     }
@@ -204,7 +206,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
         origin = "image".to_owned();
     }
     for (table, place) in layers {
-        recipe = parse::lay_over(&recipe, table, &place)?;
+        recipe = parse::merge_recipe(&recipe, table, &place)?;
         origin = format!("{place}, over {origin}");
     }
     if let Some(python) = &overrides.python {
@@ -221,7 +223,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
 }
 
 /// Returns `[environment]` of the repository's own file.
-fn brought(tree: &Tree) -> Result<Option<toml::Table>> {
+fn repository_table(tree: &Tree) -> Result<Option<toml::Table>> {
     if tree.is_larger("testwright.toml", MAX_FILE_LEN) {
         let message = "read testwright.toml: it is larger than 1 MiB";
         return Err(SandboxError::new(ErrorKind::Input, message));
@@ -242,7 +244,7 @@ pub fn image_left_out(source: &Source, overrides: &Overrides) -> Result<Option<S
     if overrides.image.is_some() || overrides.keys.is_some() {
         return Ok(None);
     }
-    let named = brought(&source.tree()?)?.is_some_and(|table| table.contains_key("image"));
+    let named = repository_table(&source.tree()?)?.is_some_and(|table| table.contains_key("image"));
     Ok(named.then(|| {
         "testwright.toml: ignored `environment.image`: a repository may not name an image; pass it with --image"
             .to_owned()

@@ -43,10 +43,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use apply::{AppliedPatch, ApplyMethod, apply};
-pub(crate) use archive_cache::{ArchiveLease, make_room};
-pub(crate) use clone_cache::make_room as make_room_for_clones;
+pub(crate) use archive_cache::{ArchiveLease, evict_archives};
+pub(crate) use clone_cache::evict_clones as make_room_for_clones;
 pub use history::{Commit, CommitRange, FileChange};
-pub use patch::{apply_check, header_path, touched};
+pub use patch::{apply_check, header_path, touched_paths};
 pub use patch_base::{File, FileKind, Files};
 pub use tree::Tree;
 

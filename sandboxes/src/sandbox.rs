@@ -21,13 +21,13 @@ pub trait Backend: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns whether each sandbox has its own loopback, separate from the host's and from those of other sandboxes.
-    fn own_loopback(&self) -> bool {
+    fn has_own_loopback(&self) -> bool {
         true
     }
 
     /// Returns a one-line warning for people, shown before anything runs, if the isolation is weaker than they may
     /// expect.
-    fn caution(&self) -> Option<&'static str> {
+    fn isolation_warning(&self) -> Option<&'static str> {
         None
     }
 
@@ -82,7 +82,7 @@ pub struct Spec {
     /// [`crate::egress`]).
     pub network: bool,
     /// Port of the relay on the host's loopback, the only address that the sandbox may connect to. Used only if
-    /// [`Backend::own_loopback`] returns false.
+    /// [`Backend::has_own_loopback`] returns false.
     pub host_port: Option<u16>,
     /// Run processes as root if the image allows it (for building environments).
     pub root: bool,

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::{ErrorKind, SandboxError};
-use crate::programs::{named, outside};
+use crate::programs::{command_outside_cwd, named};
 use crate::sandbox::Result;
 
 /// Oldest version that has all options used here.
-const OLDEST: [u32; 2] = [0, 9];
+const MIN_VERSION: [u32; 2] = [0, 9];
 
 /// Finds `uv`. Blocks. The candidates, in this order:
 ///
@@ -77,7 +77,7 @@ enum UvError {
     Script,
     #[error("it does not run")]
     DoesNotRun,
-    #[error("{0} is older than {major}.{minor}", major = OLDEST[0], minor = OLDEST[1])]
+    #[error("{0} is older than {major}.{minor}", major = MIN_VERSION[0], minor = MIN_VERSION[1])]
     TooOld(String),
     #[error("python3: {0}")]
     Python(#[source] io::Error),
@@ -94,7 +94,8 @@ fn check(path: &Path) -> std::result::Result<PathBuf, UvError> {
     if magic != *b"\x7fELF" {
         return Err(UvError::Script);
     }
-    let version = output_of(outside(&path).arg("--version")).ok_or(UvError::DoesNotRun)?;
+    let version =
+        output_of(command_outside_cwd(&path).arg("--version")).ok_or(UvError::DoesNotRun)?;
     let numbers: Vec<u32> = version
         .split_whitespace()
         .nth(1)
@@ -102,7 +103,7 @@ fn check(path: &Path) -> std::result::Result<PathBuf, UvError> {
         .split('.')
         .map_while(|n| n.parse().ok())
         .collect();
-    if numbers.as_slice() < OLDEST.as_slice() {
+    if numbers.as_slice() < MIN_VERSION.as_slice() {
         return Err(UvError::TooOld(version));
     }
     Ok(path)
@@ -110,7 +111,7 @@ fn check(path: &Path) -> std::result::Result<PathBuf, UvError> {
 
 fn from_python() -> Option<PathBuf> {
     let code = "import uv; print(uv.find_uv_bin())";
-    output_of(outside("python3").args(["-c", code])).map(PathBuf::from)
+    output_of(command_outside_cwd("python3").args(["-c", code])).map(PathBuf::from)
 }
 
 fn output_of(command: &mut Command) -> Option<String> {
@@ -125,7 +126,7 @@ fn install(folder: &Path) -> std::result::Result<PathBuf, UvError> {
     std::fs::create_dir_all(parent)?;
     // An interrupted installation must not look like a program, so it goes to a temporary folder first.
     let aside = tempfile::tempdir_in(parent)?;
-    let output = outside("python3")
+    let output = command_outside_cwd("python3")
         .args([
             "-m",
             "pip",

@@ -8,7 +8,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use testwright_config::error::{Error, Result};
 
 /// Prefix of a folder's path in a URL.
-const FILE: &str = "file://";
+const FILE_SCHEME: &str = "file://";
 
 /// The pattern that applies by default.
 pub const DEFAULT: &str = "https://github.com/*/*";
@@ -75,7 +75,7 @@ impl AllowList {
         {
             return refused("it contains a user name or password");
         }
-        if !self.set.is_match(plain(repository)) {
+        if !self.set.is_match(without_git_suffix(repository)) {
             return refused("this server does not allow it");
         }
         match target(repository) {
@@ -88,21 +88,24 @@ impl AllowList {
     /// Checks the target of a link. Links in the literal part of a pattern were chosen by the operator, so they are
     /// resolved too.
     fn is_target_allowed(&self, target: &str) -> bool {
-        let target = plain(target);
-        let followed = self.patterns.iter().filter_map(|pattern| followed(pattern));
+        let target = without_git_suffix(target);
+        let followed = self
+            .patterns
+            .iter()
+            .filter_map(|pattern| resolve_pattern(pattern));
         let mut globs = followed.filter_map(|pattern| glob(&pattern).ok());
         self.set.is_match(target) || globs.any(|glob| glob.compile_matcher().is_match(target))
     }
 }
 
-fn plain(repository: &str) -> &str {
+fn without_git_suffix(repository: &str) -> &str {
     repository.trim_end_matches('/').trim_end_matches(".git")
 }
 
 /// Splits an address into the prefix and an absolute path; `None` for other addresses.
 fn path_in(address: &str) -> Option<(&'static str, &str)> {
-    let found = match address.strip_prefix(FILE) {
-        Some(path) => (FILE, path),
+    let found = match address.strip_prefix(FILE_SCHEME) {
+        Some(path) => (FILE_SCHEME, path),
         None => ("", address),
     };
     found.1.starts_with('/').then_some(found)
@@ -111,16 +114,16 @@ fn path_in(address: &str) -> Option<(&'static str, &str)> {
 /// Resolves the folder of an address and keeps the form of the address; `None` if the address is not a path.
 fn target(address: &str) -> Option<io::Result<String>> {
     let (before, path) = path_in(address)?;
-    let target = real(Path::new(path));
+    let target = resolve_links(Path::new(path));
     Some(target.map(|target| format!("{before}{}", target.display())))
 }
 
 /// Resolves links. A missing folder may exist on workers' machines, so only its existing parents are resolved.
-fn real(path: &Path) -> io::Result<PathBuf> {
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
             match (path.parent(), path.file_name()) {
-                (Some(folder), Some(name)) => Ok(real(folder)?.join(name)),
+                (Some(folder), Some(name)) => Ok(resolve_links(folder)?.join(name)),
                 _ => Err(error),
             }
         }
@@ -129,12 +132,12 @@ fn real(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Resolves links in the folder before the first wildcard of a pattern.
-fn followed(pattern: &str) -> Option<String> {
+fn resolve_pattern(pattern: &str) -> Option<String> {
     let (before, path) = path_in(pattern)?;
     let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{', '\\']);
     let literal: Vec<&str> = path.split('/').take_while(is_literal).collect();
     let literal = literal.join("/");
-    let folder = real(Path::new(&format!("{literal}/"))).ok()?;
+    let folder = resolve_links(Path::new(&format!("{literal}/"))).ok()?;
     let folder = globset::escape(folder.to_str()?.trim_end_matches('/'));
     Some(format!("{before}{folder}{}", &path[literal.len()..]))
 }

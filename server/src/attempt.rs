@@ -12,7 +12,7 @@ use testwright_config::stop_signal::{StopSignal, stopped};
 const CANCEL_POLL: Duration = Duration::from_secs(1);
 
 /// The end of an attempt.
-pub struct Ending {
+pub struct AttemptEnd {
     pub status: JobStatus,
     pub results: AttemptResults,
     /// Reason of the failure, if the status is `infrastructure`.
@@ -21,9 +21,9 @@ pub struct Ending {
     pub shortage: Option<Shortage>,
 }
 
-impl Ending {
+impl AttemptEnd {
     pub fn of(status: JobStatus) -> Self {
-        Ending {
+        AttemptEnd {
             status,
             results: AttemptResults::default(),
             failure: None,
@@ -32,18 +32,18 @@ impl Ending {
     }
 
     fn failed(message: String) -> Self {
-        Ending {
+        AttemptEnd {
             results: AttemptResults::explained(&message),
             failure: Some(message),
-            ..Ending::of(JobStatus::Infrastructure)
+            ..AttemptEnd::of(JobStatus::Infrastructure)
         }
     }
 
     /// Ends a job that ran to completion: done, or failed with the first failure of the machine.
     pub fn of_failures(failures: Vec<String>) -> Self {
         match failures.into_iter().next() {
-            Some(failure) => Ending::failed(failure),
-            None => Ending::of(JobStatus::Done),
+            Some(failure) => AttemptEnd::failed(failure),
+            None => AttemptEnd::of(JobStatus::Done),
         }
     }
 
@@ -58,27 +58,27 @@ impl Ending {
 }
 
 /// Runs an attempt, unless the job is cancelled, another process claims it, or this process must stop.
-pub(crate) async fn attempt(
+pub(crate) async fn run_attempt(
     store: &Store,
     taken: &Attempt,
     stop: StopSignal,
-    work: impl Future<Output = Result<Ending>>,
-) -> Ending {
+    work: impl Future<Output = Result<AttemptEnd>>,
+) -> AttemptEnd {
     tokio::select! {
         worked = work => worked.unwrap_or_else(|error| match error.kind {
-            Kind::Interrupted => Ending::of(JobStatus::Queued),
-            kind => Ending {
+            Kind::Interrupted => AttemptEnd::of(JobStatus::Queued),
+            kind => AttemptEnd {
                 shortage: kind.shortage(),
-                ..Ending::failed(error.with_cause())
+                ..AttemptEnd::failed(error.with_cause())
             },
         }),
-        () = unwanted(store, taken) => Ending::of(JobStatus::Cancelled),
-        () = stopped(stop) => Ending::of(JobStatus::Queued),
+        () = wait_until_unwanted(store, taken) => AttemptEnd::of(JobStatus::Cancelled),
+        () = stopped(stop) => AttemptEnd::of(JobStatus::Queued),
     }
 }
 
 /// Returns once the job is cancelled, or belongs to another attempt.
-pub(crate) async fn unwanted(store: &Store, taken: &Attempt) {
+pub(crate) async fn wait_until_unwanted(store: &Store, taken: &Attempt) {
     loop {
         tokio::time::sleep(CANCEL_POLL).await;
         // If the database fails, the next check decides.

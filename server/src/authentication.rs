@@ -7,8 +7,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use secrecy::SecretString;
 
-use super::owners;
 use super::problem::Problem;
+use super::reserved_owners;
 use super::state::ApiState;
 use super::telemetry::RequestSpan;
 use crate::store::Scope;
@@ -22,7 +22,7 @@ pub const GITHUB_WEBHOOK: &str = "/v1/github/webhook";
 /// Paths for probes, which need no token.
 const PROBES: [&str; 2] = ["/v1/health", "/v1/ready"];
 /// Other paths that need no token: they reveal nothing about runs, or verify signatures.
-const OPEN: [&str; 3] = ["/v1/openapi.json", LOGIN, GITHUB_WEBHOOK];
+const OPEN_PATHS: [&str; 3] = ["/v1/openapi.json", LOGIN, GITHUB_WEBHOOK];
 
 /// An authenticated client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Caller {
 impl Default for Caller {
     fn default() -> Self {
         Caller {
-            owner: owners::LOCAL.to_owned(),
+            owner: reserved_owners::LOCAL.to_owned(),
             traceparent: None,
         }
     }
@@ -46,13 +46,19 @@ pub fn is_probe(path: &str) -> bool {
 }
 
 fn is_open(path: &str) -> bool {
-    is_probe(path) || OPEN.contains(&path)
+    is_probe(path) || OPEN_PATHS.contains(&path)
 }
 
 pub async fn check(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
     let caller = match state.access.tokens_required && !is_open(request.uri().path()) {
         false => Caller::default(),
-        true => match owner(&state, token(request.headers()), needed(request.method())).await {
+        true => match authenticate(
+            &state,
+            token(request.headers()),
+            required_scope(request.method()),
+        )
+        .await
+        {
             Ok(owner) => Caller {
                 owner,
                 ..Caller::default()
@@ -84,7 +90,7 @@ pub async fn check(State(state): State<ApiState>, mut request: Request, next: Ne
     next.run(request).await
 }
 
-async fn owner(
+async fn authenticate(
     state: &ApiState,
     shown: Option<SecretString>,
     needed: Scope,
@@ -107,7 +113,7 @@ async fn owner(
     }
 }
 
-fn needed(method: &Method) -> Scope {
+fn required_scope(method: &Method) -> Scope {
     match *method {
         Method::GET | Method::HEAD | Method::OPTIONS => Scope::Read,
         _ => Scope::Write,

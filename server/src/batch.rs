@@ -5,7 +5,7 @@ use std::path::Path;
 
 use testwright_sandboxes::plain_file::{self, Links};
 
-use crate::store::{RunId, Store, now};
+use crate::store::{JobId, Store, now};
 use testwright_config::error::{Error, Result};
 
 /// Name of the file with the batch id, in the folder of the command's results.
@@ -15,7 +15,7 @@ const FILE: &str = "batch";
 pub struct Batch {
     pub store: Store,
     pub owner: String,
-    pub id: RunId,
+    pub id: JobId,
     /// The span of the request that caused the batch.
     pub traceparent: Option<String>,
 }
@@ -39,16 +39,16 @@ impl Batch {
 /// Maximum bytes of a file with an id.
 const MAX_ID: u64 = 1 << 10;
 
-fn id_in(folder: &Path) -> Result<RunId> {
+fn id_in(folder: &Path) -> Result<JobId> {
     let path = folder.join(FILE);
     match plain_file::read_text(&path, Links::Refuse, MAX_ID) {
-        Ok(text) => RunId::parse(text.trim()).ok_or_else(|| {
+        Ok(text) => JobId::parse(text.trim()).ok_or_else(|| {
             Error::usage(format!("read {}", path.display()))
                 .cause("the file does not contain a batch id")
                 .hint("delete it to start over")
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let id = RunId::new(now());
+            let id = JobId::new(now());
             let failed = |e| Error::io(format!("write {}", path.display()), &e);
             testwright_sandboxes::private::create(folder).map_err(failed)?;
             std::fs::write(&path, format!("{id}\n")).map_err(failed)?;

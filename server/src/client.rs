@@ -13,9 +13,9 @@ use testwright_config::error::{Error, Result};
 /// Timeout for connecting and for each read.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before reconnecting to an event stream.
-const AGAIN: Duration = Duration::from_secs(1);
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Maximum consecutive attempts that return no event.
-const TRIES: u32 = 30;
+const MAX_RECONNECTS: u32 = 30;
 /// Maximum bytes of an event.
 const MAX_EVENT_LEN: usize = 256 << 20;
 
@@ -111,7 +111,8 @@ impl ApiClient {
             match self.follow_once(run, &mut last, &mut each).await {
                 Ok(Some(run)) => return Ok(run),
                 Err(error)
-                    if tries >= TRIES || error.kind == testwright_config::error::Kind::Usage =>
+                    if tries >= MAX_RECONNECTS
+                        || error.kind == testwright_config::error::Kind::Usage =>
                 {
                     return Err(error);
                 }
@@ -119,7 +120,7 @@ impl ApiClient {
                 Ok(None) => tries = 0,
                 Err(_) => tries += 1,
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RECONNECT_DELAY).await;
         }
     }
 

@@ -8,12 +8,12 @@ use tokio::sync::{broadcast, watch};
 use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
-use super::harnesses::Harnesses;
+use super::harnesses::HarnessCache;
 use super::heartbeat::Heartbeat;
 use super::jobs::run_jobs;
-use super::machine::Machine;
+use super::machine::MachineHealth;
 use super::probes::Probes;
-use super::server::CHANGES;
+use super::server::CHANGE_CAPACITY;
 use super::telemetry::Telemetry;
 use super::worker::Worker;
 use crate::store::Store;
@@ -45,13 +45,13 @@ impl Embedded {
         let own = Store::url_in(folder.path());
         let store = Store::open(database.unwrap_or(&own)).await?;
         let (stop, signal) = watch::channel(false);
-        let (changes, _) = broadcast::channel(CHANGES);
+        let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
         let telemetry = Telemetry::start()?;
         let runs = folder.path().join("runs");
         let worker = Arc::new(Worker {
             store: store.clone(),
             artifacts: None,
-            harnesses: Harnesses::new(&settings, &runs),
+            harnesses: HarnessCache::new(&settings, &runs),
             settings: settings.clone(),
             folder: runs,
             changes: changes.clone(),
@@ -60,7 +60,7 @@ impl Embedded {
             // A shortage ends the run, because the client is waiting for it.
             machine: None,
         });
-        let machine = Arc::new(Machine::new(Vec::new()));
+        let machine = Arc::new(MachineHealth::new(Vec::new()));
         let probes = Probes::new(store.clone(), signal.clone(), telemetry.clone(), machine);
         Ok(Embedded {
             api: ApiState::new(ApiParts {

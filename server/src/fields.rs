@@ -1,6 +1,6 @@
 //! Validation of short texts in requests: the same rules for JSON, forms, MCP and queries.
 
-use testwright_evals::foreign_text::{NAME, unseen};
+use testwright_evals::untrusted_text::{MAX_NAME_CHARS, find_invisible};
 
 use testwright_config::error::{Error, Result};
 
@@ -15,7 +15,7 @@ pub const MAX_PATH_LEN: usize = 2_048;
 ///
 /// Fails with a usage error that names the field and does not repeat the text.
 pub fn check_name(field: &str, text: &str) -> Result<()> {
-    check(field, text, NAME)
+    check(field, text, MAX_NAME_CHARS)
 }
 
 /// Checks a path or an address, which may be longer than a name.
@@ -32,7 +32,7 @@ fn check(field: &str, text: &str, max: usize) -> Result<()> {
     if text.chars().nth(max).is_some() {
         return refused(format!("it is longer than {max} characters"));
     }
-    if let Some(c) = unseen(text) {
+    if let Some(c) = find_invisible(text) {
         let code = u32::from(c);
         return refused(format!("it contains an invisible character (U+{code:04X})"));
     }

@@ -16,18 +16,18 @@ use testwright_config::settings::Settings;
 /// Key of a harness: the template of repository URLs, and the timeout of a test run in seconds.
 type Key = (String, u64);
 
-pub struct Harnesses {
+pub struct HarnessCache {
     pub settings: Settings,
     folder: PathBuf,
-    made: Mutex<BTreeMap<Key, Arc<Harness>>>,
+    harnesses: Mutex<BTreeMap<Key, Arc<Harness>>>,
 }
 
-impl Harnesses {
+impl HarnessCache {
     pub fn new(settings: &Settings, folder: &Path) -> Self {
-        Harnesses {
+        HarnessCache {
             settings: settings.clone(),
             folder: folder.to_owned(),
-            made: Mutex::default(),
+            harnesses: Mutex::default(),
         }
     }
 
@@ -38,7 +38,7 @@ impl Harnesses {
     /// Fails if the artifact store or the harness cannot be set up.
     pub async fn get(&self, repositories: &str, test_seconds: u64) -> Result<Arc<Harness>> {
         let key = (repositories.to_owned(), test_seconds);
-        let mut made = self.made.lock().await;
+        let mut made = self.harnesses.lock().await;
         if let Some(harness) = made.get(&key) {
             return Ok(harness.clone());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::store::{Attempt, RunId, Store, WorkerProcess, now};
+use crate::store::{Attempt, JobId, Store, WorkerProcess, now};
 use testwright_config::error::Result;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
@@ -26,7 +26,7 @@ impl Heartbeat {
         let system = rustix::system::uname();
         let process = WorkerProcess {
             // Process ids alone are not unique: they are reused, and may coincide on different machines.
-            name: format!("{}-{}", std::process::id(), RunId::new(started_at)),
+            name: format!("{}-{}", std::process::id(), JobId::new(started_at)),
             host: system.nodename().to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             slots: i64::try_from(slots).unwrap_or(i64::MAX),

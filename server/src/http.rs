@@ -12,7 +12,7 @@ use super::mcp::{self, McpParts};
 use super::problem;
 use super::request_body::{self, BodyLimits};
 use super::telemetry::observe_request;
-use super::{answers, authentication, origin, pages};
+use super::{authentication, origin, pages, response_headers};
 
 pub(crate) fn router(
     parts: Arc<McpParts>,
@@ -37,7 +37,7 @@ pub(crate) fn router(
             authentication::check,
         ))
         .layer(middleware::from_fn_with_state(state.clone(), origin::check))
-        .layer(middleware::from_fn(answers::complete))
+        .layer(middleware::from_fn(response_headers::finish_response))
         .layer(middleware::from_fn_with_state(
             state.clone(),
             pages::answer_browsers,

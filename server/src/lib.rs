@@ -2,7 +2,6 @@
 
 pub mod access;
 pub mod allow_list;
-mod answers;
 pub mod api;
 mod attempt;
 pub mod authentication;
@@ -23,7 +22,6 @@ mod machine;
 pub mod matrix;
 pub mod mcp;
 mod origin;
-pub mod owners;
 mod pages;
 mod prepared_cell;
 mod probe_http;
@@ -31,6 +29,8 @@ mod probes;
 mod problem;
 pub mod request;
 mod request_body;
+pub mod reserved_owners;
+mod response_headers;
 mod retention;
 pub mod run_files;
 pub mod server;

@@ -19,7 +19,7 @@ const SPARE_BYTES: usize = 1 << 20;
 /// Timeout of a check: a write to a dead network file system can hang for hours.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub struct Machine {
+pub struct MachineHealth {
     /// Folders that jobs need to write to.
     folders: Vec<PathBuf>,
     pause: Mutex<Option<Pause>>,
@@ -41,9 +41,9 @@ struct Pause {
     until: Instant,
 }
 
-impl Machine {
+impl MachineHealth {
     pub fn new(folders: Vec<PathBuf>) -> Self {
-        Machine {
+        MachineHealth {
             folders,
             pause: Mutex::default(),
             checks: Arc::default(),
@@ -59,7 +59,7 @@ impl Machine {
     }
 
     /// Starts a pause after a shortage. Further jobs that fail during the pause do not extend it.
-    pub fn met(&self, shortage: Shortage) {
+    pub fn begin_pause(&self, shortage: Shortage) {
         let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let length = match &*pause {
@@ -80,12 +80,12 @@ impl Machine {
     }
 
     /// Ends the series of pauses after a job that met no shortage.
-    pub fn is_well(&self) {
+    pub fn end_pauses(&self) {
         *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Waits for the end of the pause; `false` if this process is shutting down.
-    pub async fn rest(&self, stop: &StopSignal) -> bool {
+    pub async fn wait_until_healthy(&self, stop: &StopSignal) -> bool {
         while let Some(left) = self.left() {
             tokio::select! {
                 () = tokio::time::sleep(left) => {}
@@ -95,7 +95,7 @@ impl Machine {
             if self.left().is_none()
                 && let Some(shortage) = self.check().await
             {
-                self.met(shortage);
+                self.begin_pause(shortage);
             }
         }
         !*stop.borrow()
@@ -168,13 +168,13 @@ fn find_shortage(folders: &[PathBuf]) -> Option<Shortage> {
         return Shortage::reported_by(&error);
     }
     folders.iter().find_map(|folder| {
-        let written = write_aside(folder);
+        let written = test_write(folder);
         written.err().as_ref().and_then(Shortage::reported_by)
     })
 }
 
 /// Writes a temporary file in a folder, or in its nearest existing parent.
-fn write_aside(folder: &Path) -> io::Result<()> {
+fn test_write(folder: &Path) -> io::Result<()> {
     let folder = folder.ancestors().find(|folder| folder.is_dir());
     let Some(folder) = folder else { return Ok(()) };
     let mut file = tempfile::tempfile_in(folder)?;
@@ -193,9 +193,9 @@ mod tests {
     /// Uses a runtime with one thread: a check that blocks it would hang the test.
     #[tokio::test]
     async fn hanging_check_runs_once_and_blocks_no_task() {
-        let machine = Machine {
+        let machine = MachineHealth {
             check_timeout: Duration::from_millis(50),
-            ..Machine::new(Vec::new())
+            ..MachineHealth::new(Vec::new())
         };
         let begun = Arc::new(AtomicUsize::new(0));
         let (answer, disk) = mpsc::channel();
@@ -227,30 +227,30 @@ mod tests {
 
     #[test]
     fn pauses_grow_until_job_succeeds() {
-        let machine = Machine::new(Vec::new());
-        let length = |machine: &Machine| {
+        let machine = MachineHealth::new(Vec::new());
+        let length = |machine: &MachineHealth| {
             let pause = machine.pause.lock().unwrap_or_else(PoisonError::into_inner);
             pause.as_ref().map(|pause| pause.length)
         };
-        let end_pause = |machine: &Machine| {
+        let end_pause = |machine: &MachineHealth| {
             let mut pause = machine.pause.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(pause) = &mut *pause {
                 pause.until = Instant::now();
             }
         };
         assert_eq!(machine.shortage(), None);
-        machine.met(Shortage::Disk);
-        machine.met(Shortage::Memory);
+        machine.begin_pause(Shortage::Disk);
+        machine.begin_pause(Shortage::Memory);
         assert_eq!(machine.shortage(), Some(Shortage::Disk));
         assert_eq!(length(&machine), Some(FIRST_PAUSE));
         for _ in 0..10 {
             end_pause(&machine);
             assert_eq!(machine.shortage(), None);
-            machine.met(Shortage::Disk);
+            machine.begin_pause(Shortage::Disk);
         }
         assert_eq!(length(&machine), Some(MAX_PAUSE));
-        machine.is_well();
-        machine.met(Shortage::Disk);
+        machine.end_pauses();
+        machine.begin_pause(Shortage::Disk);
         assert_eq!(length(&machine), Some(FIRST_PAUSE));
     }
 }

@@ -8,24 +8,24 @@ use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 
 use super::comparison::CellRequest;
-use super::harnesses::Harnesses;
-use testwright_agent::agent::{NotesToLog, ProcessorShare};
-use testwright_agent::job::{Job, Record};
+use super::harnesses::HarnessCache;
+use testwright_agent::agent::{CpuPermit, NotesToLog};
+use testwright_agent::job::{Record, RunJob};
 use testwright_agent::setup::{self, ModelArgs};
 use testwright_comparisons::compare::cell_run;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_models::quota::Quota;
 
 /// A run whose code and environment are ready.
-pub(crate) struct PreparedCell {
-    pub job: Job,
+pub(crate) struct PreparedMatrixRun {
+    pub job: RunJob,
     harness: Arc<Harness>,
     code: (Source, Environment),
 }
 
-impl PreparedCell {
+impl PreparedMatrixRun {
     pub(crate) async fn of(
-        harnesses: &Harnesses,
+        harnesses: &HarnessCache,
         request: &CellRequest,
         out: PathBuf,
     ) -> Result<Self> {
@@ -43,18 +43,18 @@ impl PreparedCell {
         })?;
         let settings = shared.settings(&harnesses.settings);
         let job = request.task.job(&harness, &settings, &code.0, &out)?;
-        Ok(PreparedCell { job, harness, code })
+        Ok(PreparedMatrixRun { job, harness, code })
     }
 
-    pub(crate) async fn work(self, quota: Arc<dyn Quota>) -> Result<Record> {
+    pub(crate) async fn execute(self, quota: Arc<dyn Quota>) -> Result<Record> {
         let progress = Arc::new(NotesToLog);
         let args = ModelArgs {
             record: None,
             quota: Some(quota),
         };
         let model = setup::model(&self.job.settings, &self.job.model, args, progress.clone())?;
-        let processor = ProcessorShare::default();
-        cell_run::work(
+        let processor = CpuPermit::default();
+        cell_run::execute(
             self.job,
             &self.harness,
             &self.code,

@@ -6,16 +6,16 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 
-use super::answers;
 use super::api::{health, metrics};
 use super::connections::{self, ConnectionLimits};
 use super::probes::Probes;
 use super::problem;
+use super::response_headers;
 use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 /// Maximum concurrent connections of probes and Prometheus.
-const CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 /// Serves until `end`, if there is a listener. The responses contain no secrets, and these routes accept no work.
 pub(crate) async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) {
@@ -27,9 +27,9 @@ pub(crate) async fn serve(listener: Option<TcpListener>, probes: Probes, end: St
         .route("/v1/health", get(health::health))
         .route("/v1/ready", get(health::ready))
         .fallback(problem::not_found)
-        .layer(middleware::from_fn(answers::complete))
+        .layer(middleware::from_fn(response_headers::finish_response))
         .with_state(probes);
-    let limits = ConnectionLimits::new(CONNECTIONS);
+    let limits = ConnectionLimits::new(MAX_CONNECTIONS);
     connections::serve(listener, router, limits, stopped(end)).await;
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use super::machine::Machine;
+use super::machine::MachineHealth;
 use super::telemetry::Telemetry;
 use crate::store::{QueueState, Store};
 use testwright_config::error::{Error, Result};
@@ -25,7 +25,7 @@ pub struct Probes {
     /// Signals that this process is shutting down.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
-    machine: Arc<Machine>,
+    machine: Arc<MachineHealth>,
     last_write: Arc<Mutex<Option<DatabaseWrite>>>,
 }
 
@@ -34,7 +34,7 @@ impl Probes {
         store: Store,
         stop: StopSignal,
         telemetry: Arc<Telemetry>,
-        machine: Arc<Machine>,
+        machine: Arc<MachineHealth>,
     ) -> Self {
         Probes {
             store,

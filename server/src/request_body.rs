@@ -21,7 +21,7 @@ use super::fields::MAX_REQUEST_BYTES;
 use super::problem::Problem;
 
 /// Maximum bytes of a request with a few short fields, or with none.
-const SHORT_REQUEST: usize = 16 << 10;
+const MAX_SHORT_REQUEST: usize = 16 << 10;
 /// Routes that accept an issue, patches, a dataset, a tool call or a delivery.
 const LONG_ROUTES: [&str; 7] = [
     "/new",
@@ -121,7 +121,7 @@ pub(crate) async fn limit(
     let route = route.map_or("", MatchedPath::as_str);
     let max = match LONG_ROUTES.contains(&route) {
         true => MAX_REQUEST_BYTES,
-        false => SHORT_REQUEST,
+        false => MAX_SHORT_REQUEST,
     };
     let limits = match route == GITHUB_WEBHOOK {
         true => limits.of_open_route(),
@@ -284,8 +284,12 @@ mod tests {
     async fn each_route_has_size_limit() {
         let limits = BodyLimits::default();
         for (path, bytes, status) in [
-            ("/login", SHORT_REQUEST, StatusCode::OK),
-            ("/login", SHORT_REQUEST + 1, StatusCode::PAYLOAD_TOO_LARGE),
+            ("/login", MAX_SHORT_REQUEST, StatusCode::OK),
+            (
+                "/login",
+                MAX_SHORT_REQUEST + 1,
+                StatusCode::PAYLOAD_TOO_LARGE,
+            ),
             ("/mcp", MAX_REQUEST_BYTES, StatusCode::OK),
             ("/mcp", MAX_REQUEST_BYTES + 1, StatusCode::PAYLOAD_TOO_LARGE),
         ] {

@@ -9,24 +9,24 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use super::telemetry::Telemetry;
-use crate::artifacts::{Artifacts, Digest, SharedEnvironment, UNUSED_STAYS};
+use crate::artifacts::{Artifacts, Digest, SharedEnvironment, UNUSED_RETENTION};
 use crate::disk_usage;
-use crate::store::{KeptFiles, Removed, RunId, Store, now};
+use crate::store::{JobFiles, JobId, RemovalCounts, Store, now};
 use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 const INTERVAL: Duration = Duration::from_secs(3600);
 /// Number of files of the artifact store to process at a time.
-const ARTIFACTS: i64 = 100;
+const REMOVAL_BATCH_SIZE: i64 = 100;
 /// Number of runs and comparisons to consider at a time for freeing space.
-const OLDEST: i64 = 1000;
+const MAX_OLDEST: i64 = 1000;
 const DAY: i64 = 24 * 3_600_000;
 /// Milliseconds for which the folder of an ended run remains, to investigate failures.
-const FOLDER_STAYS: i64 = 3_600_000;
+const FOLDER_RETENTION_MS: i64 = 3_600_000;
 /// Time without writes after which a folder of an unknown run is removed. It may belong to another server.
-const UNKNOWN_STAYS: Duration = Duration::from_secs(7 * 24 * 3600);
+const UNKNOWN_FOLDER_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Prefix of a folder that is being removed.
-const GONE: &str = ".gone-";
+const TRASH_PREFIX: &str = ".gone-";
 
 pub(crate) struct Retention {
     pub store: Store,
@@ -34,12 +34,12 @@ pub(crate) struct Retention {
     /// Folder for runs in progress.
     pub runs: PathBuf,
     pub cache: PathBuf,
-    pub kept: Kept,
+    pub policy: RetentionPolicy,
 }
 
 /// Retention that a server enforces for all processes.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct RetentionPolicy {
     /// Days to keep runs, comparisons, matrices and gradings after their end; `None` keeps them forever.
     pub days: Option<u32>,
     /// Store from which unused files are removed.
@@ -50,11 +50,11 @@ pub(crate) struct Kept {
 
 impl Retention {
     /// Enforces retention now and every hour until `end`.
-    pub(crate) async fn keep(&self, end: StopSignal) {
+    pub(crate) async fn run_until(&self, end: StopSignal) {
         loop {
             tokio::select! {
                 () = stopped(end.clone()) => return,
-                () = self.sweep() => {}
+                () = self.enforce_retention() => {}
             }
             tokio::select! {
                 () = stopped(end.clone()) => return,
@@ -63,7 +63,7 @@ impl Retention {
         }
     }
 
-    async fn sweep(&self) {
+    async fn enforce_retention(&self) {
         if let Err(error) = self.remove_folders().await {
             tracing::warn!(
                 error = error.with_cause(),
@@ -73,7 +73,7 @@ impl Retention {
         if let Err(error) = self.remove_ended().await {
             tracing::warn!(error = error.with_cause(), "could not remove old runs");
         }
-        if let Err(error) = self.make_room().await {
+        if let Err(error) = self.free_space().await {
             tracing::warn!(
                 error = error.with_cause(),
                 "could not reduce the artifact store to its limit"
@@ -98,13 +98,13 @@ impl Retention {
     }
 
     async fn remove_ended(&self) -> Result<()> {
-        let Some(days) = self.kept.days else {
+        let Some(days) = self.policy.days else {
             return Ok(());
         };
         let before = now() - i64::from(days) * DAY;
         let removed = self.store.remove_ended_before(before).await?;
-        if removed != Removed::default() {
-            let Removed {
+        if removed != RemovalCounts::default() {
+            let RemovalCounts {
                 runs,
                 comparisons,
                 matrices,
@@ -125,8 +125,9 @@ impl Retention {
 
     /// Removes the oldest items first: files of ended runs and comparisons by their end, shared environments by their
     /// last fetch.
-    async fn make_room(&self) -> Result<()> {
-        let (Some(artifacts), Some(most)) = (&self.kept.artifacts, self.kept.artifact_bytes) else {
+    async fn free_space(&self) -> Result<()> {
+        let (Some(artifacts), Some(most)) = (&self.policy.artifacts, self.policy.artifact_bytes)
+        else {
             return Ok(());
         };
         let (mut files, mut environments) = (0_u64, 0_u64);
@@ -138,7 +139,7 @@ impl Retention {
             if taken <= most {
                 break;
             }
-            let removable = oldest(self.store.oldest_files(OLDEST).await?, shared);
+            let removable = sort_by_age(self.store.oldest_files(MAX_OLDEST).await?, shared);
             if removable.is_empty() {
                 break;
             }
@@ -167,11 +168,11 @@ impl Retention {
 
     /// Removes files that no run uses, and environments that were not fetched for a long time.
     async fn remove_artifacts(&self) -> Result<()> {
-        let Some(artifacts) = &self.kept.artifacts else {
+        let Some(artifacts) = &self.policy.artifacts else {
             return Ok(());
         };
         loop {
-            let digests = self.store.removed_artifacts(ARTIFACTS).await?;
+            let digests = self.store.removed_artifacts(REMOVAL_BATCH_SIZE).await?;
             if digests.is_empty() {
                 break;
             }
@@ -184,7 +185,9 @@ impl Retention {
                 self.store.forget_removed_artifact(digest).await?;
             }
         }
-        let removed = artifacts.remove_unused_environments(UNUSED_STAYS).await?;
+        let removed = artifacts
+            .remove_unused_environments(UNUSED_RETENTION)
+            .await?;
         if removed > 0 {
             tracing::info!(removed, "removed environments from the artifact store");
         }
@@ -200,7 +203,7 @@ impl Retention {
             };
             if self.is_over(&run, &folder).await? {
                 let name = folder.file_name().unwrap_or_default().to_string_lossy();
-                let gone = self.runs.join(format!("{GONE}{name}"));
+                let gone = self.runs.join(format!("{TRASH_PREFIX}{name}"));
                 // The folder is renamed first, so that no process reads a half-removed one.
                 std::fs::rename(&folder, &gone)
                     .map_err(|error| Error::io(format!("remove {}", folder.display()), &error))?;
@@ -211,19 +214,19 @@ impl Retention {
     }
 
     /// Returns whether no process works on the run and its results are in the database.
-    async fn is_over(&self, run: &RunId, folder: &Path) -> Result<bool> {
+    async fn is_over(&self, run: &JobId, folder: &Path) -> Result<bool> {
         Ok(match self.store.run(run).await? {
             Some(run) => run
                 .ended_at
-                .is_some_and(|ended| run.status.has_ended() && now() - ended > FOLDER_STAYS),
-            None => last_written(folder).is_some_and(|age| age > UNKNOWN_STAYS),
+                .is_some_and(|ended| run.status.has_ended() && now() - ended > FOLDER_RETENTION_MS),
+            None => last_written(folder).is_some_and(|age| age > UNKNOWN_FOLDER_RETENTION),
         })
     }
 }
 
 /// An item of the artifact store that can be removed.
 enum Removable {
-    Files(KeptFiles),
+    Files(JobFiles),
     Environment(SharedEnvironment),
 }
 
@@ -248,9 +251,9 @@ impl Removable {
 }
 
 /// Sorts items, oldest first. If there are more files than were listed, younger environments are left out for now.
-fn oldest(files: Vec<KeptFiles>, environments: Vec<SharedEnvironment>) -> Vec<Removable> {
+fn sort_by_age(files: Vec<JobFiles>, environments: Vec<SharedEnvironment>) -> Vec<Removable> {
     let last = files.last().map(|files| files.ended_at);
-    let all_files = files.len() < OLDEST as usize;
+    let all_files = files.len() < MAX_OLDEST as usize;
     let environments = environments.into_iter().map(Removable::Environment);
     let environments =
         environments.filter(|one| all_files || last.is_some_and(|last| one.since() <= last));
@@ -270,7 +273,7 @@ fn last_written(folder: &Path) -> Option<Duration> {
 }
 
 /// Lists folders that are being removed (`None`), then folders of runs. Other files are ignored.
-fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<RunId>)>> {
+fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<JobId>)>> {
     let entries = match std::fs::read_dir(runs) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -280,8 +283,8 @@ fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<RunId>)>> {
     for entry in entries.flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let name = entry.file_name().to_string_lossy().into_owned();
-        let gone = name.strip_prefix(GONE).and_then(run_of);
-        match run_of(&name) {
+        let gone = name.strip_prefix(TRASH_PREFIX).and_then(parse_run_folder);
+        match parse_run_folder(&name) {
             Some(run) if is_folder => found.push((entry.path(), Some(run))),
             None if is_folder && gone.is_some() => found.push((entry.path(), None)),
             _ => {}
@@ -293,8 +296,8 @@ fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<RunId>)>> {
 }
 
 /// Returns the run of an attempt's folder, which is named after the run and the attempt.
-fn run_of(name: &str) -> Option<RunId> {
-    RunId::parse(name.split_once('.').map_or(name, |(run, _)| run))
+fn parse_run_folder(name: &str) -> Option<JobId> {
+    JobId::parse(name.split_once('.').map_or(name, |(run, _)| run))
 }
 
 async fn remove(folder: PathBuf) -> Result<()> {
@@ -319,11 +322,11 @@ mod tests {
         let artifacts = Artifacts::in_folder(&folder.path().join("store")).unwrap();
         let archive = folder.path().join("archive");
         std::fs::write(&archive, "an archive").unwrap();
-        SharedEnvironments::put(&artifacts, "env-1", "{}", &archive)
+        SharedEnvironments::publish(&artifacts, "env-1", "{}", &archive)
             .await
             .unwrap();
-        let files = |ended_at| KeptFiles {
-            of: RunId::new(0),
+        let files = |ended_at| JobFiles {
+            of: JobId::new(0),
             ended_at,
             bytes: 1,
         };
@@ -331,11 +334,11 @@ mod tests {
             |oldest: Vec<Removable>| -> Vec<u64> { oldest.iter().map(Removable::bytes).collect() };
         let shared = artifacts.environments().await.unwrap();
         let (before, after) = (files(0), files(now() + DAY));
-        let sorted = oldest(vec![before.clone(), after], shared);
+        let sorted = sort_by_age(vec![before.clone(), after], shared);
         assert_eq!(bytes(sorted), [1, 10, 1]);
         // More of the unlisted files may be older than the environment.
         let shared = artifacts.environments().await.unwrap();
-        let sorted = oldest(vec![before; OLDEST as usize], shared);
+        let sorted = sort_by_age(vec![before; MAX_OLDEST as usize], shared);
         assert!(bytes(sorted).iter().all(|bytes| *bytes == 1));
 
         let shared = artifacts.environments().await.unwrap();

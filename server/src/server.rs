@@ -14,18 +14,18 @@ use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
 use super::comparison::server_task::{self, ComparisonServer};
 use super::connections::{self, ConnectionLimits};
-use super::github::Connection;
+use super::github::GitHubSetup;
 use super::github::tasks::GitHubTasks;
-use super::harnesses::Harnesses;
+use super::harnesses::HarnessCache;
 use super::heartbeat::Heartbeat;
 use super::http;
 use super::jobs::{JobSource, run_jobs};
-use super::machine::Machine;
+use super::machine::MachineHealth;
 use super::mcp::{McpParts, OpenSessions, SessionLimits};
 use super::pages::ServeOptions;
 use super::probe_http;
 use super::probes::Probes;
-use super::retention::{Kept, Retention};
+use super::retention::{Retention, RetentionPolicy};
 use super::telemetry::Telemetry;
 use super::worker::Worker;
 use crate::artifacts::Artifacts;
@@ -38,7 +38,7 @@ use testwright_config::stop_signal::{StopSignal, stop_signal, stopped};
 /// seconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 /// Number of changes a slow event stream can lag behind before it polls the store.
-pub const CHANGES: usize = 1024;
+pub const CHANGE_CAPACITY: usize = 1024;
 
 pub struct ServerSettings {
     pub listen: SocketAddr,
@@ -85,7 +85,7 @@ pub struct WorkerSettings {
 ///
 /// Fails if an address cannot be bound, the store or the artifact store cannot be used, telemetry cannot start, or
 /// shutdown takes too long.
-pub fn work<'a>(
+pub fn run_worker<'a>(
     worker: WorkerSettings,
     ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + 'a>,
     stop: BoxFuture<'static, ()>,
@@ -108,7 +108,7 @@ async fn work_until(
     let store = Store::open(&worker.database).await?;
     let signal = stop_signal(stop);
     let ending = signal.clone();
-    let (changes, _) = broadcast::channel(CHANGES);
+    let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
     let telemetry = Telemetry::start()?;
     let machine = machine(&worker.settings, &worker.runs);
     let probes = Probes::new(
@@ -122,7 +122,7 @@ async fn work_until(
         Worker {
             store,
             artifacts: worker.artifacts,
-            harnesses: Harnesses::new(&worker.settings, &worker.runs),
+            harnesses: HarnessCache::new(&worker.settings, &worker.runs),
             settings: worker.settings,
             folder: worker.runs,
             changes,
@@ -131,20 +131,20 @@ async fn work_until(
             machine: Some(machine),
         },
         // Only servers remove old data.
-        Kept::default(),
+        RetentionPolicy::default(),
     );
     ready(listener.as_ref().map(local_address).transpose()?);
     let probing = probe_http::serve(listener, probes, working.drained());
     let all = async {
         tokio::join!(working.until_stopped(), probing);
     };
-    let worked = in_time(all, ending).await;
+    let worked = with_shutdown_timeout(all, ending).await;
     telemetry.stop().await;
     worked
 }
 
 /// Awaits `all`, but not for longer than the shutdown timeout after `stop`: a sandbox or a disk may hang.
-async fn in_time<T>(all: impl Future<Output = T>, stop: StopSignal) -> Result<T> {
+async fn with_shutdown_timeout<T>(all: impl Future<Output = T>, stop: StopSignal) -> Result<T> {
     let late = async {
         stopped(stop).await;
         tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
@@ -172,13 +172,13 @@ struct JobPool {
 }
 
 impl JobPool {
-    fn new(slots: usize, worker: Worker, kept: Kept) -> Self {
+    fn new(slots: usize, worker: Worker, kept: RetentionPolicy) -> Self {
         let retention = Retention {
             store: worker.store.clone(),
             telemetry: worker.telemetry.clone(),
             runs: worker.folder.clone(),
             cache: worker.settings.cache.clone(),
-            kept,
+            policy: kept,
         };
         JobPool {
             heartbeat: Heartbeat::new(worker.store.clone(), slots),
@@ -205,14 +205,17 @@ impl JobPool {
             self.drained.send_replace(true);
         };
         let beating = heartbeat.run_until(self.drained.subscribe());
-        let kept = self.retention.keep(self.drained.subscribe());
+        let kept = self.retention.run_until(self.drained.subscribe());
         tokio::join!(jobs, beating, kept);
     }
 }
 
 /// Monitors the folder for runs and the cache, which jobs write to.
-fn machine(settings: &Settings, runs: &Path) -> Arc<Machine> {
-    Arc::new(Machine::new(vec![runs.to_owned(), settings.cache.clone()]))
+fn machine(settings: &Settings, runs: &Path) -> Arc<MachineHealth> {
+    Arc::new(MachineHealth::new(vec![
+        runs.to_owned(),
+        settings.cache.clone(),
+    ]))
 }
 
 fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
@@ -225,7 +228,7 @@ pub struct Server {
     metrics: Option<TcpListener>,
     settings: ServerSettings,
     store: Store,
-    github: Option<Connection>,
+    github: Option<GitHubSetup>,
 }
 
 impl Server {
@@ -240,7 +243,7 @@ impl Server {
     }
 
     async fn open(settings: ServerSettings) -> Result<Self> {
-        let github = Connection::new(&settings.settings)?;
+        let github = GitHubSetup::new(&settings.settings)?;
         settings.artifacts.check().await?;
         let store = Store::open(&settings.database).await?;
         let listener = probe_http::bind(settings.listen, "--listen").await?;
@@ -314,14 +317,14 @@ impl Server {
 
     async fn serve_until(self, stop: BoxFuture<'static, ()>) -> Result<()> {
         let signal = stop_signal(stop);
-        let (changes, _) = broadcast::channel(CHANGES);
+        let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
         let telemetry = Telemetry::start()?;
         let options = self.options()?;
         let machine = machine(&self.settings.settings, &self.settings.runs);
         let worker = Worker {
             store: self.store.clone(),
             artifacts: Some(self.settings.artifacts.clone()),
-            harnesses: Harnesses::new(&self.settings.settings, &self.settings.runs),
+            harnesses: HarnessCache::new(&self.settings.settings, &self.settings.runs),
             settings: self.settings.settings.clone(),
             folder: self.settings.runs,
             changes: changes.clone(),
@@ -360,7 +363,7 @@ impl Server {
             sessions: sessions.clone(),
         };
         let router = http::router(Arc::new(parts), github.clone(), options);
-        let kept = Kept {
+        let kept = RetentionPolicy {
             days: self.settings.keep_runs,
             artifacts: Some(self.settings.artifacts),
             artifact_bytes: self.settings.artifact_bytes,
@@ -387,7 +390,7 @@ impl Server {
             tokio::join!(serving, probing, working);
             sessions.close_all().await;
         };
-        let worked = in_time(all, signal).await;
+        let worked = with_shutdown_timeout(all, signal).await;
         telemetry.stop().await;
         worked
     }

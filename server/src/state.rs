@@ -11,7 +11,7 @@ use crate::access::Access;
 use crate::allow_list::AllowList;
 use crate::artifacts::Artifacts;
 use crate::probes::Probes;
-use crate::store::{RunId, Store};
+use crate::store::{JobId, Store};
 use crate::telemetry::Telemetry;
 
 /// State of the API. Cheap to clone.
@@ -26,7 +26,7 @@ pub struct ApiParts {
     pub allowed: AllowList,
     pub access: Access,
     /// Publishes the ids of runs that have changed.
-    pub changes: broadcast::Sender<RunId>,
+    pub changes: broadcast::Sender<JobId>,
     /// Signals streams that this process is shutting down.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,

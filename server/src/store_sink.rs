@@ -6,15 +6,15 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 
 use super::telemetry::RunObserver;
-use crate::store::{RunId, Store, StoredEvent};
+use crate::store::{JobId, Store, StoredEvent};
 use testwright_agent::trajectory::{Event, EventSink};
 use testwright_config::error::Result;
 
 pub(crate) struct StoreSink {
     pub store: Store,
-    pub run: RunId,
+    pub run: JobId,
     pub attempt: i64,
-    pub changes: broadcast::Sender<RunId>,
+    pub changes: broadcast::Sender<JobId>,
     pub runtime: Handle,
     pub observer: Arc<RunObserver>,
     pub last_event: LastEvent,

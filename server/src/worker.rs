@@ -10,16 +10,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
-use ending::{encode, failed, status};
+use ending::{encode, infrastructure_ending, status};
 
-use super::attempt::{self, Ending};
+use super::attempt::{self, AttemptEnd};
 use super::comparison::CellRequest;
 use super::grading::work::GradingWork;
-use super::harnesses::Harnesses;
+use super::harnesses::HarnessCache;
 use super::jobs::JobSource;
-use super::machine::Machine;
+use super::machine::MachineHealth;
 use super::matrix::work::MatrixWork;
-use super::prepared_cell::PreparedCell;
+use super::prepared_cell::PreparedMatrixRun;
 use super::request::RunRequest;
 use super::run_files::{RunFiles, build_log};
 use super::store_sink::{LastEvent, StoreSink};
@@ -27,12 +27,12 @@ use super::telemetry::{RunObserver, Telemetry};
 use super::trajectory_lines::trajectory_lines;
 use crate::artifacts::{Artifacts, shared_environments};
 use crate::store::{
-    Attempt, AttemptResults, BatchBudget, JobKind, JobStatus, RunId, Store, StoreQuota, StoredRun,
+    Attempt, AttemptResults, BatchBudget, JobId, JobKind, JobStatus, Store, StoreQuota, StoredRun,
 };
 use testwright_agent::agent::{NotesToLog, Outcome};
 use testwright_agent::approaches::{ModelKind, Variant};
 use testwright_agent::issues;
-use testwright_agent::job::{Job, Record, RecordedRun};
+use testwright_agent::job::{Record, RecordedRun, RunJob};
 use testwright_agent::setup::RepositoryLocation;
 use testwright_agent::trajectory::{Event, RunFolder};
 use testwright_config::error::{Error, Kind, Result};
@@ -50,14 +50,14 @@ pub struct Worker {
     /// Folder for runs in progress.
     pub folder: PathBuf,
     /// Publishes the ids of runs that have changed.
-    pub changes: broadcast::Sender<RunId>,
+    pub changes: broadcast::Sender<JobId>,
     /// Signals that this process is shutting down; runs are then returned to the queue.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
-    pub harnesses: Harnesses,
+    pub harnesses: HarnessCache,
     /// Health of this machine, which decides whether a job returns to the queue after a shortage. If `None`, a shortage
     /// ends the job.
-    pub machine: Option<Arc<Machine>>,
+    pub machine: Option<Arc<MachineHealth>>,
 }
 
 #[async_trait::async_trait]
@@ -65,16 +65,16 @@ impl JobSource for Worker {
     /// Claims the next job, as soon as this machine can run one.
     async fn claim(&self, worker: &str) -> Result<Option<Attempt>> {
         if let Some(machine) = &self.machine
-            && !machine.rest(&self.stop).await
+            && !machine.wait_until_healthy(&self.stop).await
         {
             return Ok(None);
         }
-        self.store.take(worker).await
+        self.store.claim_next(worker).await
     }
 
     async fn run(&self, taken: &Attempt) -> Result<()> {
         match taken.kind {
-            JobKind::Run => self.work_on_run(taken).await,
+            JobKind::Run => self.execute_run(taken).await,
             JobKind::Matrix => {
                 let work = MatrixWork {
                     store: &self.store,
@@ -98,7 +98,7 @@ impl JobSource for Worker {
 
 impl Worker {
     /// Returns a failed attempt to the queue if the machine is at fault; `false` if the attempt must end as failed.
-    async fn returned(
+    async fn return_if_machine_failed(
         &self,
         taken: &Attempt,
         shortage: Option<Shortage>,
@@ -114,7 +114,7 @@ impl Worker {
         let Some(shortage) = shortage.or(seen) else {
             return Ok(false);
         };
-        machine.met(shortage);
+        machine.begin_pause(shortage);
         let reason = match shortage {
             // The message names the service: the database or the artifact store.
             Shortage::Service => message.to_owned(),
@@ -143,7 +143,7 @@ impl Worker {
 
     fn is_well(&self) {
         if let Some(machine) = &self.machine {
-            machine.is_well();
+            machine.end_pauses();
         }
     }
 
@@ -151,13 +151,19 @@ impl Worker {
     async fn complete(
         &self,
         taken: &Attempt,
-        work: impl Future<Output = Result<Ending>>,
+        work: impl Future<Output = Result<AttemptEnd>>,
     ) -> Result<()> {
-        let ending = attempt::attempt(&self.store, taken, self.stop.clone(), work).await;
+        let ending = attempt::run_attempt(&self.store, taken, self.stop.clone(), work).await;
         // The results include the relevant logs.
         let _ = std::fs::remove_dir_all(self.folder_of(taken));
         match &ending.failure {
-            Some(message) if self.returned(taken, ending.shortage, message).await? => Ok(()),
+            Some(message)
+                if self
+                    .return_if_machine_failed(taken, ending.shortage, message)
+                    .await? =>
+            {
+                Ok(())
+            }
             failure => {
                 if failure.is_none() {
                     self.is_well();
@@ -167,19 +173,25 @@ impl Worker {
         }
     }
 
-    async fn work_on_run(&self, taken: &Attempt) -> Result<()> {
-        self.tell(&taken.id);
+    async fn execute_run(&self, taken: &Attempt) -> Result<()> {
+        self.notify_change(&taken.id);
         let run = self.store.run(&taken.id).await?;
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
         let (ending, log) = self.attempt(&run, taken, observer.clone()).await;
         let ending = match &ending.failure {
-            Some(message) if self.returned(taken, ending.shortage, message).await? => None,
+            Some(message)
+                if self
+                    .return_if_machine_failed(taken, ending.shortage, message)
+                    .await? =>
+            {
+                None
+            }
             _ => self.upload_files(taken, ending, log.as_deref()).await?,
         };
         let Some(ending) = ending else {
             observer.ended(JobStatus::Queued);
-            self.tell(&taken.id);
+            self.notify_change(&taken.id);
             return Ok(());
         };
         if ending.failure.is_none() {
@@ -188,7 +200,7 @@ impl Worker {
         if let Some(status) = ending.store(&self.store, taken).await? {
             observer.ended(status);
         }
-        self.tell(&taken.id);
+        self.notify_change(&taken.id);
         Ok(())
     }
 
@@ -197,9 +209,9 @@ impl Worker {
     async fn upload_files(
         &self,
         taken: &Attempt,
-        ending: Ending,
+        ending: AttemptEnd,
         log: Option<&Path>,
-    ) -> Result<Option<Ending>> {
+    ) -> Result<Option<AttemptEnd>> {
         let artifacts = self.artifacts.as_ref();
         let Some(artifacts) = artifacts.filter(|_| ending.status.has_ended()) else {
             return Ok(Some(ending));
@@ -216,14 +228,14 @@ impl Worker {
         let (run, message) = (taken.id.as_str(), error.with_cause());
         tracing::warn!(run, error = message, "could not upload the files of a run");
         if self
-            .returned(taken, error.kind.shortage(), &message)
+            .return_if_machine_failed(taken, error.kind.shortage(), &message)
             .await?
         {
             return Ok(None);
         }
         Ok(Some(match ending.failure {
             Some(_) => ending,
-            None => failed(error),
+            None => infrastructure_ending(error),
         }))
     }
 
@@ -233,7 +245,7 @@ impl Worker {
         self.folder.join(format!("{}.{}", taken.id, taken.number))
     }
 
-    fn tell(&self, id: &RunId) {
+    fn notify_change(&self, id: &JobId) {
         // send() fails only if there are no receivers.
         let _ = self.changes.send(id.clone());
     }
@@ -244,20 +256,20 @@ impl Worker {
         run: &StoredRun,
         taken: &Attempt,
         observer: Arc<RunObserver>,
-    ) -> (Ending, Option<PathBuf>) {
+    ) -> (AttemptEnd, Option<PathBuf>) {
         let (stop, signal) = watch::channel(false);
-        let watching = watch_for_end(self.store.clone(), taken.clone(), self.stop.clone(), stop);
+        let watching = forward_stop(self.store.clone(), taken.clone(), self.stop.clone(), stop);
         // Dropping the set stops the watcher.
         let mut watcher = JoinSet::new();
         watcher.spawn(watching);
         let last_event = LastEvent::default();
         let sink = self.sink(taken, observer, last_event.clone());
-        let worked = self.work(run, taken, signal, sink).await;
+        let worked = self.execute(run, taken, signal, sink).await;
         drop(watcher);
         match worked {
             Ok((outcome, record)) if outcome != Outcome::Interrupted => {
                 let log = build_log(&record);
-                let ending = Ending {
+                let ending = AttemptEnd {
                     status: status(&outcome),
                     failure: outcome.failure().map(str::to_owned),
                     shortage: outcome.shortage(),
@@ -271,15 +283,15 @@ impl Worker {
             }
             Err(error) if error.kind != Kind::Interrupted => {
                 let log = error.log.clone();
-                (failed(error), log)
+                (infrastructure_ending(error), log)
             }
             // The store ends the run if it was cancelled.
-            _ => (Ending::of(JobStatus::Queued), None),
+            _ => (AttemptEnd::of(JobStatus::Queued), None),
         }
     }
 
     /// Returns the outcome of the run and its record.
-    async fn work(
+    async fn execute(
         &self,
         run: &StoredRun,
         taken: &Attempt,
@@ -289,7 +301,7 @@ impl Worker {
         let out = self.folder_of(taken);
         let events = self.restore(&run.id, &out).await?;
         let record = match serde_json::from_str::<CellRequest>(&run.request) {
-            Ok(cell) => self.work_on_cell(run, &cell, out, sink, stop).await?,
+            Ok(cell) => self.execute_cell(run, &cell, out, sink, stop).await?,
             Err(_) => {
                 let request: RunRequest = serde_json::from_str(&run.request)
                     .map_err(|error| Error::infrastructure("read the request").cause(error))?;
@@ -299,14 +311,14 @@ impl Worker {
                 job.sink = Some(Box::new(sink));
                 job.stop = Some(stop);
                 job.quota = Some(quota);
-                joined(job.work(Arc::new(NotesToLog))).await?.0
+                run_in_task(job.execute(Arc::new(NotesToLog))).await?.0
             }
         };
         let text = encode(&record)?;
         Ok((record.outcome, text))
     }
 
-    async fn work_on_cell(
+    async fn execute_cell(
         &self,
         run: &StoredRun,
         cell: &CellRequest,
@@ -315,7 +327,7 @@ impl Worker {
         stop: StopSignal,
     ) -> Result<Record> {
         let mut prepared = tokio::select! {
-            prepared = PreparedCell::of(&self.harnesses, cell, out) => prepared?,
+            prepared = PreparedMatrixRun::of(&self.harnesses, cell, out) => prepared?,
             () = stopped(stop.clone()) => {
                 return Err(Error::interrupted("finish the run: it was cancelled"));
             }
@@ -323,7 +335,7 @@ impl Worker {
         prepared.job.sink = Some(Box::new(sink));
         prepared.job.stop = Some(stop);
         // The budget is read now, because the user may have raised it.
-        let comparison = match RunId::parse(&run.batch) {
+        let comparison = match JobId::parse(&run.batch) {
             Some(id) => self.store.comparison(&id).await?,
             None => None,
         };
@@ -332,7 +344,7 @@ impl Worker {
             dollars: comparison.max_dollars,
         });
         let quota = self.quota(run, None, budget)?;
-        joined(prepared.work(quota)).await
+        run_in_task(prepared.execute(quota)).await
     }
 
     fn sink(
@@ -383,13 +395,13 @@ impl Worker {
         request: &RunRequest,
         out: PathBuf,
         is_new: bool,
-    ) -> Result<Job> {
+    ) -> Result<RunJob> {
         let approach = Variant::parse(&run.approach)?;
         let mut settings = request.settings(&self.settings);
         settings.run.out = Some(out.clone());
         if !is_new {
             let recorded = RecordedRun::open(&out)?;
-            return Job::resumed(recorded, settings, approach);
+            return RunJob::resumed(recorded, settings, approach);
         }
         let options = issues::Options::from_settings(&settings, false);
         let issue = issues::of_url_or_text(&request.issue, &options).await?;
@@ -399,14 +411,14 @@ impl Worker {
             location: run.repository.clone(),
             revision: request.commit.clone(),
         };
-        Ok(Job {
+        Ok(RunJob {
             notes: issue.notes.clone(),
-            ..Job::new(settings, issue, place, approach, model, out)
+            ..RunJob::new(settings, issue, place, approach, model, out)
         })
     }
 
     /// Writes the trajectory from the store. Events that are only on this disk were not stored before the worker ended.
-    async fn restore(&self, id: &RunId, out: &Path) -> Result<Vec<Event>> {
+    async fn restore(&self, id: &JobId, out: &Path) -> Result<Vec<Event>> {
         let lines = trajectory_lines(&self.store, id).await?;
         RunFolder::restore(out, &lines)?;
         match lines.is_empty() {
@@ -417,7 +429,7 @@ impl Worker {
 }
 
 /// Runs work in a separate task, so that a panic ends the run but not the worker. Dropping the future aborts the task.
-async fn joined<T: Send + 'static>(
+async fn run_in_task<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let mut tasks = JoinSet::from_iter([work]);
@@ -429,7 +441,7 @@ async fn joined<T: Send + 'static>(
 }
 
 /// Sends the stop signal if the run is cancelled or claimed by another worker, or if this process is shutting down.
-async fn watch_for_end(
+async fn forward_stop(
     store: Store,
     taken: Attempt,
     process: StopSignal,
@@ -437,7 +449,7 @@ async fn watch_for_end(
 ) {
     tokio::select! {
         () = stopped(process) => {}
-        () = attempt::unwanted(&store, &taken) => {}
+        () = attempt::wait_until_unwanted(&store, &taken) => {}
     }
     let _ = stop.send(true);
     // The sender must live until all receivers have seen the value.

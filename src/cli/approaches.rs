@@ -115,9 +115,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         .map(|approach| Description::of(*approach))
         .collect();
     if args.json {
-        return super::output::json(&all);
+        return super::output::print_json(&all);
     }
     let texts: Vec<String> = all.iter().map(Description::text).collect();
-    super::output::out(format!("{}\n", texts.join("\n\n")));
+    super::output::print_stdout(format!("{}\n", texts.join("\n\n")));
     Ok(())
 }

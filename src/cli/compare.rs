@@ -8,9 +8,9 @@ use std::sync::Arc;
 use testwright_evals::predictions::{self, Predictions};
 
 use super::eval::GradeArgs;
-use super::output::{self, single_line};
-use super::place::load;
-use super::place::names::approaches;
+use super::output::{self, escape_line};
+use super::repository_args::load_settings;
+use super::repository_args::names::approaches;
 use progress::CompareProgress;
 use testwright_comparisons::compare::report::{self, Report};
 use testwright_comparisons::compare::{
@@ -24,10 +24,10 @@ use testwright_models::ModelName;
 use testwright_server::batch::Batch;
 use testwright_server::comparison::{CellSettings, ModelSettings, StoreRuns};
 use testwright_server::grading::remote::StoreGradings;
-use testwright_server::owners;
+use testwright_server::reserved_owners;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = format!("Approaches:\n{}", approaches().described()))]
+#[command(after_help = format!("Approaches:\n{}", approaches().to_table()))]
 pub(super) struct Args {
     #[command(flatten)]
     grade: GradeArgs,
@@ -84,9 +84,9 @@ pub(super) struct Args {
 }
 
 /// Concurrent runs for each worker. Several fit, because most of them wait for a model.
-const RUNS_A_WORKER: usize = 4;
+const RUNS_PER_WORKER: usize = 4;
 /// Expected memory of a waiting run, in bytes.
-const MEMORY_A_RUN: u64 = 1 << 30;
+const MEMORY_PER_RUN: u64 = 1 << 30;
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
     let Some(out) = &args.grade.out else {
@@ -135,7 +135,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 
 fn settings(args: &Args, recorded: Option<&Plan>) -> Result<Settings> {
     let limits = recorded.map(|plan| &plan.limits);
-    let settings = load(&args.grade.sandbox.sources(|flags| {
+    let settings = load_settings(&args.grade.sandbox.sources(|flags| {
         let steps = args.max_steps.or(limits.map(|limits| limits.steps));
         flags.set("run.max-steps", steps);
         let tokens = args.max_tokens.or(limits.and_then(|limits| limits.tokens));
@@ -227,7 +227,7 @@ async fn make_runs(
         .chain(&notes)
         .chain(&workers.note);
     all_notes.for_each(|note| progress.note(&format!("note: {note}")));
-    let at_once = grading.fit(RUNS_A_WORKER * workers.number, MEMORY_A_RUN);
+    let at_once = grading.limit_workers(RUNS_PER_WORKER * workers.number, MEMORY_PER_RUN);
     let shown = progress.clone();
     let listener: StepListener = Arc::new(move |step| shown.step(step));
     let out = args.grade.out.as_deref().unwrap_or(&grading.out);
@@ -268,7 +268,7 @@ async fn remote_runs(
             .hint("set the prompts in the settings of the workers, and remove them here"));
     }
     let remote = StoreRuns {
-        batch: Batch::open(database, out, owners::COMPARE).await?,
+        batch: Batch::open(database, out, reserved_owners::COMPARE).await?,
         max_dollars: args.max_dollars,
         shared: CellSettings {
             limits: plan.limits.clone(),
@@ -283,15 +283,15 @@ async fn remote_runs(
 
 fn print(args: &Args, report: &Report, summary: &Summary) -> Result<u8> {
     if args.grade.json {
-        output::json(report)?;
+        output::print_json(report)?;
     } else {
-        output::out(report.table());
+        output::print_stdout(report.table());
         if let Some(out) = &args.grade.out {
             let page = out.join("report.html");
-            output::err(single_line(&format!("report: {}", page.display())));
+            output::print_stderr(escape_line(&format!("report: {}", page.display())));
         }
     }
-    if let Some((runs, why)) = &summary.not_made {
+    if let Some((runs, why)) = &summary.skipped_runs {
         return Err(
             Error::infrastructure(format!("complete {runs} of the runs"))
                 .cause(why)

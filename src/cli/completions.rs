@@ -16,5 +16,5 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "testwright", &mut script);
-    output::out(String::from_utf8_lossy(&script));
+    output::print_stdout(String::from_utf8_lossy(&script));
 }

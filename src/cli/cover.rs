@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::place::PlaceArgs;
-use super::run_options::{RUNS, RunOptions, unnamed_folder};
-use testwright_agent::approaches::given::Given;
+use super::repository_args::RepositoryArgs;
+use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
+use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::approaches::{COVER, Variant, model_selection};
 use testwright_agent::issues::Issue;
-use testwright_agent::job::Job;
+use testwright_agent::job::RunJob;
 use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::Result;
 
@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[arg(required = true, value_name = "FILE::FUNCTION|FILE:FIRST-LAST")]
     targets: Vec<String>,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
     #[command(flatten)]
     options: RunOptions,
 }
@@ -25,12 +25,12 @@ pub(super) struct Args {
 pub(super) async fn run(args: &Args) -> Result<u8> {
     let terminal = args.options.terminal();
     let job = new_job(args)?;
-    args.options.work(job, terminal).await
+    args.options.execute(job, terminal).await
 }
 
-fn new_job(args: &Args) -> Result<Job> {
+fn new_job(args: &Args) -> Result<RunJob> {
     let settings = args.place.settings(|flags| {
-        args.options.set(flags);
+        args.options.add_to_flags(flags);
         flags.set("run.approach", Some(COVER.name().to_owned()));
     })?;
     let selection = model_selection::select(&settings)?;
@@ -38,8 +38,8 @@ fn new_job(args: &Args) -> Result<Job> {
     let out = match &settings.run.out {
         Some(out) => out.clone(),
         None => {
-            RunFolder::check_unnamed(Path::new(RUNS))?;
-            unnamed_folder(&title)
+            RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;
+            default_folder(&title)
         }
     };
     let mut notes = settings.notes.clone();
@@ -49,14 +49,14 @@ fn new_job(args: &Args) -> Result<Job> {
         origin: "testwright cover".to_owned(),
         ..Issue::default()
     };
-    let (place, approach) = (args.place.place(None), Variant::plain(COVER));
-    Ok(Job {
-        given: Given {
+    let (place, approach) = (args.place.repository_location(None), Variant::plain(COVER));
+    Ok(RunJob {
+        given: ExtraInputs {
             lines: args.targets.clone(),
-            ..Given::default()
+            ..ExtraInputs::default()
         },
         traffic: args.options.record.clone(),
         notes,
-        ..Job::new(settings, issue, place, approach, selection.model, out)
+        ..RunJob::new(settings, issue, place, approach, selection.model, out)
     })
 }

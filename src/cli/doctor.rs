@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::output::single_line;
+use super::output::escape_line;
 use cache::CachedEnvironment;
-use finding::{Finding, State};
+use finding::{Finding, FindingStatus};
 use testwright_agent::backends::{self, Connector};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Flags, Settings, Sources};
@@ -55,18 +55,19 @@ struct Setting {
 
 /// Prints the report. Fails with exit code 3 if no run is possible on this machine.
 pub(super) async fn run(args: &Args) -> Result<()> {
-    let settings =
-        super::place::load(&Sources::of_process(Flags::default()).config(args.config.clone()))?;
-    let report = examine(args, Arc::new(settings)).await;
+    let settings = super::repository_args::load_settings(
+        &Sources::of_process(Flags::default()).config(args.config.clone()),
+    )?;
+    let report = collect_report(args, Arc::new(settings)).await;
     if args.json {
-        super::output::json(&report)?;
+        super::output::print_json(&report)?;
     } else {
-        super::output::out(render(&report, args));
+        super::output::print_stdout(render(&report, args));
     }
-    verdict(&report.findings)
+    check_requirements(&report.findings)
 }
 
-async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
+async fn collect_report(args: &Args, settings: Arc<Settings>) -> Report {
     let mut findings = checks::configuration(&settings);
     findings.extend(checks::programs(&settings).await);
     let mut removed = Vec::new();
@@ -79,13 +80,13 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
     findings.push(checks::github(&settings));
     findings.extend(cache::disk(&settings));
     let folder = settings.cache.clone();
-    let looked = tokio::task::spawn_blocking(move || {
+    let cache_scan = tokio::task::spawn_blocking(move || {
         (cache::contents(&folder), cache::environments(&folder))
     });
-    let (kept, environments) = looked.await.unwrap_or_default();
+    let (kept, environments) = cache_scan.await.unwrap_or_default();
     findings.extend(kept);
-    let kept = testwright_sandboxes::environment::kept_bytes(&settings.cache).await;
-    findings.extend(cache::bound(&kept, settings.build.cache_size));
+    let kept = testwright_sandboxes::environment::cached_bytes(&settings.cache).await;
+    findings.extend(cache::check_cache_size(&kept, settings.build.cache_size));
     Report {
         testwright: env!("CARGO_PKG_VERSION"),
         findings,
@@ -104,10 +105,10 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
 }
 
 /// Fails unless git and at least one kind of sandbox are available, since every run needs them.
-fn verdict(findings: &[Finding]) -> Result<()> {
+fn check_requirements(findings: &[Finding]) -> Result<()> {
     let works = |area: &str, what: &str| {
         let mut findings = findings.iter();
-        findings.any(|f| f.area == area && f.what == what && f.state != State::Missing)
+        findings.any(|f| f.area == area && f.what == what && f.state != FindingStatus::Missing)
     };
     let error = |cause: &str| Error::infrastructure("find everything a run needs").cause(cause);
     if !works("programs", "git") {
@@ -148,15 +149,15 @@ fn render(report: &Report, args: &Args) -> String {
         for Setting { key, value, origin } in &report.settings {
             text.push_str(&format!(
                 "  {key} = {}  ({})\n",
-                single_line(value),
-                single_line(origin)
+                escape_line(value),
+                escape_line(origin)
             ));
         }
     }
     if args.clean {
         text.push_str("\nremoved\n");
         for line in &report.removed {
-            text.push_str(&format!("  {}\n", single_line(line)));
+            text.push_str(&format!("  {}\n", escape_line(line)));
         }
         if report.removed.is_empty() {
             text.push_str("  nothing: no killed run left anything behind\n");

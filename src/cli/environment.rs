@@ -6,8 +6,8 @@ use serde::Serialize;
 use testwright_sandboxes::environment::{Environment, SampleSettings, TestSample};
 
 use super::output;
-use super::place::PlaceArgs;
-use super::terminal::Terminal;
+use super::repository_args::RepositoryArgs;
+use super::terminal::RunProgress;
 use testwright_agent::agent::Progress;
 use testwright_agent::setup::Setup;
 use testwright_config::error::Result;
@@ -16,7 +16,7 @@ use testwright_server::artifacts::shared_environments;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
     /// Run N tests too, chosen at random
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
@@ -50,7 +50,7 @@ struct EnvironmentDescription {
 /// otherwise it is 1.
 pub(super) async fn run(args: &Args) -> Result<u8> {
     let settings = args.place.settings(|_| {})?;
-    let terminal = Arc::new(Terminal::new(args.json));
+    let terminal = Arc::new(RunProgress::new(args.json));
     settings.notes.iter().for_each(|note| terminal.note(note));
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
@@ -64,20 +64,20 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         limits: settings.limits.sandbox(),
     });
     let prepared = setup
-        .environment_alone(&args.place.place(None), sample.as_ref())
+        .prepare_environment(&args.place.repository_location(None), sample.as_ref())
         .await;
     terminal.clear();
     let (source, environment, sample) = prepared?;
     let passes = sample.as_ref().is_none_or(|s| s.count("passed") > 0);
     if args.json {
-        output::json(&EnvironmentDescription {
+        output::print_json(&EnvironmentDescription {
             repository: source.name,
             commit: source.commit,
             environment,
             sample,
         })?;
     } else {
-        output::out(describe(&environment, sample.as_ref()));
+        output::print_stdout(describe(&environment, sample.as_ref()));
     }
     Ok(u8::from(!passes))
 }

@@ -12,8 +12,8 @@ use testwright_evals::predictions::{self, Predictions, Warning};
 use testwright_evals::report::Report;
 use testwright_evals::{InstanceResult, harness};
 
-use super::output::{self, single_line};
-use super::place::{SandboxArgs, load};
+use super::output::{self, escape_line};
+use super::repository_args::{SandboxArgs, load_settings};
 use progress::GradingProgress;
 use testwright_comparisons::grading::{GradingOptions, GradingRun, RemoteGrading, records};
 use testwright_config::error::{Error, Kind, Result};
@@ -21,10 +21,10 @@ use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
 use testwright_server::batch::Batch;
 use testwright_server::grading::remote::StoreGradings;
-use testwright_server::owners;
+use testwright_server::reserved_owners;
 
 /// Timeout for cancelling the gradings that workers have not finished.
-const CANCEL_TIME: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -98,7 +98,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 async fn grade(args: &Args) -> Result<u8> {
     let grading = args
         .grade
-        .grading_run(load(&args.grade.sandbox.sources(|_| {}))?)?;
+        .grading_run(load_settings(&args.grade.sandbox.sources(|_| {}))?)?;
     let paths: Vec<&Path> = args.predictions.iter().map(PathBuf::as_path).collect();
     let (sets, warnings) =
         predictions::read(&paths, &grading.whole, &grading.dataset).map_err(records)?;
@@ -110,24 +110,24 @@ async fn grade(args: &Args) -> Result<u8> {
     let workers = args.workers.remote(&grading).await?;
     let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
     let graded = args.grade.grade(&grading, &sets, warnings, remote).await;
-    let (report, _) = or_cancelled(graded, workers.as_ref()).await?;
+    let (report, _) = cancel_if_interrupted(graded, workers.as_ref()).await?;
     if args.grade.json {
-        output::json(&report)?;
+        output::print_json(&report)?;
     } else {
-        output::out(report::table(&report));
-        output::err(single_line(&format!("results: {}", grading.out.display())));
+        output::print_stdout(report::table(&report));
+        output::print_stderr(escape_line(&format!("results: {}", grading.out.display())));
     }
     Ok(0)
 }
 
 /// Cancels the remaining gradings of the workers if the evaluation was interrupted.
-async fn or_cancelled<T>(graded: Result<T>, workers: Option<&StoreGradings>) -> Result<T> {
+async fn cancel_if_interrupted<T>(graded: Result<T>, workers: Option<&StoreGradings>) -> Result<T> {
     if let (Err(error), Some(workers)) = (&graded, workers)
         && error.kind == Kind::Interrupted
     {
-        let cancelled = tokio::time::timeout(CANCEL_TIME, workers.cancel()).await;
+        let cancelled = tokio::time::timeout(CANCEL_TIMEOUT, workers.cancel()).await;
         if !matches!(cancelled, Ok(Ok(()))) {
-            output::err(
+            output::print_stderr(
                 "the database does not respond: gradings that wait for workers were not cancelled",
             );
         }
@@ -140,7 +140,7 @@ impl WorkersArgs {
         let Some(database) = &self.database else {
             return Ok(None);
         };
-        let batch = Batch::open(database, &grading.out, owners::EVAL).await?;
+        let batch = Batch::open(database, &grading.out, reserved_owners::EVAL).await?;
         Ok(Some(StoreGradings::new(batch, grading)))
     }
 }
@@ -150,12 +150,12 @@ impl GradeArgs {
         let (Some(path), Some(out)) = (&self.dataset, &self.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are required"));
         };
-        let whole = Dataset::read(path).map_err(records)?;
+        let all_instances = Dataset::read(path).map_err(records)?;
         let dataset = match &self.instances {
-            Some(pattern) => whole.select(pattern).map_err(|error| {
+            Some(pattern) => all_instances.select(pattern).map_err(|error| {
                 Error::usage(format!("select instances from {}", path.display())).cause(error)
             })?,
-            None => whole.clone(),
+            None => all_instances.clone(),
         };
         Ok(GradingRun {
             options: GradingOptions {
@@ -163,7 +163,7 @@ impl GradeArgs {
                 test_seconds: self.test_seconds,
                 workers: self.workers,
             },
-            whole,
+            whole: all_instances,
             dataset,
             out: out.clone(),
             shared: shared_environments(&settings)?,

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::output::{Text, single_line};
+use super::output::{Text, escape_line};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::{self, Evidence};
 
@@ -19,28 +19,28 @@ pub(super) fn render(outcome: &Outcome) -> Text {
     let mut text = Text::default();
     match outcome {
         Outcome::Accepted { patch, evidence } => {
-            text = of(evidence);
+            text = render_card(evidence);
             text.push(PLAIN, "\n");
             coloured(patch, &mut text);
         }
         Outcome::Withheld { evidence, .. } => {
-            text.push(RED, single_line(&outcome.summary()))
+            text.push(RED, escape_line(&outcome.summary()))
                 .push(PLAIN, "\n");
             if let Some(evidence) = evidence {
                 rows(evidence, &mut text);
             }
         }
         Outcome::Abstained { tried, .. } => {
-            text.push(RED, single_line(&outcome.summary()))
+            text.push(RED, escape_line(&outcome.summary()))
                 .push(PLAIN, "\n");
             for line in tried {
                 text.push(DIM, "  tried ")
-                    .push(PLAIN, single_line(line))
+                    .push(PLAIN, escape_line(line))
                     .push(PLAIN, "\n");
             }
         }
         other => {
-            text.push(RED, single_line(&other.summary()))
+            text.push(RED, escape_line(&other.summary()))
                 .push(PLAIN, "\n");
         }
     }
@@ -48,7 +48,7 @@ pub(super) fn render(outcome: &Outcome) -> Text {
 }
 
 /// Formats the evidence card without the patch.
-pub(super) fn of(evidence: &Evidence) -> Text {
+pub(super) fn render_card(evidence: &Evidence) -> Text {
     let mut text = Text::default();
     text.push(GREEN.bold(), "A test was accepted.")
         .push(PLAIN, "\n");
@@ -62,7 +62,7 @@ fn rows(evidence: &Evidence, text: &mut Text) {
             let name = if i == 0 { name } else { "" };
             text.push(PLAIN, "  ")
                 .push(DIM, format!("{name:<10}"))
-                .push(PLAIN, format!(" {}\n", single_line(line)));
+                .push(PLAIN, format!(" {}\n", escape_line(line)));
         }
     }
 }
@@ -81,7 +81,7 @@ fn coloured(patch: &str, text: &mut Text) {
             Some(b'@') => CYAN,
             _ => PLAIN,
         };
-        text.push(style, single_line(line)).push(PLAIN, "\n");
+        text.push(style, escape_line(line)).push(PLAIN, "\n");
     }
 }
 

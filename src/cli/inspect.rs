@@ -12,6 +12,6 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    output::out(testwright_comparisons::inspect::text(&args.dir)?);
+    output::print_stdout(testwright_comparisons::inspect::text(&args.dir)?);
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(super) fn start() -> Result<()> {
     };
     let layer = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .with_writer(Line::default);
+        .with_writer(LogLine::default);
     let lines = match is_json()? {
         true => layer
             .json()
@@ -55,9 +55,9 @@ fn is_json() -> Result<bool> {
 
 /// Buffer for one log line, which is printed through [`output`] once it is complete.
 #[derive(Default)]
-struct Line(Vec<u8>);
+struct LogLine(Vec<u8>);
 
-impl io::Write for Line {
+impl io::Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -68,8 +68,8 @@ impl io::Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for LogLine {
     fn drop(&mut self) {
-        output::err(String::from_utf8_lossy(&self.0).trim_end());
+        output::print_stderr(String::from_utf8_lossy(&self.0).trim_end());
     }
 }

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use super::place::PlaceArgs;
+use super::repository_args::RepositoryArgs;
 use super::serve::SessionArgs;
-use super::terminal::Terminal;
+use super::terminal::RunProgress;
 use testwright_agent::agent::Progress;
 use testwright_agent::issues::{self, Options};
 use testwright_agent::setup::{Setup, interrupted};
@@ -39,15 +39,15 @@ pub(super) struct Args {
     #[command(flatten)]
     sessions: SessionArgs,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
 }
 
 pub(super) async fn run(args: &Args) -> Result<()> {
     let settings = args.place.settings(|_| {})?;
-    let terminal = Arc::new(Terminal::new(false));
+    let terminal = Arc::new(RunProgress::new(false));
     settings.notes.iter().for_each(|note| terminal.note(note));
     let allowed = AllowList::new(&args.allow_repository, args.allow_recordings)?;
-    let named = match args.issue.is_some() || args.place.is_named() {
+    let named = match args.issue.is_some() || args.place.has_repository() {
         true => Some(Arc::new(named_place(args, &settings, &terminal).await?)),
         false => None,
     };
@@ -65,7 +65,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
 async fn named_place(
     args: &Args,
     settings: &Settings,
-    terminal: &Arc<Terminal>,
+    terminal: &Arc<RunProgress>,
 ) -> Result<RawTools> {
     let issue = match &args.issue {
         Some(named) if named == "-" => {
@@ -77,7 +77,7 @@ async fn named_place(
     };
     let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone()).await?;
     let (source, _, session) = setup
-        .start_session(&args.place.place(issue.as_ref()), None)
+        .start_session(&args.place.repository_location(issue.as_ref()), None)
         .await?;
     terminal.clear();
     let text = issue.map(|issue| issue.text()).unwrap_or_default();

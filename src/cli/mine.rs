@@ -1,6 +1,6 @@
 //! `testwright mine`: creates a dataset of recent issues from the history of a repository.
 
-mod work;
+mod work_folder;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use testwright_sandboxes::repository::{self, Repository};
 
 use super::eval::GradeArgs;
 use super::eval::verify::golden_tests;
-use super::output::{self, Live, single_line};
-use super::place::{SandboxArgs, load};
+use super::output::{self, ProgressLine, escape_line};
+use super::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::issues::{self, IssueSource};
 use testwright_agent::setup::open_options;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
-use work::{Plan, Work};
+use work_folder::{MiningPlan, WorkFolder};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -34,10 +34,10 @@ pub(super) struct Args {
     name: Option<String>,
     /// Use fixes committed on or after this day (UTC): YYYY-MM-DD, or a time such as
     /// 2026-04-01T12:00:00Z
-    #[arg(long, value_name = "DATE", value_parser = first_second)]
+    #[arg(long, value_name = "DATE", value_parser = parse_since)]
     since: Timestamp,
     /// Use fixes committed on or before this day [default: up to the newest]
-    #[arg(long, value_name = "DATE", value_parser = second_after)]
+    #[arg(long, value_name = "DATE", value_parser = parse_until)]
     until: Option<Timestamp>,
     /// Folder with issues: N.md, or N.json in the format of GitHub's API [default: GitHub's API]
     #[arg(long, value_name = "FOLDER")]
@@ -64,16 +64,16 @@ pub(super) struct Args {
 }
 
 /// Parses a time, or the start of a day.
-fn first_second(text: &str) -> std::result::Result<Timestamp, String> {
-    moment(text, 0)
+fn parse_since(text: &str) -> std::result::Result<Timestamp, String> {
+    parse_day(text, 0)
 }
 
 /// Parses a time, or the end of a day: `--until` includes the whole day.
-fn second_after(text: &str) -> std::result::Result<Timestamp, String> {
-    moment(text, 1)
+fn parse_until(text: &str) -> std::result::Result<Timestamp, String> {
+    parse_day(text, 1)
 }
 
-fn moment(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
+fn parse_day(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
     let Ok(date) = text.parse::<Date>() else {
         return text
             .parse()
@@ -86,7 +86,7 @@ fn moment(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
 
 /// Creates the dataset. The exit code is 0 if at least one instance is verified, otherwise 1.
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let settings = load(&args.sandbox.sources(|_| {}))?;
+    let settings = load_settings(&args.sandbox.sources(|_| {}))?;
     if let Some(folder) = &args.issues
         && !folder.is_dir()
     {
@@ -94,7 +94,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             .cause(format!("{} is not a folder", folder.display()))
             .hint("pass a folder with files N.md or N.json"));
     }
-    let work = Work::beside(&args.out)?;
+    let work = WorkFolder::beside(&args.out)?;
     let (plan, mut mined) = read_history(args, &settings, &work).await?;
     let source = match &args.issues {
         Some(folder) => IssueSource::Folder(folder.clone()),
@@ -106,46 +106,50 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let texts = read_texts(&mined.candidates, &source, &work, args.json).await?;
     let instances = mined.with_texts(&texts);
     let results = verify(args, &instances, &work).await?;
-    let (rows, table) = mine::finish(mined, instances, &results, &work.grading());
+    let (rows, table) = mine::select_verified(mined, instances, &results, &work.grading());
     write(args, &plan, &work, &rows, &table)?;
     if args.json {
-        output::json(&table)?;
+        output::print_json(&table)?;
     } else {
-        output::out(table.to_string());
+        output::print_stdout(table.to_string());
         if args.issues.is_none() {
-            note_on_edits(&texts);
+            print_edit_note(&texts);
         }
         if rows.is_empty() {
-            output::err("no dataset was written: no instance was verified");
+            output::print_stderr("no dataset was written: no instance was verified");
         } else {
-            output::err(single_line(&format!("instances: {}", args.out.display())));
+            output::print_stderr(escape_line(&format!("instances: {}", args.out.display())));
         }
         let page = args.out.with_extension("md");
-        output::err(single_line(&format!("table: {}", page.display())));
+        output::print_stderr(escape_line(&format!("table: {}", page.display())));
     }
     Ok(u8::from(rows.is_empty()))
 }
 
 /// Reads the candidates from the history, up to the newest commit at the first start of this command.
-async fn read_history(args: &Args, settings: &Settings, work: &Work) -> Result<(Plan, Mined)> {
+async fn read_history(
+    args: &Args,
+    settings: &Settings,
+    work: &WorkFolder,
+) -> Result<(MiningPlan, Mined)> {
     let earlier = work.plan()?;
     let head = earlier.as_ref().map(|plan| plan.head.clone());
     let (location, cache) = (location(&args.repo), settings.cache.clone());
     let (options, name) = (open_options(settings), args.name.clone());
-    let live = Live::new(None, "{spinner} {msg}", args.json);
-    live.status("reading the history");
+    let live = ProgressLine::new(None, "{spinner} {msg}", args.json);
+    live.set_status("reading the history");
     let opened = tokio::task::spawn_blocking(move || {
         repository::open(&location, head.as_deref(), &cache, &options)
     });
-    let repository = joined(opened.await)??;
-    let plan = Plan {
+    let repository = join_result(opened.await)??;
+    let plan = MiningPlan {
         repo: repository_name(&repository, name)?,
         head: head_of(&repository)?,
         since: args.since,
         until: args.until,
         max_changed_lines: args.max_changed_lines,
     };
-    work.keep(&plan, earlier.as_ref())?;
+    work.write_or_check_plan(&plan, earlier.as_ref())?;
     let selection = Selection {
         repo: plan.repo.clone(),
         head: plan.head.clone(),
@@ -154,17 +158,17 @@ async fn read_history(args: &Args, settings: &Settings, work: &Work) -> Result<(
         max_changed_lines: plan.max_changed_lines,
     };
     let read = tokio::task::spawn_blocking(move || mine::candidates(&repository, &selection));
-    let mined = joined(read.await)??;
+    let mined = join_result(read.await)??;
     live.clear();
     if !args.json {
         let number = mined.candidates.len();
-        output::err(format!("{number} candidates in {}", plan.repo));
+        output::print_stderr(format!("{number} candidates in {}", plan.repo));
     }
     Ok((plan, mined))
 }
 
 /// Converts the error of a failed thread.
-fn joined<T>(done: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
+fn join_result<T>(done: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
     done.map_err(|error| Error::infrastructure("read the history").cause(error))
 }
 
@@ -200,10 +204,10 @@ fn head_of(repository: &Repository) -> Result<String> {
 async fn read_texts(
     candidates: &[Candidate],
     source: &IssueSource,
-    work: &Work,
+    work: &WorkFolder,
     quiet: bool,
 ) -> Result<BTreeMap<String, IssueTexts>> {
-    let live = Live::new(
+    let live = ProgressLine::new(
         Some(candidates.len() as u64),
         "{bar:30} {pos}/{len}  {msg}",
         quiet,
@@ -212,8 +216,8 @@ async fn read_texts(
     for candidate in candidates {
         let mut texts = IssueTexts::default();
         for &number in &candidate.issues {
-            live.status(&format!("issue #{number}"));
-            match text_of(candidate, number, source, work).await? {
+            live.set_status(&format!("issue #{number}"));
+            match read_text(candidate, number, source, work).await? {
                 Ok(text) => texts.found.push(text),
                 Err(cause) => texts.missing.push(MissingText { number, cause }),
             }
@@ -225,11 +229,11 @@ async fn read_texts(
     Ok(all)
 }
 
-async fn text_of(
+async fn read_text(
     candidate: &Candidate,
     number: u64,
     source: &IssueSource,
-    work: &Work,
+    work: &WorkFolder,
 ) -> Result<std::result::Result<IssueText, String>> {
     let is_asked_for = matches!(source, IssueSource::GitHub { .. });
     if is_asked_for && let Some(known) = work.issue(&candidate.id, number) {
@@ -255,18 +259,22 @@ async fn text_of(
         Err(cause) => return Ok(Err(cause)),
     };
     if is_asked_for {
-        work.keep_issue(&candidate.id, &text)?;
+        work.write_issue(&candidate.id, &text)?;
     }
     Ok(Ok(text))
 }
 
 /// Grades the golden tests of the candidates.
-async fn verify(args: &Args, instances: &[Instance], work: &Work) -> Result<Vec<InstanceResult>> {
+async fn verify(
+    args: &Args,
+    instances: &[Instance],
+    work: &WorkFolder,
+) -> Result<Vec<InstanceResult>> {
     if instances.is_empty() {
         return Ok(Vec::new());
     }
     let dataset = work.dataset();
-    mine::write(&dataset, instances).map_err(writing(&dataset))?;
+    mine::write(&dataset, instances).map_err(write_error(&dataset))?;
     let grade = GradeArgs {
         dataset: Some(dataset),
         instances: None,
@@ -277,15 +285,21 @@ async fn verify(args: &Args, instances: &[Instance], work: &Work) -> Result<Vec<
         out: Some(work.grading()),
         json: args.json,
     };
-    let grading = grade.grading_run(load(&grade.sandbox.sources(|_| {}))?)?;
+    let grading = grade.grading_run(load_settings(&grade.sandbox.sources(|_| {}))?)?;
     let golden = [golden_tests(&grading.dataset)];
     let (_, results) = grade.grade(&grading, &golden, Vec::new(), None).await?;
     Ok(results)
 }
 
-fn write(args: &Args, plan: &Plan, work: &Work, rows: &[Instance], table: &Table) -> Result<()> {
+fn write(
+    args: &Args,
+    plan: &MiningPlan,
+    work: &WorkFolder,
+    rows: &[Instance],
+    table: &Table,
+) -> Result<()> {
     if !rows.is_empty() {
-        mine::write(&args.out, rows).map_err(writing(&args.out))?;
+        mine::write(&args.out, rows).map_err(write_error(&args.out))?;
     }
     let day = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M UTC").to_string();
     let mut facts = vec![
@@ -302,22 +316,24 @@ fn write(args: &Args, plan: &Plan, work: &Work, rows: &[Instance], table: &Table
     let page = args.out.with_extension("md");
     let title = format!("Instances of {}", plan.repo);
     let text = table.markdown(&title, &facts, &name);
-    mine::write_text(&page, &text).map_err(writing(&page))?;
+    mine::write_text(&page, &text).map_err(write_error(&page))?;
     let json = serde_json::to_string_pretty(table).unwrap_or_default() + "\n";
-    mine::write_text(&whole, &json).map_err(writing(&whole))
+    mine::write_text(&whole, &json).map_err(write_error(&whole))
 }
 
-fn writing(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+fn write_error(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
     move |error| Error::io(format!("write {}", path.display()), &error)
 }
 
 /// Prints a note on texts that may have been edited after the fix, because such edits may reveal the fix.
-fn note_on_edits(texts: &BTreeMap<String, IssueTexts>) {
-    let found = texts.values().flat_map(|texts| &texts.found);
-    let unknown = found.filter(|text| text.later_edits == "not known").count();
+fn print_edit_note(texts: &BTreeMap<String, IssueTexts>) {
+    let issue_texts = texts.values().flat_map(|texts| &texts.found);
+    let unknown = issue_texts
+        .filter(|text| text.later_edits == "not known")
+        .count();
     if unknown > 0 {
         let texts = if unknown == 1 { "text" } else { "texts" };
-        output::err(format!(
+        output::print_stderr(format!(
             "note: {unknown} {texts} may have been edited after the fix (set GITHUB_TOKEN to check)"
         ));
     }
@@ -334,15 +350,15 @@ mod tests {
             of(text).map(|time| time.to_string())
         };
         assert_eq!(
-            shown("2026-04-01", first_second).unwrap(),
+            shown("2026-04-01", parse_since).unwrap(),
             "2026-04-01T00:00:00Z"
         );
         assert_eq!(
-            shown("2026-04-01", second_after).unwrap(),
+            shown("2026-04-01", parse_until).unwrap(),
             "2026-04-02T00:00:00Z"
         );
         let exact = "2026-04-01T12:00:00Z";
-        assert_eq!(shown(exact, second_after).unwrap(), exact);
-        assert!(shown("last week", first_second).is_err());
+        assert_eq!(shown(exact, parse_until).unwrap(), exact);
+        assert!(shown("last week", parse_since).is_err());
     }
 }

@@ -5,7 +5,6 @@ mod clover;
 mod compare;
 mod completions;
 mod cover;
-mod daemon_options;
 mod doctor;
 mod environment;
 mod eval;
@@ -16,15 +15,16 @@ mod man;
 mod mcp;
 mod mine;
 pub mod output;
-mod place;
 #[cfg(test)]
 mod reference;
 mod replay;
+mod repository_args;
 mod run;
 mod run_options;
 mod runs;
 mod select;
 mod serve;
+mod server_options;
 mod show;
 mod terminal;
 mod tokens;
@@ -101,9 +101,9 @@ enum Command {
 
 /// Runs the command line of this process.
 pub async fn main() -> ExitCode {
-    output::tell_panics();
+    output::report_panics();
     if let Err(error) = log::start() {
-        output::err(error.render());
+        output::print_stderr(error.render());
         return ExitCode::from(error.kind.exit_code());
     }
     let cli = match Cli::try_parse() {
@@ -143,7 +143,7 @@ pub async fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            output::err(error.render());
+            output::print_stderr(error.render());
             ExitCode::from(error.kind.exit_code())
         }
     }

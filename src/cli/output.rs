@@ -1,11 +1,11 @@
 //! All output to stdout and stderr. No other module of this crate prints.
 //!
 //! Output may contain untrusted text: names of files, remotes and tests, keys and values of settings, issues, replies
-//! of a model, errors of engines and servers. So all of it goes through [`visible`], even if it does not go to a
+//! of a model, errors of engines and servers. So all of it goes through [`escape`], even if it does not go to a
 //! terminal, because a file may be shown on a terminal later. Styles ([`Text`]) are added after that step, so only this
-//! program can add them. Secrets of the settings are removed here too ([`hide`]), wherever they appear.
+//! program can add them. Secrets of the settings are removed here too ([`hide_secrets`]), wherever they appear.
 
-mod visible;
+mod escaping;
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -18,19 +18,19 @@ use serde::Serialize;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Redactor;
 
-pub use visible::{single_line, visible};
+pub use escaping::{escape, escape_line};
 
 static SECRETS: OnceLock<Redactor> = OnceLock::new();
 
 /// Hides these secrets in all later output. Only the first call has an effect, since a command reads its settings once.
-pub fn hide(secrets: Redactor) {
+pub fn hide_secrets(secrets: Redactor) {
     let _ = SECRETS.set(secrets);
 }
 
 fn sanitized(text: &str) -> String {
     match SECRETS.get() {
-        Some(secrets) => visible(&secrets.text(text)).into_owned(),
-        None => visible(text).into_owned(),
+        Some(secrets) => escape(&secrets.text(text)).into_owned(),
+        None => escape(text).into_owned(),
     }
 }
 
@@ -66,12 +66,12 @@ pub fn is_interactive() -> bool {
 }
 
 /// Prints text to stdout, without adding a newline.
-pub fn out(text: impl Into<Text>) {
+pub fn print_stdout(text: impl Into<Text>) {
     anstream::print!("{}", text.into().rendered());
 }
 
 /// Prints text to stderr, followed by a newline.
-pub fn err(text: impl Into<Text>) {
+pub fn print_stderr(text: impl Into<Text>) {
     anstream::eprintln!("{}", text.into().rendered());
 }
 
@@ -80,52 +80,52 @@ pub fn err(text: impl Into<Text>) {
 /// # Errors
 ///
 /// Fails if the value cannot be serialized as JSON.
-pub fn json(value: &impl Serialize) -> Result<()> {
+pub fn print_json(value: &impl Serialize) -> Result<()> {
     let failed = |error: serde_json::Error| Error::infrastructure("encode the record").cause(error);
     let mut value = serde_json::to_value(value).map_err(failed)?;
     if let Some(secrets) = SECRETS.get() {
         secrets.json(&mut value);
     }
     let text = serde_json::to_string_pretty(&value).map_err(failed)?;
-    anstream::println!("{}", visible::in_json(&text));
+    anstream::println!("{}", escaping::in_json(&text));
     Ok(())
 }
 
 /// Prints help as clap formats it. Prints usage errors as plain text, because they quote arguments.
 pub fn usage(error: &clap::Error) {
     if error.use_stderr() {
-        err(error.render().to_string().trim_end());
+        print_stderr(error.render().to_string().trim_end());
     } else {
         let _ = error.print();
     }
 }
 
-/// Reports panics through [`err`], because their messages may quote untrusted text.
-pub fn tell_panics() {
+/// Reports panics through [`print_stderr`], because their messages may quote untrusted text.
+pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        err(format!("internal error: {panic}"));
+        print_stderr(format!("internal error: {panic}"));
         let trace = std::backtrace::Backtrace::capture();
         if trace.status() == std::backtrace::BacktraceStatus::Captured {
-            err(trace.to_string());
+            print_stderr(trace.to_string());
         }
     }));
 }
 
 /// A live status line on stderr, below permanent lines. If stderr is not a terminal, only the permanent lines appear.
-pub struct Live(Option<ProgressBar>);
+pub struct ProgressLine(Option<ProgressBar>);
 
-impl Live {
+impl ProgressLine {
     /// Creates a bar of `all` steps, or a spinner if the number is unknown.
-    pub fn new(all: Option<u64>, style: &str, hidden: bool) -> Live {
+    pub fn new(all: Option<u64>, style: &str, hidden: bool) -> ProgressLine {
         if hidden || !std::io::stderr().is_terminal() {
-            return Live(None);
+            return ProgressLine(None);
         }
         let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(if all.is_some() { 200 } else { 120 }));
-        Live(Some(bar))
+        ProgressLine(Some(bar))
     }
 
     /// Returns whether stderr is a terminal, so that the live line is visible.
@@ -134,17 +134,17 @@ impl Live {
     }
 
     /// Prints a permanent line.
-    pub fn line(&self, text: &str) {
+    pub fn print_line(&self, text: &str) {
         match &self.0 {
             Some(bar) => bar.println(sanitized(text)),
-            None => err(text),
+            None => print_stderr(text),
         }
     }
 
     /// Sets the text of the live line.
-    pub fn status(&self, text: &str) {
+    pub fn set_status(&self, text: &str) {
         if let Some(bar) = &self.0 {
-            bar.set_message(single_line(&sanitized(text)).into_owned());
+            bar.set_message(escape_line(&sanitized(text)).into_owned());
         }
     }
 

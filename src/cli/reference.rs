@@ -16,10 +16,10 @@ use testwright_tools::registry;
 
 use super::Cli;
 use testwright_config::settings::keys::{Key, keys};
-use testwright_config::settings::variables::{OTHERS, SHARED};
+use testwright_config::settings::variables::{OTHER_VARIABLES, SHARED_VARIABLES};
 use testwright_config::settings::{Price, Settings};
 
-const UPDATE: &str = "TESTWRIGHT_UPDATE_REFERENCE";
+const UPDATE_VARIABLE: &str = "TESTWRIGHT_UPDATE_REFERENCE";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -123,7 +123,7 @@ fn variables() -> String {
     }
     body += "\nA list is split at commas and spaces. A switch is `1`, `true`, `yes` or `on`, or `0`, `false`, `no` or `off`.\n";
     body += "\n## Shared with other tools\n\nIf several variables set the same setting, the first one in this table counts.\n\n| variable | setting |\n|---|---|\n";
-    for (name, section, key) in SHARED {
+    for (name, section, key) in SHARED_VARIABLES {
         body += &format!("| `{name}` | `{}` |\n", path(Some(section), key));
     }
     body += "\n## Others\n\n| variable | meaning |\n|---|---|\n";
@@ -139,7 +139,7 @@ fn variables() -> String {
         ),
     ]
     .into_iter()
-    .chain(OTHERS)
+    .chain(OTHER_VARIABLES)
     {
         body += &format!("| `{name}` | {} |\n", cell(meaning));
     }
@@ -178,7 +178,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// Returns the names of pages that are out of date.
-fn stale<'a>(
+fn stale_pages<'a>(
     pages: &'a [(&'static str, String)],
     read: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<&'a str> {
@@ -194,7 +194,7 @@ fn stale<'a>(
 #[test]
 fn reference_pages_are_up_to_date() {
     let pages = pages();
-    if std::env::var_os(UPDATE).is_some() {
+    if std::env::var_os(UPDATE_VARIABLE).is_some() {
         for (name, text) in &pages {
             std::fs::write(path(name), format!("{}\n", text.trim_end())).unwrap();
         }
@@ -203,13 +203,13 @@ fn reference_pages_are_up_to_date() {
         let text = std::fs::read_to_string(path(name)).ok()?;
         Some(text.trim_end().to_owned())
     };
-    let stale_now = stale(&pages, &read);
+    let stale_now = stale_pages(&pages, &read);
     assert!(
         stale_now.is_empty(),
-        "{} in docs/src/reference is out of date: run `{UPDATE}=1 cargo nextest run --workspace -E 'test(reference_pages)'` to bring it \
+        "{} in docs/src/reference is out of date: run `{UPDATE_VARIABLE}=1 cargo nextest run --workspace -E 'test(reference_pages)'` to bring it \
          up to date",
         stale_now.join(", ")
     );
     let changed = |name: &str| read(name).map(|text| text.replacen("`testwright run`", "", 1));
-    assert_eq!(stale(&pages, &changed), ["commands.md"]);
+    assert_eq!(stale_pages(&pages, &changed), ["commands.md"]);
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::place::PlaceArgs;
-use super::terminal::Terminal;
+use super::repository_args::RepositoryArgs;
+use super::terminal::RunProgress;
 use testwright_agent::agent::{
-    Budget, Difference, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts,
+    Budget, CpuPermit, Limits, Outcome, Progress, Replay, ReplayDifference, Run, RunParts,
 };
-use testwright_agent::approaches::given::Given;
+use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::approaches::{ApproachContext, Variant};
 use testwright_agent::setup::Setup;
 use testwright_agent::trajectory::{Event, RunFolder};
@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// Folder of a recorded run
     dir: PathBuf,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
     /// Print the differences as JSON
     #[arg(long)]
     json: bool,
@@ -35,16 +35,16 @@ struct ReplayReport {
     /// Number of replayed steps.
     steps: u32,
     tool_calls: u32,
-    differences: Vec<Difference>,
+    differences: Vec<ReplayDifference>,
     /// Whether the recorded run and the replay have the same outcome.
     same_outcome: bool,
 }
 
 /// A model without replies. All replies come from the record.
-struct Silence;
+struct NoModel;
 
 #[async_trait::async_trait]
-impl Model for Silence {
+impl Model for NoModel {
     fn name(&self) -> &str {
         "replay"
     }
@@ -69,7 +69,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         Event::Ended { outcome } => Some(outcome.clone()),
         _ => None,
     });
-    let terminal = Arc::new(Terminal::new(args.json));
+    let terminal = Arc::new(RunProgress::new(args.json));
     let settings = args.place.settings(|flags| {
         for (key, name) in [
             ("run.sandbox", "sandbox"),
@@ -81,11 +81,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     })?;
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
-    let given = Given::of_record(&started.settings)?;
+    let given = ExtraInputs::of_record(&started.settings)?;
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
         .with_preferred_python(started.issue.named_python());
-    let place = args.place.place_or(
+    let place = args.place.repository_location_or(
         started.settings["repository"].as_str(),
         started.commit.as_deref(),
     );
@@ -98,14 +98,14 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let mut run = Run::new(RunParts {
         issue: started.issue.clone(),
         source,
-        model: Arc::new(Silence),
+        model: Arc::new(NoModel),
         session,
         folder,
         budget: Budget::new(Limits::default()),
         replay: Replay::with_live_tools(events),
         progress: terminal.clone(),
         max_tokens: None,
-        processor: ProcessorShare::default(),
+        processor: CpuPermit::default(),
         temperature: None,
     });
     let context = ApproachContext {
@@ -140,9 +140,9 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     };
     let same = replayed.differences.is_empty() && replayed.same_outcome;
     if args.json {
-        super::output::json(&replayed)?;
+        super::output::print_json(&replayed)?;
     } else {
-        super::output::out(describe(&replayed));
+        super::output::print_stdout(describe(&replayed));
     }
     Ok(u8::from(!same))
 }
@@ -161,7 +161,7 @@ fn describe(replayed: &ReplayReport) -> String {
         text.push_str(&format!(
             "step {}, {}:\n{diff}",
             difference.step,
-            super::output::single_line(&difference.tool)
+            super::output::escape_line(&difference.tool)
         ));
     }
     if !replayed.same_outcome {

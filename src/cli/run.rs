@@ -1,15 +1,15 @@
-//! `testwright run`: turns arguments into a [`Job`] and prints its result.
+//! `testwright run`: turns arguments into a [`RunJob`] and prints its result.
 
 use std::path::{Path, PathBuf};
 
-use super::place::PlaceArgs;
-use super::place::names::{approaches, sandboxes};
-use super::run_options::{RUNS, RunOptions, unnamed_folder};
-use testwright_agent::approaches::given::{self, Given};
+use super::repository_args::RepositoryArgs;
+use super::repository_args::names::{approaches, sandboxes};
+use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
+use testwright_agent::approaches::extra_inputs::{self, ExtraInputs};
 use testwright_agent::approaches::{Variant, model_selection};
+use testwright_agent::custom_prompts;
 use testwright_agent::issues;
-use testwright_agent::job::{Job, RecordedRun};
-use testwright_agent::own_prompts;
+use testwright_agent::job::{RecordedRun, RunJob};
 use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Effort;
@@ -19,19 +19,19 @@ use testwright_config::settings::Effort;
     "Approaches (default: testwright, or snippet without a model):\n{}\n\nSandboxes (default: local):\n{}\n\n\
      Examples:\n  testwright run issue.md --repo path/to/repository\n  \
      testwright run https://github.com/OWNER/NAME/issues/7 --max-dollars 0.50",
-    approaches().described(),
-    sandboxes().described()
+    approaches().to_table(),
+    sandboxes().to_table()
 ))]
 pub(super) struct Args {
     /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
     #[arg(required_unless_present = "resume")]
     issue: Option<String>,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
     #[arg(
         long,
         value_name = "NAME",
-        help = format!("Approach: {}", approaches().listed()),
+        help = format!("Approach: {}", approaches().to_sentence()),
         value_parser = approaches(),
         hide_possible_values = true
     )]
@@ -64,21 +64,21 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         Some(folder) => resumed_job(args, folder)?,
         None => new_job(args).await?,
     };
-    args.options.work(job, terminal).await
+    args.options.execute(job, terminal).await
 }
 
 /// Creates the job of a new run.
-async fn new_job(args: &Args) -> Result<Job> {
+async fn new_job(args: &Args) -> Result<RunJob> {
     let settings = args.place.settings(|flags| {
         flags.set("run.approach", args.approach.clone());
         flags.set("run.effort", args.effort);
         flags.set("run.min-confidence", args.min_confidence);
-        args.options.set(flags);
+        args.options.add_to_flags(flags);
     })?;
     let selection = model_selection::select(&settings)?;
     let mut approach = Variant::parse(&selection.approach)?;
-    let given = given(args)?;
-    given.check_options(&approach)?;
+    let inputs = read_extra_inputs(args)?;
+    inputs.check_options(&approach)?;
     let named = args.issue.as_deref().unwrap_or("-");
     let issue = issues::load(
         named,
@@ -88,8 +88,8 @@ async fn new_job(args: &Args) -> Result<Job> {
     let out = match &settings.run.out {
         Some(out) => out.clone(),
         None => {
-            RunFolder::check_unnamed(Path::new(RUNS))?;
-            unnamed_folder(&issue.title)
+            RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;
+            default_folder(&issue.title)
         }
     };
     let mut notes = settings.notes.clone();
@@ -104,32 +104,32 @@ async fn new_job(args: &Args) -> Result<Job> {
             )),
         }
     }
-    let place = args.place.place(Some(&issue));
-    Ok(Job {
-        given,
+    let place = args.place.repository_location(Some(&issue));
+    Ok(RunJob {
+        given: inputs,
         traffic: args.options.record.clone(),
         notes,
-        ..Job::new(settings, issue, place, approach, selection.model, out)
+        ..RunJob::new(settings, issue, place, approach, selection.model, out)
     })
 }
 
 /// Reads the extra inputs that flags name: a code patch and test files.
-fn given(args: &Args) -> Result<Given> {
-    let mut given = Given::default();
+fn read_extra_inputs(args: &Args) -> Result<ExtraInputs> {
+    let mut inputs = ExtraInputs::default();
     if let Some(path) = &args.code_patch {
-        given.code_patch = Some(given::read_patch(path)?);
+        inputs.code_patch = Some(extra_inputs::read_patch(path)?);
     }
     for named in &args.test_file {
-        let path = given::test_path(named)?;
-        if !given.test_files.contains(&path) {
-            given.test_files.push(path);
+        let path = extra_inputs::test_path(named)?;
+        if !inputs.test_files.contains(&path) {
+            inputs.test_files.push(path);
         }
     }
-    Ok(given)
+    Ok(inputs)
 }
 
 /// Creates a job that resumes the run recorded in this folder.
-fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
+fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
     let recorded = RecordedRun::open(path)?;
     // Secrets are not recorded, so they come from the current settings, as do budgets raised by flags.
     let settings = args.place.settings(|flags| {
@@ -160,12 +160,12 @@ fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
         flags.set("run.image", recorded.settings.image.clone());
         flags.set("run.python", recorded.settings.python.clone());
     })?;
-    own_prompts::check_same(
+    custom_prompts::check_same(
         recorded.settings.prompts.as_deref(),
         Error::usage(format!("resume {}", path.display())),
     )?;
     let approach = Variant::parse(&recorded.started.approach)?;
-    let mut job = Job::resumed(recorded, settings, approach)?;
+    let mut job = RunJob::resumed(recorded, settings, approach)?;
     job.traffic = args.options.record.clone();
     Ok(job)
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::evidence_card;
-use super::output::{self, single_line};
-use super::terminal::Terminal;
+use super::output::{self, escape_line};
+use super::terminal::RunProgress;
 use testwright_agent::agent::Outcome;
-use testwright_agent::job::Job;
+use testwright_agent::job::RunJob;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Flags;
 use testwright_server::artifacts::shared_environments;
@@ -46,7 +46,7 @@ pub(super) struct RunOptions {
 
 impl RunOptions {
     /// Adds these options to the flags, which override the settings.
-    pub(super) fn set(&self, flags: &mut Flags) {
+    pub(super) fn add_to_flags(&self, flags: &mut Flags) {
         flags.set("run.model", self.model.clone());
         flags.set("run.out", self.out.clone());
         flags.set("run.prompts", self.prompts.clone());
@@ -56,26 +56,26 @@ impl RunOptions {
         flags.set("run.max-minutes", self.max_minutes);
     }
 
-    pub(super) fn terminal(&self) -> Arc<Terminal> {
-        Arc::new(Terminal::new(self.json))
+    pub(super) fn terminal(&self) -> Arc<RunProgress> {
+        Arc::new(RunProgress::new(self.json))
     }
 
     /// Executes the job and prints its result.
-    pub(super) async fn work(&self, mut job: Job, terminal: Arc<Terminal>) -> Result<u8> {
+    pub(super) async fn execute(&self, mut job: RunJob, terminal: Arc<RunProgress>) -> Result<u8> {
         job.shared = shared_environments(&job.settings)?;
-        let record = job.work(terminal.clone()).await;
+        let record = job.execute(terminal.clone()).await;
         terminal.clear();
         let (record, folder) = record?;
         if self.json {
-            output::json(&record)?;
+            output::print_json(&record)?;
         } else {
-            output::out(evidence_card::render(&record.outcome));
-            output::err(single_line(&format!("results: {}", folder.display())));
+            output::print_stdout(evidence_card::render(&record.outcome));
+            output::print_stderr(escape_line(&format!("results: {}", folder.display())));
         }
         if let Some(error) = failure(&record.outcome)
             && !self.json
         {
-            output::err(error.render());
+            output::print_stderr(error.render());
         }
         Ok(record.exit_code)
     }
@@ -100,10 +100,10 @@ fn failure(outcome: &Outcome) -> Option<Error> {
 }
 
 /// Default folder for results, in the current folder.
-pub(super) const RUNS: &str = "testwright-runs";
+pub(super) const DEFAULT_RESULTS_FOLDER: &str = "testwright-runs";
 
 /// Returns a folder such as `testwright-runs/2025-01-31T120000-first-words-of-the-title`.
-pub(super) fn unnamed_folder(title: &str) -> PathBuf {
+pub(super) fn default_folder(title: &str) -> PathBuf {
     let words: Vec<String> = title
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -111,5 +111,5 @@ pub(super) fn unnamed_folder(title: &str) -> PathBuf {
         .map(str::to_lowercase)
         .collect();
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%S");
-    Path::new(RUNS).join(format!("{now}-{}", words.join("-")))
+    Path::new(DEFAULT_RESULTS_FOLDER).join(format!("{now}-{}", words.join("-")))
 }

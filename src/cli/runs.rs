@@ -6,7 +6,7 @@ use anstyle::Style;
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::output::{self, single_line};
+use super::output::{self, escape_line};
 use testwright_agent::trajectory::{Event, entries};
 use testwright_config::error::{Error, Result};
 use testwright_server::client::ApiClient;
@@ -15,7 +15,7 @@ use testwright_server::run_files::is_file_name;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: RunsCommand,
     /// Address of the server; the token is read from TESTWRIGHT_TOKEN
     #[arg(
         long,
@@ -31,7 +31,7 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum RunsCommand {
     /// List runs, newest first
     List {
         /// Show only runs with this status: queued, running, accepted, refused, nothing, infrastructure
@@ -65,7 +65,7 @@ enum What {
 pub(super) async fn run(args: &Args) -> Result<u8> {
     let client = ApiClient::new(&args.server, token())?;
     match &args.what {
-        What::List {
+        RunsCommand::List {
             status,
             repository,
             limit,
@@ -78,25 +78,25 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             query.push(("limit", limit.to_string()));
             let found = client.get(&["runs"], &query).await?;
             if args.json {
-                output::json(&found)?;
+                output::print_json(&found)?;
                 return Ok(0);
             }
             let runs = found["runs"].as_array().map_or(&[][..], Vec::as_slice);
             if runs.is_empty() {
-                output::err("no runs");
+                output::print_stderr("no runs");
             }
             for run in runs {
-                output::out(format!("{}\n", line(run)));
+                output::print_stdout(format!("{}\n", format_run(run)));
             }
         }
-        What::Show { id } => {
+        RunsCommand::Show { id } => {
             let run = client.get(&["runs", id], &[]).await?;
             show(&run, args.json)?;
             if !args.json && run["status"] == "accepted" {
-                output::out(format!("\n{}", client.text(&["runs", id, "patch"]).await?));
+                output::print_stdout(format!("\n{}", client.text(&["runs", id, "patch"]).await?));
             }
         }
-        What::Follow { id } => {
+        RunsCommand::Follow { id } => {
             let json = args.json;
             let run = client
                 .follow(id, |number, line| print_event(number, line, json))
@@ -104,9 +104,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             show(&run, args.json)?;
             return Ok(exit_code(&run));
         }
-        What::Cancel { id } => show(&client.post(&["runs", id, "cancel"]).await?, args.json)?,
-        What::Retry { id } => show(&client.post(&["runs", id, "retry"]).await?, args.json)?,
-        What::Export { id, out } => export(&client, id, out).await?,
+        RunsCommand::Cancel { id } => {
+            show(&client.post(&["runs", id, "cancel"]).await?, args.json)?
+        }
+        RunsCommand::Retry { id } => show(&client.post(&["runs", id, "retry"]).await?, args.json)?,
+        RunsCommand::Export { id, out } => export(&client, id, out).await?,
     }
     Ok(0)
 }
@@ -118,36 +120,36 @@ fn token() -> Option<SecretString> {
     (!token.is_empty()).then(|| token.into())
 }
 
-fn text<'v>(run: &'v Value, name: &str) -> &'v str {
+fn text_field<'v>(run: &'v Value, name: &str) -> &'v str {
     run[name].as_str().unwrap_or_default()
 }
 
 /// Formats a run as one line.
-fn line(run: &Value) -> String {
-    let title = match text(run, "title") {
+fn format_run(run: &Value) -> String {
+    let title = match text_field(run, "title") {
         "" => "(not read yet)",
         title => title,
     };
-    let created: String = text(run, "created_at").chars().take(16).collect();
-    single_line(&format!(
+    let created: String = text_field(run, "created_at").chars().take(16).collect();
+    escape_line(&format!(
         "{}  {:<14}  {}  {}  {title}",
-        text(run, "id"),
-        text(run, "status"),
+        text_field(run, "id"),
+        text_field(run, "status"),
         created.replace('T', " "),
-        text(run, "repository"),
+        text_field(run, "repository"),
     ))
     .into_owned()
 }
 
 fn show(run: &Value, json: bool) -> Result<()> {
     if json {
-        return output::json(run);
+        return output::print_json(run);
     }
-    let mut all = format!("{}\n", line(run));
+    let mut all = format!("{}\n", format_run(run));
     all.push_str(&format!(
         "  approach {}, model {}",
-        text(run, "approach"),
-        text(run, "model")
+        text_field(run, "approach"),
+        text_field(run, "model")
     ));
     let usage = &run["usage"];
     if let Some(calls) = usage["model_calls"].as_u64() {
@@ -161,28 +163,28 @@ fn show(run: &Value, json: bool) -> Result<()> {
     all.push('\n');
     for name in ["reason", "message", "hint", "limit"] {
         if let Some(said) = run["outcome"][name].as_str() {
-            all.push_str(&format!("  {name}: {}\n", single_line(said)));
+            all.push_str(&format!("  {name}: {}\n", escape_line(said)));
         }
     }
-    output::out(all);
+    output::print_stdout(all);
     Ok(())
 }
 
 fn print_event(number: i64, line: &str, json: bool) {
     if json {
-        output::out(format!("{line}\n"));
+        output::print_stdout(format!("{line}\n"));
         return;
     }
     // A newer server may send events that this version does not know.
     let Ok(event) = serde_json::from_str::<Event>(line) else {
-        output::out(format!("{number:>4}  (unknown)\n"));
+        output::print_stdout(format!("{number:>4}  (unknown)\n"));
         return;
     };
     for entry in entries(std::slice::from_ref(&event)) {
         let mut shown = output::Text::default();
         shown.push(
             Style::new().bold(),
-            format!("{number:>4}  {}\n", single_line(&entry.title)),
+            format!("{number:>4}  {}\n", escape_line(&entry.title)),
         );
         for line in entry
             .text
@@ -191,15 +193,15 @@ fn print_event(number: i64, line: &str, json: bool) {
             .take(3)
         {
             let line: String = line.chars().take(160).collect();
-            shown.push(Style::new(), format!("      {}\n", single_line(&line)));
+            shown.push(Style::new(), format!("      {}\n", escape_line(&line)));
         }
-        output::out(shown);
+        output::print_stdout(shown);
     }
 }
 
 /// Returns the exit code that `testwright run` would have for this run.
 fn exit_code(run: &Value) -> u8 {
-    match text(run, "status") {
+    match text_field(run, "status") {
         "accepted" => 0,
         "refused" | "nothing" => 1,
         "infrastructure" => 3,
@@ -236,13 +238,13 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
         match client.bytes(&["runs", id, "artifacts", &name]).await {
             Ok(content) => write(&name, &content)?,
             // The file may be in an artifact store that the server cannot reach.
-            Err(error) => output::err(single_line(&format!(
+            Err(error) => output::print_stderr(escape_line(&format!(
                 "skipped {name}: {}",
                 error.with_cause()
             ))),
         }
     }
-    output::err(single_line(&format!("written to {}", out.display())));
+    output::print_stderr(escape_line(&format!("written to {}", out.display())));
     Ok(())
 }
 
@@ -250,7 +252,9 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
 async fn other_files(client: &ApiClient, id: &str, out: &Path) -> Result<Vec<String>> {
     let listed = client.get(&["runs", id, "artifacts"], &[]).await?;
     let artifacts = listed["artifacts"].as_array().cloned().unwrap_or_default();
-    let names = artifacts.iter().map(|artifact| text(artifact, "name"));
+    let names = artifacts
+        .iter()
+        .map(|artifact| text_field(artifact, "name"));
     // A name from the server must not lead out of the folder.
     let names = names.filter(|name| is_file_name(name) && !out.join(name).exists());
     Ok(names.map(str::to_owned).collect())

@@ -10,8 +10,8 @@ use testwright_evals::predictions::{self, Prediction, Predictions};
 use testwright_evals::selection::{Choice, SelectionResult, SelectionSummary, choices, summaries};
 
 use super::eval::GradeArgs;
-use super::output::{self, Live, single_line};
-use super::place::load;
+use super::output::{self, ProgressLine, escape_line};
+use super::repository_args::load_settings;
 use testwright_agent::setup::interrupted;
 use testwright_comparisons::grading::{GradingRun, records};
 use testwright_config::error::{Error, Result};
@@ -38,7 +38,7 @@ struct Selection {
 }
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let settings = load(&args.grade.sandbox.sources(|_| {}))?;
+    let settings = load_settings(&args.grade.sandbox.sources(|_| {}))?;
     let grading = args.grade.grading_run(settings)?;
     let read = |files: &[PathBuf]| {
         let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -73,7 +73,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         return Err(Error::usage("select patches")
             .cause("no instance of the dataset has both tests and patches"));
     }
-    let results = sort(args, &grading, jobs).await?;
+    let results = judge_patches(args, &grading, jobs).await?;
     let selection = Selection {
         summaries: summaries(&results),
         choices: choices(&results),
@@ -81,13 +81,13 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     };
     write(&grading.out, &selection)?;
     if args.grade.json {
-        output::json(&selection)?;
+        output::print_json(&selection)?;
     } else {
-        output::out(table(&selection.summaries));
-        let lines: Vec<String> = selection.choices.iter().map(chosen).collect();
-        output::out(lines.concat());
+        output::print_stdout(table(&selection.summaries));
+        let lines: Vec<String> = selection.choices.iter().map(format_choice).collect();
+        output::print_stdout(lines.concat());
         let path = grading.out.join(FILE);
-        output::err(single_line(&format!("results: {}", path.display())));
+        output::print_stderr(escape_line(&format!("results: {}", path.display())));
     }
     let failed = selection.summaries.iter().any(|s| s.infrastructure > 0);
     Ok(if failed { 3 } else { 0 })
@@ -95,7 +95,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 
 const FILE: &str = "selection.json";
 
-async fn sort(
+async fn judge_patches(
     args: &Args,
     grading: &GradingRun,
     jobs: Vec<SelectionJob<'_>>,
@@ -105,27 +105,29 @@ async fn sort(
         .iter()
         .map(|job| job.tests.len() * job.patches.len())
         .sum::<usize>();
-    let live = Live::new(
+    let live = ProgressLine::new(
         Some(all as u64),
         "{bar:30} {pos}/{len}  {msg}",
         args.grade.json,
     );
     for note in grading.settings.notes.iter().chain(&notes) {
-        live.line(&single_line(&format!("note: {note}")));
+        live.print_line(&escape_line(&format!("note: {note}")));
     }
     let progress = |step: harness::Step| match step {
-        harness::Step::Building { instance, step } => live.status(&format!("{instance}: {step}")),
+        harness::Step::Building { instance, step } => {
+            live.set_status(&format!("{instance}: {step}"))
+        }
         harness::Step::Grading {
             instance,
             prediction,
-        } => live.status(&format!("{instance}: {prediction}")),
+        } => live.set_status(&format!("{instance}: {prediction}")),
         harness::Step::Graded { .. } => {}
     };
     let results = Mutex::new(Vec::new());
     let done = |result: SelectionResult| {
         live.advance(true);
         if !args.grade.json {
-            live.line(&single_line(&line(&result)));
+            live.print_line(&escape_line(&format_result(&result)));
         }
         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
         results.push(result);
@@ -158,7 +160,7 @@ fn write(out: &Path, selection: &Selection) -> Result<()> {
     std::fs::write(&path, text).map_err(failed)
 }
 
-fn chosen(choice: &Choice) -> String {
+fn format_choice(choice: &Choice) -> String {
     let Choice {
         instance_id,
         tests,
@@ -167,13 +169,13 @@ fn chosen(choice: &Choice) -> String {
     } = choice;
     let line = format!(
         "{instance_id}: best patch by {tests}: {patch}, which {}",
-        truth(*resolves)
+        describe_resolution(*resolves)
     );
     let line = line.trim_end_matches(", which ");
-    format!("{}\n", single_line(line))
+    format!("{}\n", escape_line(line))
 }
 
-fn truth(resolves: Option<bool>) -> &'static str {
+fn describe_resolution(resolves: Option<bool>) -> &'static str {
     match resolves {
         Some(true) => "resolves the issue",
         Some(false) => "does not resolve the issue",
@@ -181,7 +183,7 @@ fn truth(resolves: Option<bool>) -> &'static str {
     }
 }
 
-fn line(result: &SelectionResult) -> String {
+fn format_result(result: &SelectionResult) -> String {
     let verdict = match (&result.infrastructure, &result.not_tried) {
         (Some(why), _) => format!("infrastructure: {why}"),
         (None, Some(why)) => format!("not tried: {why}"),
@@ -189,7 +191,7 @@ fn line(result: &SelectionResult) -> String {
         _ if result.is_sorted() => "dropped".to_owned(),
         _ => "undecided: no test fails on the old code".to_owned(),
     };
-    let truth = truth(result.resolves);
+    let truth = describe_resolution(result.resolves);
     format!(
         "{:<32} {:<28} {verdict:<10} {truth}",
         result.instance_id, result.tests
@@ -199,7 +201,7 @@ fn line(result: &SelectionResult) -> String {
 fn table(summaries: &[SelectionSummary]) -> String {
     let width = summaries
         .iter()
-        .map(|s| single_line(&s.tests).chars().count())
+        .map(|s| escape_line(&s.tests).chars().count())
         .max();
     let width = width.unwrap_or_default().max(5);
     let heads = [
@@ -226,7 +228,7 @@ fn table(summaries: &[SelectionSummary]) -> String {
             short_rate(&s.recall),
             short_rate(&s.codet),
         ];
-        text.push_str(&format!("{:width$}", single_line(&s.tests)));
+        text.push_str(&format!("{:width$}", escape_line(&s.tests)));
         cells
             .iter()
             .for_each(|cell| text.push_str(&format!("  {cell:>15}")));
@@ -247,9 +249,9 @@ mod tests {
             patch: "p2".to_owned(),
             resolves,
         };
-        assert_eq!(chosen(&choice(None)), "i: best patch by otter: p2\n");
+        assert_eq!(format_choice(&choice(None)), "i: best patch by otter: p2\n");
         assert_eq!(
-            chosen(&choice(Some(false))),
+            format_choice(&choice(Some(false))),
             "i: best patch by otter: p2, which does not resolve the issue\n"
         );
     }

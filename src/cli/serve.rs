@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::daemon_options::{RunnerArgs, StoreArgs, own_artifacts};
 use super::output;
+use super::server_options::{RunnerArgs, StoreArgs, own_artifacts};
 use testwright_agent::setup::interrupted;
 use testwright_config::error::Result;
 use testwright_config::settings::Size;
@@ -103,8 +103,8 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     })
     .await?;
     if let Some(address) = server.metrics_address()? {
-        output::err(format!("metrics on http://{address}"));
+        output::print_stderr(format!("metrics on http://{address}"));
     }
-    output::err(format!("listening on http://{}", server.address()?));
+    output::print_stderr(format!("listening on http://{}", server.address()?));
     server.serve(Box::pin(interrupted())).await
 }

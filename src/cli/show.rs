@@ -17,7 +17,7 @@ pub(super) struct Args {
 }
 
 /// Maximum characters of the patch in a comment. GitHub accepts comments of up to 65,536 characters.
-const PATCH: usize = 50_000;
+const MAX_PATCH_LEN: usize = 50_000;
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let wrong =
@@ -37,9 +37,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
             .hint(format!("resume it: testwright run --resume {folder}")));
     };
     if args.markdown {
-        output::out(markdown(started, outcome) + "\n");
+        output::print_stdout(markdown(started, outcome) + "\n");
     } else {
-        output::out(evidence_card::render(outcome));
+        output::print_stdout(evidence_card::render(outcome));
     }
     Ok(())
 }
@@ -57,13 +57,16 @@ fn markdown(started: &Started, outcome: &Outcome) -> String {
         model if model.is_empty() || model == started.approach => started.approach.clone(),
         model => format!("{}, {model}", started.approach),
     };
-    let by = inline(&by);
+    let by = inline_code(&by);
     let Outcome::Accepted { patch, evidence } = outcome else {
         let summary = fenced("text", &outcome.summary());
         return format!("**testwright** found no test for this issue ({code}; {by}).\n\n{summary}");
     };
-    let card = fenced("text", evidence_card::of(evidence).plain().trim_end());
-    let patch = if patch.chars().count() > PATCH {
+    let card = fenced(
+        "text",
+        evidence_card::render_card(evidence).plain().trim_end(),
+    );
+    let patch = if patch.chars().count() > MAX_PATCH_LEN {
         format!(
             "The patch is too long for a comment: {} characters.",
             patch.chars().count()
@@ -78,17 +81,17 @@ fn markdown(started: &Started, outcome: &Outcome) -> String {
 
 /// Puts text into a fenced block, with a fence longer than any run of backticks in it.
 fn fenced(language: &str, text: &str) -> String {
-    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    let fence = "`".repeat(longest_backtick_run(text).max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
-fn inline(text: &str) -> String {
-    let fence = "`".repeat(longest_run(text) + 1);
-    format!("{fence}{}{fence}", output::single_line(text))
+fn inline_code(text: &str) -> String {
+    let fence = "`".repeat(longest_backtick_run(text) + 1);
+    format!("{fence}{}{fence}", output::escape_line(text))
 }
 
 /// Returns the length of the longest run of backticks.
-fn longest_run(text: &str) -> usize {
+fn longest_backtick_run(text: &str) -> usize {
     let runs = text.split(|c| c != '`');
     runs.map(str::len).max().unwrap_or(0)
 }
@@ -101,6 +104,6 @@ mod tests {
     fn fence_outlasts_inner_backticks() {
         assert_eq!(fenced("text", "a"), "```text\na\n```");
         assert_eq!(fenced("text", "````\n@ann"), "`````text\n````\n@ann\n`````");
-        assert_eq!(inline("a`b"), "``a`b``");
+        assert_eq!(inline_code("a`b"), "``a`b``");
     }
 }

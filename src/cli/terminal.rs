@@ -2,23 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-use super::output::{Live, single_line};
+use super::output::{ProgressLine, escape_line};
 use testwright_agent::agent::{Progress, RunUsage, StepView};
 
-pub(super) struct Terminal {
-    live: Live,
+pub(super) struct RunProgress {
+    live: ProgressLine,
     started: Instant,
     quiet: bool,
 }
 
 /// Maximum characters shown of arguments and results.
-const WIDTH: usize = 90;
+const MAX_DETAIL_LEN: usize = 90;
 
-impl Terminal {
+impl RunProgress {
     /// Creates the progress of a run; `quiet` shows only notes (for `--json`).
     pub(super) fn new(quiet: bool) -> Self {
-        Terminal {
-            live: Live::new(None, "{spinner} {msg}", quiet),
+        RunProgress {
+            live: ProgressLine::new(None, "{spinner} {msg}", quiet),
             started: Instant::now(),
             quiet,
         }
@@ -26,12 +26,12 @@ impl Terminal {
 
     fn line(&self, text: &str) {
         if !self.quiet {
-            self.live.line(&single_line(text));
+            self.live.print_line(&escape_line(text));
         }
     }
 
     fn status(&self, text: String) {
-        self.live.status(&text);
+        self.live.set_status(&text);
     }
 
     /// Removes the live line, so that results can be printed.
@@ -40,7 +40,7 @@ impl Terminal {
     }
 }
 
-impl Progress for Terminal {
+impl Progress for RunProgress {
     fn phase(&self, name: &str, detail: &str) {
         self.line(&format!("{name}: {detail}"));
         self.status(format!("{name} {}", clock(self.started.elapsed())));
@@ -50,8 +50,8 @@ impl Progress for Terminal {
         self.status(format!(
             "step {} · {} {} · {}",
             view.step,
-            view.what,
-            cut(view.detail, WIDTH / 2),
+            view.action,
+            cut(view.detail, MAX_DETAIL_LEN / 2),
             totals(view.spent, self.started.elapsed())
         ));
     }
@@ -60,9 +60,9 @@ impl Progress for Terminal {
         self.line(&format!(
             "step {:>3}  {:<16} {:>7}  {}",
             view.step,
-            view.what,
+            view.action,
             format!("{:.1} s", view.seconds),
-            cut(view.detail, WIDTH)
+            cut(view.detail, MAX_DETAIL_LEN)
         ));
         self.status(format!(
             "step {} · {}",
@@ -72,11 +72,11 @@ impl Progress for Terminal {
     }
 
     fn stage(&self, stage: &str, result: &str) {
-        self.line(&format!("{stage}: {}", cut(result, 2 * WIDTH)));
+        self.line(&format!("{stage}: {}", cut(result, 2 * MAX_DETAIL_LEN)));
     }
 
     fn note(&self, text: &str) {
-        self.live.line(&single_line(&format!("note: {text}")));
+        self.live.print_line(&escape_line(&format!("note: {text}")));
     }
 }
 
@@ -111,7 +111,7 @@ fn clock(elapsed: Duration) -> String {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    let text = single_line(text);
+    let text = escape_line(text);
     if text.chars().count() <= most {
         return text.into_owned();
     }

@@ -4,10 +4,10 @@
 
 use secrecy::ExposeSecret as _;
 
-use super::daemon_options::StoreArgs;
-use super::output::{self, single_line};
+use super::output::{self, escape_line};
+use super::server_options::StoreArgs;
 use testwright_config::error::{Error, Result};
-use testwright_server::owners;
+use testwright_server::reserved_owners;
 use testwright_server::store::{Scope, Store, Token, now, timestamp};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -17,13 +17,13 @@ const MAX_NAME_LEN: usize = 64;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: TokensCommand,
     #[command(flatten)]
     store: StoreArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum TokensCommand {
     /// Create a token and print it; it is not shown again
     Create {
         /// Name of the token in lists
@@ -47,7 +47,7 @@ enum What {
 pub(super) async fn run(args: &Args) -> Result<()> {
     let store = Store::open(&args.store.database()?).await?;
     match &args.what {
-        What::Create {
+        TokensCommand::Create {
             name,
             scope,
             owner,
@@ -55,30 +55,30 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         } => {
             let owner = owner.as_ref().unwrap_or(name);
             for text in [name, owner] {
-                check(text)?;
+                check_name(text)?;
             }
-            if owners::RESERVED.contains(&owner.as_str()) {
+            if reserved_owners::RESERVED.contains(&owner.as_str()) {
                 return Err(Error::usage("create a token")
                     .cause(format!(
                         "{owner} is a reserved owner ({})",
-                        owners::RESERVED.join(", ")
+                        reserved_owners::RESERVED.join(", ")
                     ))
                     .hint("choose another name, or another --owner"));
             }
             let end = days.map(|days| now() + i64::from(days) * DAY);
             let token = store.add_token(name, owner, scope, end).await?;
-            output::out(format!("{}\n", token.expose_secret()));
+            output::print_stdout(format!("{}\n", token.expose_secret()));
         }
-        What::List => {
+        TokensCommand::List => {
             let tokens = store.tokens().await?;
             if tokens.is_empty() {
-                output::err("no tokens");
+                output::print_stderr("no tokens");
             }
             for token in tokens {
-                output::out(format!("{}\n", single_line(&line(&token))));
+                output::print_stdout(format!("{}\n", escape_line(&format_token(&token))));
             }
         }
-        What::Revoke { name } => {
+        TokensCommand::Revoke { name } => {
             if !store.revoke_token(name).await? {
                 return Err(Error::usage(format!("revoke the token {name}"))
                     .cause("it does not exist")
@@ -89,7 +89,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn check(name: &str) -> Result<()> {
+fn check_name(name: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
     if !name.is_empty() && name.len() <= MAX_NAME_LEN && name.chars().all(is_plain) {
         return Ok(());
@@ -99,7 +99,7 @@ fn check(name: &str) -> Result<()> {
         .hint("choose a name as in `testwright tokens create ci`"))
 }
 
-fn line(token: &Token) -> String {
+fn format_token(token: &Token) -> String {
     let day = |time: i64| {
         let time = timestamp(time);
         time.strftime("%Y-%m-%d").to_string()

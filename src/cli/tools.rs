@@ -4,7 +4,7 @@ use serde_json::Value;
 use testwright_tools::registry;
 use testwright_tools::tool::ToolSpec;
 
-use super::place::names::approaches;
+use super::repository_args::names::approaches;
 use testwright_agent::approaches::Variant;
 use testwright_config::error::Result;
 
@@ -25,9 +25,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     };
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec()).collect();
     if args.json {
-        super::output::json(&specs)
+        super::output::print_json(&specs)
     } else {
-        super::output::out(specs.iter().map(describe).collect::<String>());
+        super::output::print_stdout(specs.iter().map(describe).collect::<String>());
         Ok(())
     }
 }

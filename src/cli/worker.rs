@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
-use super::daemon_options::{DataArgs, RunnerArgs, own_artifacts};
 use super::output;
+use super::server_options::{DataArgs, RunnerArgs, own_artifacts};
 use testwright_agent::setup::interrupted;
 use testwright_config::error::Result;
 use testwright_server::artifacts::Artifacts;
 use testwright_server::descriptors;
-use testwright_server::server::{WorkerSettings, work};
+use testwright_server::server::{WorkerSettings, run_worker};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -45,10 +45,10 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         settings,
     };
     let tell = |metrics: Option<SocketAddr>| {
-        output::err("waiting for runs");
+        output::print_stderr("waiting for runs");
         if let Some(address) = metrics {
-            output::err(format!("metrics on http://{address}"));
+            output::print_stderr(format!("metrics on http://{address}"));
         }
     };
-    work(worker, Box::new(tell), Box::pin(interrupted())).await
+    run_worker(worker, Box::new(tell), Box::pin(interrupted())).await
 }

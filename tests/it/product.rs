@@ -8,8 +8,6 @@ mod clover;
 mod compare;
 /// `testwright cover`.
 mod cover;
-/// `testwright serve`, `worker`, `runs` and `tokens`: the API, pages, MCP, GitHub, two databases.
-mod daemon;
 /// Logs and `TESTWRIGHT_LOG`.
 mod diagnostics;
 /// Drafts and the choice between them.
@@ -18,8 +16,6 @@ mod drafts;
 mod eval;
 /// The first request that each approach sends.
 mod first_requests;
-/// Attacks on runs by the repository, the model or received files.
-mod hostile;
 /// Issues by address, file and standard input.
 mod issues;
 /// Several calls in one message.
@@ -32,5 +28,9 @@ mod pipelines;
 mod review;
 /// `testwright run`, `replay`, `show`: their results, and resuming after a crash.
 mod runs;
+/// Attacks on runs by the repository, the model or received files.
+mod security;
 /// `testwright select` and `inspect`.
 mod select;
+/// `testwright serve`, `worker`, `runs` and `tokens`: the API, pages, MCP, GitHub, two databases.
+mod server;

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testwright_tools::config::Config;
 
-/// Number of toolboxes measured one after the other; each makes `REPEATED` repeated runs.
+/// Number of toolboxes measured one after the other; each makes `REPEATED_RUNS` repeated runs.
 const ROUNDS: usize = 3;
-const REPEATED: usize = 5;
+const REPEATED_RUNS: usize = 5;
 /// Time for a server that was started in the background to load everything.
-const READY: Duration = Duration::from_secs(20);
+const STARTUP_TIME: Duration = Duration::from_secs(20);
 
 const FAILING: &str = "\n\ndef test_that_fails_in_a_bench():\n    assert 0\n";
 
@@ -116,8 +116,8 @@ fn one_round(
     let one = json!({ "tests": [test] });
     let mut toolbox = Toolbox::start(config)?;
     let cold = toolbox.seconds("run_pytest", &one)?;
-    std::thread::sleep(READY);
-    let mut repeated: Vec<f64> = (0..REPEATED)
+    std::thread::sleep(STARTUP_TIME);
+    let mut repeated: Vec<f64> = (0..REPEATED_RUNS)
         .map(|_| toolbox.seconds("run_pytest", &one))
         .collect::<Result<_, _>>()?;
     repeated.sort_by(f64::total_cmp);
@@ -129,7 +129,7 @@ fn one_round(
     let submit = alone("submit", json!({}))?;
     Ok(Round {
         cold,
-        repeated: repeated[REPEATED / 2],
+        repeated: repeated[REPEATED_RUNS / 2],
         edited,
         cold_file,
         submit,

@@ -113,12 +113,12 @@ pub fn serve(
             .map_err(|e| ToolError::Refused(format!("the request cannot be read: {e}")))?;
         let mut answer = match request {
             CaseRequest::Run(run) => match session.run(&run) {
-                Err(ToolError::Refused(why)) => encoded(&CaseAnswer::refused(why))?,
-                ran => encoded(&ran?)?,
+                Err(ToolError::Refused(why)) => encode(&CaseAnswer::refused(why))?,
+                ran => encode(&ran?)?,
             },
             CaseRequest::Statements { files } => {
                 let files = session.statements(&files)?;
-                encoded(&StatementsAnswer { files })?
+                encode(&StatementsAnswer { files })?
             }
         };
         answer.push(b'\n');
@@ -128,6 +128,6 @@ pub fn serve(
     Ok(())
 }
 
-fn encoded(answer: &impl Serialize) -> Result<Vec<u8>, ToolError> {
+fn encode(answer: &impl Serialize) -> Result<Vec<u8>, ToolError> {
     serde_json::to_vec(answer).map_err(|e| ToolError::Broken(e.to_string()))
 }

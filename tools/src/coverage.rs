@@ -19,9 +19,9 @@ use crate::workspace::read_itself;
 
 pub use statements::{Statements, statements};
 
-const DRIVER: &str = include_str!("coverage/driver.py");
-const MARKS: &str = include_str!("coverage/marks.py");
-const WHOLE: &str = include_str!("coverage/whole.py");
+const DRIVER_PROGRAM: &str = include_str!("coverage/driver.py");
+const MARKS_PROGRAM: &str = include_str!("coverage/marks.py");
+const WHOLE_PROGRAM: &str = include_str!("coverage/whole.py");
 
 /// The files and lines to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Measure {
     /// Python files, relative to the workspace. Files that do not exist are left out.
     pub files: Vec<String>,
     /// Whether to count how often lines run since the first test. Before Python 3.12, the counts replace the normal
-    /// measurement ([`counts_besides`]).
+    /// measurement ([`counts_are_cheap`]).
     #[serde(default)]
     pub counted: bool,
     /// First lines of statements, by file. Measuring stops at the start of a test, once all of them have run. The
@@ -58,7 +58,7 @@ pub struct WholeMeasure {
 }
 
 /// Returns whether this Python version (`X.Y`) can count lines cheaply, without losing other measurements.
-pub fn counts_besides(python_version: &str) -> bool {
+pub fn counts_are_cheap(python_version: &str) -> bool {
     let minor = python_version.strip_prefix("3.");
     minor.is_some_and(|minor| minor.parse().is_ok_and(|minor: u32| minor >= 12))
 }
@@ -131,13 +131,13 @@ impl Measurement {
     /// Prepares a measurement. `root` is the workspace with links resolved.
     pub(crate) fn new(asked: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
         let folder = config.scratch.join("coverage");
-        process::make_anew(&folder)?;
+        process::recreate_folder(&folder)?;
         let private = config.private().join("coverage");
         std::fs::create_dir_all(&private)?;
         let driver = private.join("driver.py");
-        std::fs::write(&driver, DRIVER)?;
-        std::fs::write(private.join("marks.py"), MARKS)?;
-        std::fs::write(private.join("whole.py"), WHOLE)?;
+        std::fs::write(&driver, DRIVER_PROGRAM)?;
+        std::fs::write(private.join("marks.py"), MARKS_PROGRAM)?;
+        std::fs::write(private.join("whole.py"), WHOLE_PROGRAM)?;
         let hook = outcomes::write_hook(&private.join("children"))?;
         let files = (asked.files.iter())
             .filter_map(|name| {
@@ -169,7 +169,7 @@ impl Measurement {
     }
 
     /// Sets a Python command up to be measured; its arguments begin with `-m` or with the path of a file.
-    pub(crate) fn of(&self, command: &mut Command) -> Result<(), ToolError> {
+    pub(crate) fn instrument(&self, command: &mut Command) -> Result<(), ToolError> {
         if self.is_idle() {
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl Measurement {
         match take_file(&self.result)? {
             Some(bytes) => {
                 for problem in self.add_report(&bytes)? {
-                    self.problem(problem);
+                    self.add_problem(problem);
                 }
             }
             None => {
@@ -217,7 +217,7 @@ impl Measurement {
                         format!("the process ended with exit status {status}")
                     }
                 };
-                self.problem(format!("{how} before its coverage was written"));
+                self.add_problem(format!("{how} before its coverage was written"));
             }
         }
         for child in self.children()? {
@@ -272,7 +272,7 @@ impl Measurement {
         Ok(found.problems)
     }
 
-    fn problem(&mut self, problem: String) {
+    fn add_problem(&mut self, problem: String) {
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }

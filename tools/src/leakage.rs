@@ -39,11 +39,11 @@ pub struct Findings {
 }
 
 /// Virtual file systems, which hold no ordinary files.
-const LEFT_OUT: [&str; 3] = ["/proc", "/sys", "/dev"];
+const EXCLUDED_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Size limit of a module in bytes; bigger files are skipped.
-const BIGGEST: u64 = 16 << 20;
+const MAX_FILE_LEN: u64 = 16 << 20;
 /// Size limit of a pack index in bytes, at 30 bytes for each object; bigger files are skipped.
-const BIGGEST_INDEX: u64 = 512 << 20;
+const MAX_INDEX_LEN: u64 = 512 << 20;
 
 /// Searches everything below a folder, across file systems. Links are not followed.
 pub fn find(root: &Path, request: &Request) -> Findings {
@@ -61,7 +61,7 @@ pub fn find(root: &Path, request: &Request) -> Findings {
                 continue;
             };
             if kind.is_dir() {
-                if !LEFT_OUT.iter().any(|left| path == Path::new(left)) {
+                if !EXCLUDED_FOLDERS.iter().any(|left| path == Path::new(left)) {
                     folders.push(path);
                 }
             } else if kind.is_file() {
@@ -85,7 +85,9 @@ fn is_new(path: &Path, wanted: &[NewFile]) -> bool {
     }
     wanted.iter().any(|file| {
         is_loose(path, name, &file.blob)
-            || (!file.lines.is_empty() && is_called(path, &file.path) && has(path, &file.lines))
+            || (!file.lines.is_empty()
+                && matches_name(path, &file.path)
+                && has_lines(path, &file.lines))
     })
 }
 
@@ -102,7 +104,7 @@ fn is_loose(path: &Path, name: &str, blob: &str) -> bool {
 
 /// Searches the index of a pack, which holds the names of its objects as bytes.
 fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
-    let Ok(Ok(index)) = read_itself(path, BIGGEST_INDEX) else {
+    let Ok(Ok(index)) = read_itself(path, MAX_INDEX_LEN) else {
         return false;
     };
     wanted.iter().any(|file| {
@@ -115,15 +117,15 @@ fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
 
 /// Returns whether the last folder and the name match those of the file. The rest of the path differs once a package is
 /// installed.
-fn is_called(path: &Path, file: &str) -> bool {
+fn matches_name(path: &Path, file: &str) -> bool {
     let mut parts = file.rsplit('/');
     let (name, folder) = (parts.next(), parts.next());
     let mut there = path.iter().rev().filter_map(|part| part.to_str());
     there.next() == name && (folder.is_none() || there.next() == folder)
 }
 
-fn has(path: &Path, lines: &[String]) -> bool {
-    let Ok(Ok(content)) = read_itself(path, BIGGEST) else {
+fn has_lines(path: &Path, lines: &[String]) -> bool {
+    let Ok(Ok(content)) = read_itself(path, MAX_FILE_LEN) else {
         return false;
     };
     let text = String::from_utf8_lossy(&content);

@@ -14,18 +14,18 @@ use std::time::SystemTime;
 use nix::sys::prctl;
 
 pub(crate) fn set_permissions_at(path: &Path, permissions: &Permissions) -> io::Result<()> {
-    shown(|| std::fs::set_permissions(path, permissions.clone()))
+    while_dumpable(|| std::fs::set_permissions(path, permissions.clone()))
 }
 
 pub(crate) fn set_permissions(file: &File, permissions: &Permissions) -> io::Result<()> {
-    shown(|| file.set_permissions(permissions.clone()))
+    while_dumpable(|| file.set_permissions(permissions.clone()))
 }
 
 pub(crate) fn set_modified(file: &File, time: SystemTime) -> io::Result<()> {
-    shown(|| file.set_modified(time))
+    while_dumpable(|| file.set_modified(time))
 }
 
-fn shown(change: impl Fn() -> io::Result<()>) -> io::Result<()> {
+fn while_dumpable(change: impl Fn() -> io::Result<()>) -> io::Result<()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     match change() {
         Err(error)

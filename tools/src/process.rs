@@ -30,7 +30,7 @@ use crate::config::Config;
 use crate::error::ToolError;
 use crate::metadata;
 use confinement::ChildConfinement;
-use streams::{Feed, Streams, WaitEnd};
+use streams::{StdinWriter, Streams, WaitEnd};
 
 pub use background::BackgroundProcess;
 pub use output::CapturedStream;
@@ -57,7 +57,7 @@ pub struct Command {
     /// Whether to merge stderr into stdout, in the order of writing.
     pub merge: bool,
     /// Maximum bytes kept of each stream, half from its beginning and half from its end.
-    pub keep: usize,
+    pub max_output_bytes: usize,
 }
 
 /// The reason why a program ended.
@@ -167,7 +167,7 @@ pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
 /// # Errors
 ///
 /// Fails if the earlier content cannot be renamed, or the folder cannot be created.
-pub fn make_anew(folder: &Path) -> Result<(), ToolError> {
+pub fn recreate_folder(folder: &Path) -> Result<(), ToolError> {
     if let Some(above) = folder.parent() {
         make_folder(above)?;
     }
@@ -201,7 +201,7 @@ pub fn run_recorded(
     deadline: Instant,
     report: Option<&mut Report>,
 ) -> Result<ProcessOutput, ToolError> {
-    let _turn = take_turn();
+    let _turn = lock_programs();
     interrupt::check()?;
     let started = Instant::now();
     let (stdout, writer) = std::io::pipe()?;
@@ -222,12 +222,12 @@ pub fn run_recorded(
         stdin: child
             .stdin
             .take()
-            .map(|pipe| Feed::new(pipe.into(), &command.stdin))
+            .map(|pipe| StdinWriter::new(pipe.into(), &command.stdin))
             .transpose()?,
         stdout: Some(stdout.into()),
         stderr: stderr.map(OwnedFd::from),
-        out: CapturedStream::new(command.keep),
-        err: CapturedStream::new(command.keep),
+        out: CapturedStream::new(command.max_output_bytes),
+        err: CapturedStream::new(command.max_output_bytes),
         report,
     };
     let pid = Pid::from_raw(child.id().cast_signed());
@@ -247,7 +247,7 @@ pub fn run_forked(
     deadline: Instant,
     report: &mut Report,
 ) -> Result<ProcessOutput, ToolError> {
-    let _turn = take_turn();
+    let _turn = lock_programs();
     interrupt::check()?;
     let started = Instant::now();
     let streams = Streams {
@@ -262,7 +262,7 @@ pub fn run_forked(
 }
 
 /// Blocks other programs from running until the guard is dropped.
-pub fn take_turn() -> MutexGuard<'static, ()> {
+pub fn lock_programs() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

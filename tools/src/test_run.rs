@@ -64,13 +64,13 @@ const MAX_TEST_SECONDS: u64 = 7 * 24 * 3600;
 /// Returns `Refused` for an invalid request, and `Broken` if no test could be run. A test failure is not an error.
 pub fn perform(request: Request) -> Result<Answer, ToolError> {
     let begun = Instant::now();
-    if let Some(name) = request.outside() {
+    if let Some(name) = request.first_outside_path() {
         return Err(ToolError::Refused(format!(
             "`{name}` is not a path relative to the workspace"
         )));
     }
     let seconds = request.seconds.min(MAX_TEST_SECONDS);
-    let mut options = Options::until(begun + Duration::from_secs(seconds));
+    let mut options = Options::with_deadline(begun + Duration::from_secs(seconds));
     options.hash_seed = request.hash_seed;
     options.reversed = request.reversed;
     options.alone = request.alone;
@@ -102,7 +102,7 @@ pub fn make_folders(config: &Config) -> Result<(), ToolError> {
 
 impl Request {
     /// Returns the first path that leaves the workspace, if any.
-    fn outside(&self) -> Option<&str> {
+    fn first_outside_path(&self) -> Option<&str> {
         let of_ids = self.ids.iter().map(|id| file_of(id));
         let of_coverage = self.coverage.iter().flat_map(|asked| &asked.files);
         let mut paths = of_ids.chain(of_coverage.map(String::as_str));

@@ -128,7 +128,7 @@ impl Context<'_> {
     }
 
     /// Returns the deadline of a test run that may use `1/parts` of the time left.
-    pub fn share(&self, parts: u32) -> Instant {
+    pub fn share_of_time(&self, parts: u32) -> Instant {
         let most = Duration::from_secs(self.workspace.config().test_seconds);
         Instant::now() + most.min(self.left() / parts)
     }

@@ -41,12 +41,12 @@ use crate::metadata;
 #[cfg(not(fuzzing))]
 use archive::Archive;
 use changes::Tracker;
-use regular::Unread;
+use regular::UnreadReason;
 
 /// The largest file that is shown or edited as text, in bytes.
-pub const TEXT_LIMIT: u64 = 5 << 20;
+pub const MAX_TEXT_LEN: u64 = 5 << 20;
 /// The largest file that is read at all, in bytes.
-const READ_LIMIT: u64 = 64 << 20;
+const MAX_READ_LEN: u64 = 64 << 20;
 
 pub struct Workspace {
     checkout: Checkout,
@@ -144,20 +144,20 @@ impl Workspace {
     ///
     /// Fails if the file is missing, not a regular file, over the size limit, or outside the workspace.
     pub fn read(&self, relative: &Path) -> Result<Vec<u8>, ToolError> {
-        let relative = self.again(relative)?;
+        let relative = self.resolve_again(relative)?;
         let whole = self.root().join(&relative);
         let shown = forward(&relative);
-        let read = regular::read(&whole, READ_LIMIT).map_err(|e| refuse_missing(&shown, &e))?;
+        let read = regular::read(&whole, MAX_READ_LEN).map_err(|e| refuse_missing(&shown, &e))?;
         read.map_err(|why| {
             ToolError::Refused(match why {
-                Unread::NotRegular if whole.is_dir() => {
+                UnreadReason::NotRegular if whole.is_dir() => {
                     format!("`{shown}` is a folder, not a file.")
                 }
-                Unread::NotRegular => format!("`{shown}` is not a regular file."),
-                Unread::TooLarge(size) => format!(
+                UnreadReason::NotRegular => format!("`{shown}` is not a regular file."),
+                UnreadReason::TooLarge(size) => format!(
                     "`{shown}` is too large to read ({} MB; the limit is {} MB).",
                     size >> 20,
-                    READ_LIMIT >> 20
+                    MAX_READ_LEN >> 20
                 ),
             })
         })
@@ -167,15 +167,15 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, is binary, or is over [`TEXT_LIMIT`].
+    /// Fails if the file cannot be read, is binary, or is over [`MAX_TEXT_LEN`].
     pub fn read_text(&self, relative: &Path) -> Result<String, ToolError> {
         let shown = forward(relative);
         let bytes = self.read(relative)?;
-        if bytes.len() as u64 > TEXT_LIMIT {
+        if bytes.len() as u64 > MAX_TEXT_LEN {
             return Err(ToolError::Refused(format!(
                 "`{shown}` is too large to be shown as text ({} MB; the limit is {} MB).",
                 bytes.len() >> 20,
-                TEXT_LIMIT >> 20
+                MAX_TEXT_LEN >> 20
             )));
         }
         encoding::decode(bytes).map_err(|what| ToolError::Refused(format!("`{shown}` {what}.")))
@@ -187,7 +187,7 @@ impl Workspace {
     ///
     /// Fails if the encoding cannot represent the text, or the file cannot be written.
     pub fn write_text(&mut self, relative: &Path, text: &str) -> Result<(), ToolError> {
-        let relative = self.again(relative)?;
+        let relative = self.resolve_again(relative)?;
         let now = if self.root().join(&relative).exists() {
             self.read(&relative)?
         } else {
@@ -205,8 +205,8 @@ impl Workspace {
     ///
     /// Fails if the path leaves the workspace or cannot be written.
     pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<(), ToolError> {
-        let relative = self.again(relative)?;
-        self.put(&relative, bytes, None)
+        let relative = self.resolve_again(relative)?;
+        self.write_bytes(&relative, bytes, None)
     }
 
     /// Writes a file like [`Workspace::write`]; git's mode says whether it is executable.
@@ -220,8 +220,8 @@ impl Workspace {
         bytes: &[u8],
         git_mode: Option<u32>,
     ) -> Result<(), ToolError> {
-        let relative = self.again(relative)?;
-        self.put(&relative, bytes, git_mode.map(|mode| mode & 0o777))
+        let relative = self.resolve_again(relative)?;
+        self.write_bytes(&relative, bytes, git_mode.map(|mode| mode & 0o777))
     }
 
     /// Replaces a path with a symbolic link. The target is not followed or checked.
@@ -244,7 +244,12 @@ impl Workspace {
             .map_err(|e| cannot_write(&shown, &e))
     }
 
-    fn put(&mut self, relative: &Path, bytes: &[u8], mode: Option<u32>) -> Result<(), ToolError> {
+    fn write_bytes(
+        &mut self,
+        relative: &Path,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<(), ToolError> {
         let shown = forward(relative);
         if relative.as_os_str().is_empty() || relative.starts_with(".git") {
             return Err(ToolError::Refused(format!("`{shown}` cannot be written.")));
@@ -273,7 +278,7 @@ impl Workspace {
         metadata::set_permissions(aside.as_file(), &fs::Permissions::from_mode(mode))
             .map_err(|e| cannot_write(&shown, &e))?;
         if let Some(old) = &old {
-            self.remember(relative, old);
+            self.record_stamp(relative, old);
         }
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -306,7 +311,7 @@ impl Workspace {
                 "`{shown}` is a folder, not a file."
             )));
         }
-        self.remember(&relative, &data);
+        self.record_stamp(&relative, &data);
         fs::remove_file(&whole).map_err(|e| cannot_write(&shown, &e))?;
         let mut folder = relative.parent();
         while let Some(path) = folder.filter(|p| !p.as_os_str().is_empty()) {
@@ -356,7 +361,7 @@ impl Workspace {
         }
         let mode = entry.mode;
         let bytes = self.base.read(relative)?.unwrap_or_default();
-        self.put(relative, &bytes, Some(mode))
+        self.write_bytes(relative, &bytes, Some(mode))
     }
 
     /// Returns everything that differs from the base commit, by path: modified and deleted tracked files, and
@@ -393,7 +398,7 @@ impl Workspace {
     }
 
     /// Resolves a path that did not come from [`Workspace::resolve`].
-    fn again(&self, relative: &Path) -> Result<PathBuf, ToolError> {
+    fn resolve_again(&self, relative: &Path) -> Result<PathBuf, ToolError> {
         match relative.to_str() {
             Some(text) => self.resolve(text),
             None => Err(ToolError::refused("The path is not UTF-8.")),
@@ -404,14 +409,14 @@ impl Workspace {
     fn entry(&self, relative: &Path) -> Result<PathBuf, ToolError> {
         match (relative.parent(), relative.file_name()) {
             (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => {
-                Ok(self.again(folder)?.join(name))
+                Ok(self.resolve_again(folder)?.join(name))
             }
             (_, Some(name)) => Ok(PathBuf::from(name)),
-            _ => self.again(relative),
+            _ => self.resolve_again(relative),
         }
     }
 
-    fn remember(&mut self, relative: &Path, data: &fs::Metadata) {
+    fn record_stamp(&mut self, relative: &Path, data: &fs::Metadata) {
         let second = u64::try_from(data.mtime()).unwrap_or(0);
         let stamp = self.stamps.entry(relative.to_path_buf()).or_insert(0);
         *stamp = (*stamp).max(second);

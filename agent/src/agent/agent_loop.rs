@@ -6,7 +6,7 @@ use testwright_agent_prompts::{
 };
 use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 
-use super::earlier_calls::EarlierCalls;
+use super::earlier_calls::CallDependencies;
 use super::failures::prompt;
 use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
@@ -78,7 +78,7 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
     loop {
         let reply = run.next_reply(&specs, config.parallel_calls).await?;
         let turn = reply.turn();
-        let mut earlier = EarlierCalls::default();
+        let mut earlier = CallDependencies::default();
         for (i, call) in reply.calls.iter().enumerate() {
             if i > 0 && !config.parallel_calls {
                 run.decline(call, "Not carried out: one command at a time.".to_owned())?;
@@ -93,7 +93,7 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
                 && let Some(text) = earlier.declines(*tool, call)?
             {
                 if tool.route() == Route::Fork {
-                    run.keep_fix(&call.arguments.value());
+                    run.set_last_fix(&call.arguments.value());
                 }
                 run.decline(call, text)?;
                 continue;
@@ -104,7 +104,7 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
             }
             hook.after(&answer);
             if config.submits(&call.name)
-                && let Some(outcome) = run.submitted(config.on_submit, &answer)
+                && let Some(outcome) = run.outcome_after_submission(config.on_submit, &answer)
             {
                 return Ok(outcome);
             }

@@ -81,7 +81,7 @@ const CHARACTERS_A_TOKEN: usize = 4;
 /// Number of calls like the last one below which tokens count as nearly used up.
 const CALLS_LEFT: u64 = 3;
 /// Minimum completion tokens that a call is expected to need.
-const COMPLETION: u64 = 256;
+const MIN_COMPLETION_TOKENS: u64 = 256;
 
 impl Budget {
     pub fn new(limits: Limits) -> Self {
@@ -102,7 +102,7 @@ impl Budget {
     }
 
     /// Excludes time spent waiting for a processor.
-    pub fn leave_out(&mut self, waited: Duration) {
+    pub fn exclude_wait(&mut self, waited: Duration) {
         self.waited += waited;
     }
 
@@ -114,11 +114,11 @@ impl Budget {
     }
 
     /// Adds the seconds of an earlier part of the run.
-    pub fn book_past(&mut self, seconds: f64) {
+    pub fn add_earlier_time(&mut self, seconds: f64) {
         self.before += seconds;
     }
 
-    pub fn book(&mut self, reply: &Reply, request: &Request, seconds: f64, step: bool) {
+    pub fn record_call(&mut self, reply: &Reply, request: &Request, seconds: f64, step: bool) {
         self.spent.model_calls += 1;
         self.spent.failed_calls += reply.failed_tries;
         self.spent.model_seconds += seconds;
@@ -174,9 +174,11 @@ impl Budget {
         let Some(limit) = self.limits.tokens else {
             return Some(most);
         };
-        let prompt = self.estimate(messages).saturating_sub(COMPLETION);
+        let prompt = self
+            .estimate(messages)
+            .saturating_sub(MIN_COMPLETION_TOKENS);
         let left = limit.saturating_sub(self.spent.tokens().saturating_add(prompt));
-        Some(most.min(left.max(COMPLETION)))
+        Some(most.min(left.max(MIN_COMPLETION_TOKENS)))
     }
 
     /// Returns the limits for one of `parts` equal parts of the remaining budget.
@@ -236,7 +238,7 @@ impl Budget {
         } else {
             length
         };
-        counted + (new / CHARACTERS_A_TOKEN) as u64 + COMPLETION
+        counted + (new / CHARACTERS_A_TOKEN) as u64 + MIN_COMPLETION_TOKENS
     }
 }
 
@@ -297,10 +299,10 @@ mod tests {
             ..Limits::default()
         });
         assert_eq!(budget.next_call(&user(400)), None);
-        budget.book(&reply(100, 10, None), &request(400), 0.1, true);
+        budget.record_call(&reply(100, 10, None), &request(400), 0.1, true);
         assert_eq!(budget.next_call(&user(20_000)), Some(Limit::Tokens));
         assert_eq!(budget.next_call(&user(400)), None);
-        budget.book(&reply(100, 10, None), &request(400), 0.1, true);
+        budget.record_call(&reply(100, 10, None), &request(400), 0.1, true);
         assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
         assert_eq!(budget.side_call(&user(400)), None);
     }
@@ -316,7 +318,7 @@ mod tests {
             Some(4_000)
         );
         assert_eq!(budget.nearly_spent(), None);
-        budget.book(&reply(4_000, 1_000, None), &request(16_000), 0.1, true);
+        budget.record_call(&reply(4_000, 1_000, None), &request(16_000), 0.1, true);
         assert_eq!(budget.nearly_spent().as_deref(), Some("5000 tokens"));
         assert_eq!(
             budget.completion_tokens(&user(16_000), Some(4_000)),
@@ -337,7 +339,7 @@ mod tests {
             dollars: Some(1.0),
             ..Limits::default()
         });
-        budget.book(&reply(900, 100, Some(0.5)), &request(3_600), 0.1, true);
+        budget.record_call(&reply(900, 100, Some(0.5)), &request(3_600), 0.1, true);
         assert_eq!(budget.next_call(&user(3_600)), Some(Limit::Dollars));
         budget.limits.dollars = Some(2.0);
         assert_eq!(budget.next_call(&user(3_600)), None);
@@ -350,7 +352,7 @@ mod tests {
             ..Limits::default()
         });
         assert_eq!(budget.next_call(&user(1)), None);
-        budget.book_past(61.0);
+        budget.add_earlier_time(61.0);
         assert_eq!(budget.next_call(&user(1)), Some(Limit::Minutes));
     }
 
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(first.steps, Some(20));
         assert_eq!(first.tokens, Some(3_000));
         assert_eq!(first.dollars, Some(1.0));
-        budget.book(&reply(900, 100, Some(0.5)), &request(10), 0.1, true);
+        budget.record_call(&reply(900, 100, Some(0.5)), &request(10), 0.1, true);
         let second = budget.share(2);
         assert_eq!(second.steps, Some(1 + 30));
         assert_eq!(second.tokens, Some(5_000));

@@ -10,7 +10,7 @@ const SHORT: usize = 400;
 
 /// Returns the index of the message up to which answers should be cut, to remove about half of their length.
 /// Returns `None` if nothing is left to cut.
-pub(super) fn until(messages: &[Message]) -> Option<usize> {
+pub(super) fn cut_position(messages: &[Message]) -> Option<usize> {
     let lengths: Vec<(usize, usize)> = messages
         .iter()
         .enumerate()
@@ -92,7 +92,7 @@ mod tests {
             exchange("c", 1_000),
         ]
         .concat();
-        let first = until(&messages);
+        let first = cut_position(&messages);
         assert_eq!(first, Some(4));
         cut(&mut messages, 4);
         let Message::Tool(result) = &messages[1] else {
@@ -102,8 +102,8 @@ mod tests {
             result.content,
             "[200 lines of an earlier answer of `search` were cut to make room; call it again if you need them]"
         );
-        assert_eq!(until(&messages), Some(6));
+        assert_eq!(cut_position(&messages), Some(6));
         cut(&mut messages, 6);
-        assert_eq!(until(&messages), None);
+        assert_eq!(cut_position(&messages), None);
     }
 }

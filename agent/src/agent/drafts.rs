@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use testwright_sandboxes::repository::touched;
+use testwright_sandboxes::repository::touched_paths;
 use testwright_tools::outcomes::report::FailureClass;
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::TryFix;
 
-use super::fix_trials::{RecordedTrial, last_forms};
+use super::fix_trials::{RecordedTrial, latest_versions};
 use super::{Flow, Limits, Outcome, Run};
 use crate::gate::{Evidence, FixTrial, ReviewVerdict};
 use crate::session::Contents;
@@ -70,7 +70,7 @@ impl Drafts {
         self.begun += 1;
         if self.begun > 1 {
             run.forget_conversation();
-            run.put_files(&BTreeMap::new()).await?;
+            run.write_files(&BTreeMap::new()).await?;
         }
         run.ends_before = run.session.ended_by_code();
         let left = self.planned.saturating_sub(self.begun) + 1;
@@ -86,7 +86,7 @@ impl Drafts {
         }
         let workspace = run.workspace().await?;
         run.draft_ended(self.begun, &outcome)?;
-        let tried = last_forms(&run.trials).into_iter().rev();
+        let tried = latest_versions(&run.trials).into_iter().rev();
         let usable = tried.filter(|tried| tried.trial.crash.is_none() && !tried.edits.is_empty());
         for tried in usable.take(MAX_FIXES) {
             let patch = &tried.trial.patch;
@@ -102,7 +102,7 @@ impl Drafts {
         }
         match outcome {
             Outcome::Accepted { patch, evidence } => {
-                let names = touched(&patch);
+                let names = touched_paths(&patch);
                 let files = workspace.into_iter();
                 self.accepted.push(Draft {
                     number: self.begun,
@@ -130,7 +130,7 @@ impl Drafts {
         self.try_all_fixes(run).await?;
         let cures = |from: &Draft, to: &Draft| {
             let mut fixes = self.fixes.iter();
-            fixes.any(|fix| fix.drafts.contains(&from.number) && to.is_cured(fix))
+            fixes.any(|fix| fix.drafts.contains(&from.number) && to.passes_with(fix))
         };
         let drafts = self.accepted.iter().enumerate();
         Ok(drafts.clone().any(|(at, a)| {
@@ -143,7 +143,12 @@ impl Drafts {
     pub async fn choose(mut self, run: &mut Run) -> Flow<Outcome> {
         self.try_all_fixes(run).await?;
         let matrix: Vec<Vec<bool>> = (self.accepted.iter())
-            .map(|draft| self.fixes.iter().map(|fix| draft.is_cured(fix)).collect())
+            .map(|draft| {
+                self.fixes
+                    .iter()
+                    .map(|fix| draft.passes_with(fix))
+                    .collect()
+            })
             .collect();
         let Some(best) = best(&matrix, &self.accepted) else {
             let nothing = || Outcome::Nothing {
@@ -198,7 +203,7 @@ impl Drafts {
         if missing.is_empty() {
             return Ok(());
         }
-        run.put_contents(&draft.contents).await?;
+        run.write_contents(&draft.contents).await?;
         for fix in missing {
             if run.replay.is_over() && run.budget.left().is_zero() {
                 break;
@@ -225,9 +230,9 @@ impl Draft {
         trials.find(|trial| trial.on_submitted_tests && trial.patch == fix.patch)
     }
 
-    fn is_cured(&self, fix: &CandidateFix) -> bool {
+    fn passes_with(&self, fix: &CandidateFix) -> bool {
         self.trial(fix)
-            .is_some_and(|trial| trial.holds(&self.evidence.tests))
+            .is_some_and(|trial| trial.is_valid_fix(&self.evidence.tests))
     }
 
     /// Ranks drafts that the same fixes support.

@@ -15,7 +15,7 @@ use testwright_models::ToolCall;
 
 /// The results of this message's earlier calls.
 #[derive(Default)]
-pub(super) struct EarlierCalls {
+pub(super) struct CallDependencies {
     is_edit_refused: bool,
     /// Reason from the last test run to look at the tests before they are submitted.
     run: Option<&'static str>,
@@ -23,7 +23,7 @@ pub(super) struct EarlierCalls {
     fix: Option<&'static str>,
 }
 
-impl EarlierCalls {
+impl CallDependencies {
     /// Returns the answer to a call that should not run.
     pub(super) fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Flow<Option<String>> {
         let is_of_tests = tool.runs_code() && (tool.route() != Route::Sandbox || takes_tests(tool));
@@ -101,7 +101,7 @@ mod tests {
 
     /// Returns whether a submission is held back after these calls.
     fn is_held_back(calls: &[(&str, Value)]) -> bool {
-        let mut earlier = EarlierCalls::default();
+        let mut earlier = CallDependencies::default();
         for (name, data) in calls {
             let answer = Answer {
                 tool: (*name).to_owned(),

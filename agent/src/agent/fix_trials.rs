@@ -296,7 +296,7 @@ pub(super) fn places(patch: &str) -> Vec<SourceLine> {
 }
 
 /// Returns the trials without those that a later call revised by editing the same place.
-pub(super) fn last_forms(trials: &[RecordedTrial]) -> Vec<&RecordedTrial> {
+pub(super) fn latest_versions(trials: &[RecordedTrial]) -> Vec<&RecordedTrial> {
     let is_near = |a: &PatchEdit, b: &PatchEdit| {
         a.path == b.path && a.at <= b.at + b.removed + NEAR && b.at <= a.at + a.removed + NEAR
     };
@@ -387,7 +387,7 @@ mod tests {
             // Variants of one call are separate fixes.
             recorded(&first, 2),
         ];
-        let kept: Vec<&str> = (last_forms(&trials).iter())
+        let kept: Vec<&str> = (latest_versions(&trials).iter())
             .map(|trial| trial.trial.patch.as_str())
             .collect();
         assert_eq!(kept, [&other, &second, &first]);

@@ -8,14 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A run's share of the processors; unlimited for a run that is alone.
 #[derive(Debug, Default)]
-pub struct ProcessorShare {
+pub struct CpuPermit {
     all: Option<Arc<Semaphore>>,
     held: Option<OwnedSemaphorePermit>,
 }
 
-impl ProcessorShare {
+impl CpuPermit {
     pub fn of(all: Arc<Semaphore>) -> Self {
-        ProcessorShare {
+        CpuPermit {
             all: Some(all),
             held: None,
         }

@@ -7,7 +7,7 @@ use super::RunUsage;
 pub struct StepView<'a> {
     pub step: u32,
     /// `model`, or a tool's name.
-    pub what: &'a str,
+    pub action: &'a str,
     /// First line of the arguments or of the answer; the display truncates it.
     pub detail: &'a str,
     pub spent: &'a RunUsage,

@@ -15,7 +15,7 @@ pub struct Replay {
     /// Whether tools run again and their answers are compared; otherwise recorded answers are used.
     live_tools: bool,
     /// Differences between recorded and present answers.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ReplayDifference>,
     state: Contents,
     /// Number of recorded stage results that were skipped and that no stage has reached again.
     stages: u32,
@@ -23,7 +23,7 @@ pub struct Replay {
 
 /// A tool's answer that differs from the recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct ReplayDifference {
     /// Number of the step, counted from 1.
     pub step: u32,
     pub tool: String,

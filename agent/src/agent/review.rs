@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::json;
 use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt};
 use testwright_tools::outcomes::report::{
-    FailureClass, Frame, Outcome as TestOutcome, Place, Report, TestResult, is_of,
+    FailureClass, Frame, Outcome as TestOutcome, Place, Report, TestResult, belongs_to_test,
 };
-use testwright_tools::outcomes::text::fitted_in;
+use testwright_tools::outcomes::text::shorten_message_to_lines;
 use testwright_tools::python::Excerpt;
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::ReviewContext;
@@ -34,10 +34,10 @@ const FRAMES: usize = 12;
 /// Maximum characters of the reviewer's text.
 const WORDS: usize = 1_500;
 /// Maximum failing tests shown in full; the others are only named.
-const SHOWN: usize = 4;
+const MAX_FAILING_SHOWN: usize = 4;
 
 /// A submission that the gate accepts.
-pub(super) struct Reviewed<'a> {
+pub(super) struct AcceptedSubmission<'a> {
     pub submission: &'a Submission,
     pub verdict: &'a Verdict,
     pub fixes: &'a [FixTrial],
@@ -48,7 +48,7 @@ impl Run {
     /// Asks for a review; `None` if the budget does not allow one.
     pub(super) async fn review(
         &mut self,
-        reviewed: &Reviewed<'_>,
+        reviewed: &AcceptedSubmission<'_>,
         deadline: Duration,
     ) -> Flow<Option<Review>> {
         let context = self.review_context(reviewed, deadline).await?;
@@ -70,12 +70,16 @@ impl Run {
         }
     }
 
-    async fn review_context(&self, reviewed: &Reviewed<'_>, deadline: Duration) -> Flow<Excerpts> {
+    async fn review_context(
+        &self,
+        reviewed: &AcceptedSubmission<'_>,
+        deadline: Duration,
+    ) -> Flow<Excerpts> {
         let tests = reviewed.submission.contributed.iter();
         let tests = tests.filter(|test| test.change != Change::Deleted);
         // The code that fixes change is likelier to be at fault than the place where an exception arises.
         let mut fixes: Vec<&FixTrial> = reviewed.fixes.iter().collect();
-        fixes.sort_by_key(|fix| !fix.cures(&reviewed.verdict.failing));
+        fixes.sort_by_key(|fix| !fix.makes_pass(&reviewed.verdict.failing));
         let mut lines: Vec<SourceLine> =
             (fixes.iter()).flat_map(|fix| places(&fix.patch)).collect();
         for failed in failing(reviewed) {
@@ -99,14 +103,14 @@ impl Run {
         Ok(Excerpts::deserialize(&answer.data).unwrap_or_default())
     }
 
-    fn review_prompt(&self, reviewed: &Reviewed<'_>, context: &Excerpts) -> ReviewPrompt {
+    fn review_prompt(&self, reviewed: &AcceptedSubmission<'_>, context: &Excerpts) -> ReviewPrompt {
         // The line with its outcome just above already names it.
         let is_single = reviewed.submission.contributed.len() == 1
             && reviewed.verdict.failing.len() == 1
             && reviewed.verdict.failing[0].id == reviewed.submission.contributed[0].id;
-        let failures: Vec<String> = brief::alike(&reviewed.verdict.failing)
+        let failures: Vec<String> = brief::group_parameter_failures(&reviewed.verdict.failing)
             .into_iter()
-            .take(SHOWN)
+            .take(MAX_FAILING_SHOWN)
             .map(|(test, others)| {
                 let text = failure(reviewed.submission, test) + &others;
                 match is_single {
@@ -118,7 +122,7 @@ impl Run {
         let patches: Vec<&str> = (reviewed.fixes.iter())
             .map(|fix| fix.patch.as_str())
             .collect();
-        let functions = brief::not_in_patches(context.functions.clone(), &patches);
+        let functions = brief::exclude_shown_in_patches(context.functions.clone(), &patches);
         let fixes: Vec<String> = (reviewed.fixes.iter().enumerate())
             .map(|(at, fix)| candidate_fix(at + 1, fix, &reviewed.verdict.failing, &functions))
             .collect();
@@ -127,7 +131,7 @@ impl Run {
         ReviewPrompt {
             issue: visible(&self.issue.brief_text()),
             python: self.python(),
-            change: visible(&brief::of_tests(&reviewed.submission.patch)),
+            change: visible(&brief::shorten_test_patch(&reviewed.submission.patch)),
             used_code: visible(&excerpts(&context.used)),
             outcomes: visible(&outcomes(reviewed.submission, reviewed.verdict)),
             failure: visible(&failures.join("\n\n")),
@@ -139,8 +143,8 @@ impl Run {
 }
 
 /// Returns the results of the failing contributed tests that are shown.
-fn failing<'a>(reviewed: &'a Reviewed<'_>) -> impl Iterator<Item = &'a TestResult> {
-    let tests = reviewed.verdict.failing.iter().take(SHOWN);
+fn failing<'a>(reviewed: &'a AcceptedSubmission<'_>) -> impl Iterator<Item = &'a TestResult> {
+    let tests = reviewed.verdict.failing.iter().take(MAX_FAILING_SHOWN);
     tests.filter_map(|test| result(&reviewed.submission.old, &test.id))
 }
 
@@ -177,13 +181,13 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
             let tests = report
                 .tests
                 .iter()
-                .filter(|found| is_of(&found.id, &test.id));
+                .filter(|found| belongs_to_test(&found.id, &test.id));
             tests.map(|found| found.outcome).collect()
         };
         let is_failing = verdict
             .failing
             .iter()
-            .any(|failing| is_of(&failing.id, &test.id));
+            .any(|failing| belongs_to_test(&failing.id, &test.id));
         let now = match of(&submission.old) {
             now if now.len() > 1 => count(&now, "passes"),
             _ if is_failing => "fails".to_owned(),
@@ -249,7 +253,11 @@ fn word_before(outcome: TestOutcome) -> &'static str {
 fn failure(submission: &Submission, test: &TestEvidence) -> String {
     let mut out = format!("{} {}", test.origin(), test.exception);
     if !test.message.is_empty() {
-        let _ = write!(out, ": {}", fitted_in(&test.message, MESSAGE_LINES));
+        let _ = write!(
+            out,
+            ": {}",
+            shorten_message_to_lines(&test.message, MESSAGE_LINES)
+        );
     }
     let found = result(&submission.old, &test.id);
     let frames: Vec<&Frame> = found
@@ -326,7 +334,7 @@ fn candidate_fix(
             out,
             "the edit itself is wrong ({crash}), so this says nothing of the tests."
         );
-    } else if fix.cures(failing) {
+    } else if fix.makes_pass(failing) {
         out.push_str("with it all of them pass.");
     } else {
         let did_run = |test: &&TestEvidence| fix.outcomes.iter().any(|(id, _)| *id == test.id);
@@ -370,7 +378,7 @@ fn candidate_fix(
         .lines()
         .filter_map(|line| line.strip_prefix("--- a/"));
     let patch = match !shown.is_empty() && files.all(is_known) {
-        true => brief::changes_alone(&fix.patch),
+        true => brief::changed_lines_only(&fix.patch),
         false => brief::without_headers(&fix.patch),
     };
     let _ = write!(out, "\n{patch}");
@@ -378,7 +386,7 @@ fn candidate_fix(
 }
 
 /// Returns the message to the author; `None` if there is nothing to report.
-pub(super) fn doubt(review: &Review) -> Option<ReviewDoubt> {
+pub(super) fn doubt_message(review: &Review) -> Option<ReviewDoubt> {
     let opinion = match review.verdict {
         ReviewVerdict::No => "doubts that the tests fail for the reason that the issue states",
         ReviewVerdict::Unsure => {

@@ -20,14 +20,14 @@ use super::Budget;
 use super::earlier_calls::takes_tests;
 use super::failures::{infrastructure, trajectory_failed, unknown_tool};
 use super::fix_trials::RecordedTrial;
-use super::processor::ProcessorShare;
+use super::full_issue::numbered_issue_lines;
+use super::processor::CpuPermit;
 use super::progress::{Progress, StepView};
 use super::replay::Replay;
 use super::run_counts::RunCounts;
 use super::submission_policy::SubmissionPolicy;
-use super::whole_issue::whole_issue;
 use crate::gate::Evidence;
-use crate::issues::{Issue, WHOLE};
+use crate::issues::{FULL_ISSUE_PATH, Issue};
 use crate::outcome::{Flow, Outcome};
 use crate::session::{Contents, Session};
 use crate::trajectory::{Answer, Event, FileState, RunFolder};
@@ -46,7 +46,7 @@ pub struct RunParts {
     /// Maximum completion tokens of one call.
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
-    pub processor: ProcessorShare,
+    pub processor: CpuPermit,
 }
 
 pub struct Run {
@@ -61,7 +61,7 @@ pub struct Run {
     pub(super) messages: Vec<Message>,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
-    processor: ProcessorShare,
+    processor: CpuPermit,
     /// Files that differ from the base commit, as last recorded.
     pub(super) state: Contents,
     /// Whether the sandbox has the state of the recorded part.
@@ -122,7 +122,7 @@ impl Run {
     }
 
     /// Sets descriptions of the model's extra inputs, for the evidence.
-    pub fn set_given(&mut self, given: Vec<String>) {
+    pub fn set_extra_inputs(&mut self, given: Vec<String>) {
         self.given = given;
     }
 
@@ -159,16 +159,16 @@ impl Run {
     /// Runs a tool call, or takes its recorded answer, and appends the answer to the conversation.
     pub async fn call(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
         let answer = if self.replay.has_live_tools() {
-            let now = self.carry_out(call, allowed).await?;
+            let now = self.execute_call(call, allowed).await?;
             self.compare(call, now)
         } else if let Some(answer) = self.replay.answer(&call.id) {
-            self.take_facts(&answer);
-            self.budget.book_past(answer.seconds);
+            self.restore_facts(&answer);
+            self.budget.add_earlier_time(answer.seconds);
             answer
         } else if let Some(outcome) = self.replay.draft_outcome() {
             return Err(outcome);
         } else {
-            self.carry_out(call, allowed).await?
+            self.execute_call(call, allowed).await?
         };
         *self
             .budget
@@ -192,7 +192,7 @@ impl Run {
             return now;
         };
         if recorded.result.content != now.result.content {
-            self.replay.differences.push(super::Difference {
+            self.replay.differences.push(super::ReplayDifference {
                 step: self.budget.spent.steps,
                 tool: call.name.clone(),
                 recorded: recorded.result.content.clone(),
@@ -234,7 +234,7 @@ impl Run {
         self.messages.push(Message::Tool(result));
     }
 
-    async fn carry_out(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
+    async fn execute_call(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
         self.acquire_processor().await;
         let answer = self.carry_out_here(call, allowed).await;
         self.processor.release();
@@ -243,15 +243,15 @@ impl Run {
 
     async fn acquire_processor(&mut self) {
         let waited = self.processor.acquire().await;
-        self.budget.leave_out(waited);
+        self.budget.exclude_wait(waited);
     }
 
     async fn carry_out_here(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
-        self.catch_up().await?;
+        self.restore_workspace().await?;
         let arguments = call.arguments.value();
         let view = StepView {
             step: self.budget.spent.steps,
-            what: &call.name,
+            action: &call.name,
             detail: call.arguments.as_str(),
             spent: &self.budget.spent,
             seconds: 0.0,
@@ -263,8 +263,8 @@ impl Run {
         // Data are kept if a resumed run needs them.
         let (text, refused, data) = match tool.map(|tool| tool.route()) {
             None => (unknown_tool(&call.name, allowed), true, Value::Null),
-            Some(_) if call.name == OpenFile::NAME && arguments["path"] == WHOLE => {
-                let text = whole_issue(&self.issue.text(), &arguments);
+            Some(_) if call.name == OpenFile::NAME && arguments["path"] == FULL_ISSUE_PATH => {
+                let text = numbered_issue_lines(&self.issue.text(), &arguments);
                 (text, false, Value::Null)
             }
             Some(Route::Gate) => self.submit(&arguments, deadline).await?,
@@ -302,7 +302,7 @@ impl Run {
         }
         self.progress.ended(&StepView {
             step: self.budget.spent.steps,
-            what: &call.name,
+            action: &call.name,
             detail: first_line(&answer.result.content),
             spent: &self.budget.spent,
             seconds,
@@ -319,7 +319,7 @@ impl Run {
     }
 
     /// Restores the recorded state of the workspace before the first new call of a resumed run.
-    async fn catch_up(&mut self) -> Flow {
+    async fn restore_workspace(&mut self) -> Flow {
         if self.caught_up || !self.replay.is_over() {
             return Ok(());
         }

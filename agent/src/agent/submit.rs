@@ -13,7 +13,7 @@ use testwright_tools::tools::Submit;
 use testwright_tools::tools::submission::{Change, Submission};
 
 use super::failures::{infrastructure, prompt};
-use super::review::{Reviewed, doubt};
+use super::review::{AcceptedSubmission, doubt_message};
 use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
@@ -52,10 +52,14 @@ pub(super) struct AbstentionRecord {
     abstained: String,
 }
 
-type Facts = (String, bool, Value);
+type CallResult = (String, bool, Value);
 
 impl Run {
-    pub(super) async fn submit(&mut self, arguments: &Value, deadline: Duration) -> Flow<Facts> {
+    pub(super) async fn submit(
+        &mut self,
+        arguments: &Value,
+        deadline: Duration,
+    ) -> Flow<CallResult> {
         if self.session.has_wanted_lines() {
             return self.submit_for_coverage(arguments, deadline).await;
         }
@@ -97,7 +101,7 @@ impl Run {
         if submitted.verdict.accepted() {
             let failing = &submitted.verdict.failing;
             submitted.fixes = self.trials_on_submitted_tests(failing, deadline).await?;
-            let cures = |fix: &FixTrial| fix.on_submitted_tests && fix.cures(failing);
+            let cures = |fix: &FixTrial| fix.on_submitted_tests && fix.makes_pass(failing);
             if submitted.fixes.iter().any(cures) {
                 // With this fix, all later assertions ran and passed.
                 for test in &mut submitted.verdict.failing {
@@ -109,7 +113,7 @@ impl Run {
                 submitted.asked_for_fix = true;
                 text = prompt(TryAFix {}.render())?;
             } else if self.submission_policy.reviews > 0 {
-                let reviewed = Reviewed {
+                let reviewed = AcceptedSubmission {
                     submission: &submitted.submission,
                     verdict: &submitted.verdict,
                     fixes: &submitted.fixes,
@@ -118,14 +122,14 @@ impl Run {
                 submitted.review = self.review(&reviewed, deadline).await?;
                 if let Some(review) = &submitted.review
                     && self.may_doubt(review)
-                    && let Some(doubt) = doubt(review)
+                    && let Some(doubt) = doubt_message(review)
                 {
                     submitted.doubted = true;
                     text = prompt(doubt.render())?;
                 }
             }
         }
-        self.book_submission(&submitted);
+        self.record_submission(&submitted);
         let data = serde_json::to_value(&submitted).unwrap_or_default();
         Ok((text, false, data))
     }
@@ -140,7 +144,7 @@ impl Run {
     }
 
     /// Accepts the model's report that the issue cannot fail here, if it has tried and gives a reason.
-    fn abstain(&mut self, reason: Option<&str>) -> Flow<Facts> {
+    fn abstain(&mut self, reason: Option<&str>) -> Flow<CallResult> {
         let Some(reason) = reason else {
             return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
         };
@@ -172,7 +176,7 @@ impl Run {
                     Message::Tool(result) if result.id == call.id => Some(&result.content),
                     _ => None,
                 })?;
-                told(call, answer)
+                summarize_call(call, answer)
             })
             .collect();
         tried.drain(..tried.len().saturating_sub(MAX_TRIED_TESTS));
@@ -180,12 +184,12 @@ impl Run {
     }
 
     /// Restores the facts of a recorded answer in a resumed run.
-    pub(super) fn take_facts(&mut self, answer: &Answer) {
+    pub(super) fn restore_facts(&mut self, answer: &Answer) {
         match registry::find(&answer.tool).map(|tool| tool.route()) {
-            Some(Route::Fork) if !answer.refused => self.book_trial(&answer.data),
+            Some(Route::Fork) if !answer.refused => self.record_trial(&answer.data),
             Some(Route::Gate) => {
                 if let Ok(submitted) = SubmissionRecord::deserialize(&answer.data) {
-                    self.book_submission(&submitted);
+                    self.record_submission(&submitted);
                 } else {
                     self.take_coverage(answer);
                 }
@@ -194,7 +198,7 @@ impl Run {
         }
     }
 
-    fn book_submission(&mut self, submitted: &SubmissionRecord) {
+    fn record_submission(&mut self, submitted: &SubmissionRecord) {
         self.fix_asked_for |= submitted.asked_for_fix;
         self.doubts += u32::from(submitted.doubted);
         self.submission = submitted.is_final().then(|| {
@@ -206,7 +210,11 @@ impl Run {
     }
 
     /// Returns the outcome of the run, if an answered submission ends it.
-    pub(super) fn submitted(&mut self, when: OnSubmit, answer: &Answer) -> Option<Outcome> {
+    pub(super) fn outcome_after_submission(
+        &mut self,
+        when: OnSubmit,
+        answer: &Answer,
+    ) -> Option<Outcome> {
         if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
             return Some(Outcome::Abstained {
                 reason: record.abstained,
@@ -296,7 +304,7 @@ impl Run {
 
 /// Summarizes a call in one line. For code, this is its first line and the last line it printed, which names
 /// the exception. For a test run, it is the first line, which gives the result.
-fn told(call: &ToolCall, answer: &str) -> Option<String> {
+fn summarize_call(call: &ToolCall, answer: &str) -> Option<String> {
     let is_told = |line: &&str| !line.trim().is_empty();
     let arguments = call.arguments.value();
     let name = &call.name;
@@ -337,12 +345,12 @@ mod tests {
         let raised =
             "Traceback (most recent call last):\n  File \"snippet.py\"\nValueError: no\n\n";
         assert_eq!(
-            told(&python, raised).as_deref(),
+            summarize_call(&python, raised).as_deref(),
             Some("run_python `import pkg`: ValueError: no")
         );
         let pytest = call("run_pytest", json!({}));
         assert_eq!(
-            told(&pytest, "1 test: 1 passed\n\npassed a").as_deref(),
+            summarize_call(&pytest, "1 test: 1 passed\n\npassed a").as_deref(),
             Some("run_pytest: 1 test: 1 passed")
         );
     }

@@ -32,7 +32,7 @@ impl Run {
             },
         };
         let text = record.coverage.text();
-        self.book_coverage(&record);
+        self.record_coverage(&record);
         Ok((
             text,
             false,
@@ -43,11 +43,11 @@ impl Run {
     /// Restores the facts of a recorded answer in a resumed run.
     pub(super) fn take_coverage(&mut self, answer: &Answer) {
         if let Ok(record) = CoverageRecord::deserialize(&answer.data) {
-            self.book_coverage(&record);
+            self.record_coverage(&record);
         }
     }
 
-    fn book_coverage(&mut self, record: &CoverageRecord) {
+    fn record_coverage(&mut self, record: &CoverageRecord) {
         let verdict = &record.coverage;
         self.submission = verdict.accepted().then(|| {
             let mut evidence = Evidence {

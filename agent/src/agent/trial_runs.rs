@@ -8,7 +8,7 @@ use testwright_tools::tool::Tool;
 use testwright_tools::tools::TryFix;
 
 use super::failures::infrastructure;
-use super::fix_trials::{RecordedTrial, add_origin, digest, last_forms};
+use super::fix_trials::{RecordedTrial, add_origin, digest, latest_versions};
 use super::{Flow, Run};
 use crate::gate::{FixTrial, TestEvidence};
 
@@ -22,7 +22,7 @@ impl Run {
         mut arguments: Value,
         deadline: Duration,
     ) -> Flow<(String, bool, Value)> {
-        let edits = self.whole_fix(&arguments);
+        let edits = self.complete_edits(&arguments);
         if let Some(arguments) = arguments.as_object_mut()
             && !edits.is_empty()
         {
@@ -32,12 +32,12 @@ impl Run {
         let mut answer = called.await.map_err(infrastructure)?;
         add_origin(&mut answer.data, edits.into(), digest(&self.state));
         if !answer.refused {
-            self.book_trial(&answer.data);
+            self.record_trial(&answer.data);
         }
         Ok((answer.text, answer.refused, answer.data))
     }
 
-    pub(super) fn book_trial(&mut self, data: &Value) {
+    pub(super) fn record_trial(&mut self, data: &Value) {
         let call = self.fix_calls;
         self.fix_calls += 1;
         self.trials.extend(RecordedTrial::read(data, call));
@@ -47,13 +47,13 @@ impl Run {
     }
 
     /// Records a fix as the last one even if its trial is skipped.
-    pub(super) fn keep_fix(&mut self, arguments: &Value) {
-        self.last_fix = self.whole_fix(arguments);
+    pub(super) fn set_last_fix(&mut self, arguments: &Value) {
+        self.last_fix = self.complete_edits(arguments);
     }
 
     /// Returns all edits of a call: those of the last fix if it gives none, or those before its own if it
     /// adds to them.
-    fn whole_fix(&self, arguments: &Value) -> Vec<Value> {
+    fn complete_edits(&self, arguments: &Value) -> Vec<Value> {
         // The toolbox also accepts a list that was written as a string.
         let given = match &arguments["edits"] {
             Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
@@ -78,7 +78,7 @@ impl Run {
     ) -> Flow<Vec<FixTrial>> {
         let now = digest(&self.state);
         let mut found = Vec::new();
-        for recorded in last_forms(&self.trials)
+        for recorded in latest_versions(&self.trials)
             .into_iter()
             .rev()
             .take(MAX_RETRIED_FIXES)

@@ -8,7 +8,7 @@ use testwright_agent_prompts::{
 };
 use testwright_sandboxes::repository::Tree;
 
-use super::given::{GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS, OTHER_PATCH};
+use super::extra_inputs::{GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS, OTHER_PATCH};
 use super::stages::{Draft, judge, retrieve, system_and_user, write};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Flow, Outcome, Run, prompt};
@@ -154,7 +154,7 @@ async fn passing(
                 failure: String::new(),
             },
             Ok(draft) => {
-                run.put_files(&draft.proposed.files).await?;
+                run.write_files(&draft.proposed.files).await?;
                 let ran = run.run_changed_tests().await?;
                 if ran.pass {
                     run.stage("run", "passes on the old code")?;
@@ -212,7 +212,7 @@ async fn flip(run: &mut Run, tree: &Tree, passing: Draft) -> Flow<Result<Failing
             return Ok(Err(unusable(reasons)));
         }
     };
-    run.put_files(&draft.proposed.files).await?;
+    run.write_files(&draft.proposed.files).await?;
     let ran = run.run_changed_tests().await?;
     if ran.kind.is_none() {
         run.stage("flip", "passes with inverted assertions")?;
@@ -239,7 +239,7 @@ async fn failing(
             return Ok(Err(Unusable { reply, reasons }));
         }
     };
-    run.put_files(&draft.proposed.files).await?;
+    run.write_files(&draft.proposed.files).await?;
     let ran = run.run_changed_tests().await?;
     if ran.kind.is_none() {
         run.stage("run", "does not fail on the old code")?;

@@ -8,8 +8,8 @@ use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::TryFix;
 
-use super::given::lines::{self, Stub};
-use super::testwright::COVERED;
+use super::extra_inputs::lines::{self, Stub};
+use super::testwright::REDUNDANT_TOOLS;
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
 use testwright_models::Message;
@@ -34,7 +34,9 @@ impl Approach for Cover {
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
         let is_left_out = |tool: &&dyn AnyTool| {
-            tool.low_level() || tool.name() == TryFix::NAME || COVERED.contains(&tool.name())
+            tool.low_level()
+                || tool.name() == TryFix::NAME
+                || REDUNDANT_TOOLS.contains(&tool.name())
         };
         let tools = registry::with_wanted_lines();
         tools.filter(|tool| !is_left_out(tool)).collect()

@@ -97,7 +97,7 @@ async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     }
     let mut failing: Vec<FailingDraft> = Vec::new();
     for draft in all {
-        run.put_files(&draft.proposed.files).await?;
+        run.write_files(&draft.proposed.files).await?;
         let ran = run.run_changed_tests().await?;
         let Some(kind) = ran.kind else {
             run.stage("run", "passes on the old code: dropped")?;

@@ -7,7 +7,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{LibroJudge, Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
-use super::given;
+use super::extra_inputs;
 use super::stages::{Draft, SAMPLE_TEMPERATURE, SAMPLES, judge, retrieve, system_and_user, write};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Flow, Outcome, Run};
@@ -38,7 +38,7 @@ impl Approach for Libro {
     }
 
     fn options(&self) -> &'static [ApproachOption] {
-        given::OPTIONS
+        extra_inputs::OPTIONS
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
@@ -78,7 +78,7 @@ async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
             failing.push(FailingSample { draft, is_of_issue });
             continue;
         }
-        run.put_files(&draft.proposed.files).await?;
+        run.write_files(&draft.proposed.files).await?;
         let ran = run.run_changed_tests().await?;
         if ran.kind.is_none() {
             run.stage("run", "passes on the old code: dropped")?;

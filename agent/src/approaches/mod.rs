@@ -1,7 +1,7 @@
 //! Approaches: methods to write a test for an issue. Besides its file, an approach needs one line in the list
 //! here.
 
-pub mod given;
+pub mod extra_inputs;
 pub mod model_selection;
 mod stages;
 mod variant;
@@ -12,7 +12,7 @@ use testwright_agent_prompts::{Prompt, Task};
 use testwright_tools::tool::AnyTool;
 
 use crate::agent::{Flow, Outcome, Run};
-use given::Given;
+use extra_inputs::ExtraInputs;
 use stages::CODE_TOKENS;
 use testwright_config::settings::Effort;
 use testwright_models::Message;
@@ -89,7 +89,7 @@ pub struct ApproachContext {
     pub notes: Vec<String>,
     pub options: Options,
     /// Extra inputs beyond the issue, as its options require.
-    pub given: Given,
+    pub given: ExtraInputs,
     /// Context window of the model in tokens, if known.
     pub context_window: Option<u64>,
 }

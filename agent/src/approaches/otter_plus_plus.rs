@@ -56,7 +56,7 @@ impl Approach for OtterPlusPlus {
 async fn stages(run: &mut Run) -> Flow<Outcome> {
     let mut failing: Vec<(Draft, FailureKind)> = Vec::new();
     for draft in drafts(run, &views()).await? {
-        run.put_files(&draft.proposed.files).await?;
+        run.write_files(&draft.proposed.files).await?;
         let ran = run.run_changed_tests().await?;
         match ran.kind {
             Some(kind) => failing.push((draft, kind)),

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
-use super::given;
+use super::extra_inputs;
 use super::stages::{SAMPLE_TEMPERATURE, SAMPLES};
 use super::zero_shot::{OneCall, in_one_call};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
@@ -36,7 +36,7 @@ impl Approach for PassAtK {
     }
 
     fn options(&self) -> &'static [ApproachOption] {
-        given::OPTIONS
+        extra_inputs::OPTIONS
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {

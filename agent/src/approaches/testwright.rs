@@ -26,7 +26,7 @@ use testwright_config::settings::Effort;
 static FIRST: &[&dyn AnyTool] = &[&Search, &OpenFile, &ReadFunction, &RunPython];
 
 /// Omitted tools: others do the same, and schemas are sent with every call.
-pub(super) const COVERED: [&str; 6] = [
+pub(super) const REDUNDANT_TOOLS: [&str; 6] = [
     FindFile::NAME,
     Outline::NAME,
     CreateFile::NAME,
@@ -65,9 +65,9 @@ const PASSING_FIRST: ApproachOption = ApproachOption {
 /// Maximum number of functions listed for a draft that starts from the code.
 const FUNCTIONS: usize = 8;
 /// Minimum number of steps for a draft.
-const STEPS_A_DRAFT: u32 = 8;
+const MIN_STEPS_PER_DRAFT: u32 = 8;
 /// Maximum number of times the reviewer's doubts are sent back to the model.
-const REVIEWS: u32 = 2;
+const MAX_REVIEWS: u32 = 2;
 
 pub(super) struct Testwright;
 
@@ -96,7 +96,8 @@ impl Approach for Testwright {
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        let is_left_out = |tool: &&dyn AnyTool| tool.low_level() || COVERED.contains(&tool.name());
+        let is_left_out =
+            |tool: &&dyn AnyTool| tool.low_level() || REDUNDANT_TOOLS.contains(&tool.name());
         let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
         let others = registry::for_models().filter(|tool| !is_left_out(tool) && !is_first(tool));
         FIRST.iter().copied().chain(others).collect()
@@ -119,7 +120,11 @@ impl Approach for Testwright {
         run.set_submission_policy(SubmissionPolicy {
             feedback: options.is_on(&FEEDBACK),
             wants_fix: options.is_on(&FIX),
-            reviews: if options.is_on(&REVIEW) { REVIEWS } else { 0 },
+            reviews: if options.is_on(&REVIEW) {
+                MAX_REVIEWS
+            } else {
+                0
+            },
         });
         let views: &[View] = match (options.is_on(&DRAFTS), options.is_on(&PASSING_FIRST)) {
             (true, _) => &[View::Issue, View::PassingTest, View::Code],
@@ -209,7 +214,7 @@ impl Testwright {
 
 /// Returns the maximum number of drafts for these steps, at least one.
 fn most_drafts(max_steps: u32) -> usize {
-    usize::try_from(max_steps / STEPS_A_DRAFT).map_or(usize::MAX, |most| most.max(1))
+    usize::try_from(max_steps / MIN_STEPS_PER_DRAFT).map_or(usize::MAX, |most| most.max(1))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotSystem, ZeroShotTask};
 
-use super::given;
+use super::extra_inputs;
 use super::stages::{ReplyFormat, retrieve, system_and_user, write_and_hand_in};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Flow, Outcome, Run};
@@ -30,7 +30,7 @@ impl Approach for ZeroShot {
     }
 
     fn options(&self) -> &'static [ApproachOption] {
-        given::OPTIONS
+        extra_inputs::OPTIONS
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
-use super::given;
+use super::extra_inputs;
 use super::zero_shot::{OneCall, in_one_call};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Outcome, Run};
@@ -31,7 +31,7 @@ impl Approach for ZeroShotPlus {
     }
 
     fn options(&self) -> &'static [ApproachOption] {
-        given::OPTIONS
+        extra_inputs::OPTIONS
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use testwright_sandboxes::Backend;
 use testwright_sandboxes::docker::{Docker, DockerSettings, EngineSecurity};
 
-use super::Holds::{self, No, Partly, Yes};
-use super::promise::INDEX_ALONE;
-use super::{Connector, Examination, Promise, ca_bundle, proxies};
+use super::GuaranteeStatus::{self, No, Partly, Yes};
+use super::guarantee::PACKAGE_INDEX_ONLY;
+use super::{Connector, Examination, Guarantee, ca_bundle, proxies};
 use testwright_config::error::Result;
 use testwright_config::settings::{Pull, Settings};
 
@@ -60,7 +60,7 @@ struct Row {
     what: &'static str,
     holds: fn(&EngineSecurity) -> bool,
     yes: &'static str,
-    no: (Holds, &'static str),
+    no: (GuaranteeStatus, &'static str),
 }
 
 const PROMISES: [Row; 8] = [
@@ -73,7 +73,7 @@ const PROMISES: [Row; 8] = [
     Row {
         what: "network of builds",
         holds: |_| true,
-        yes: INDEX_ALONE,
+        yes: PACKAGE_INDEX_ONLY,
         no: (No, ""),
     },
     Row {
@@ -120,14 +120,14 @@ const PROMISES: [Row; 8] = [
     },
 ];
 
-fn promises(engine: &EngineSecurity) -> Vec<Promise> {
+fn promises(engine: &EngineSecurity) -> Vec<Guarantee> {
     let promise = |row: &Row| {
         let (holds, text) = if (row.holds)(engine) {
             (Yes, row.yes)
         } else {
             row.no
         };
-        Promise {
+        Guarantee {
             what: row.what,
             holds,
             text,

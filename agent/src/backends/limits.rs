@@ -3,11 +3,12 @@
 use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
 use testwright_sandboxes::local::LocalSecurity;
 
-use super::Holds::{self, No, Partly, Yes};
-use super::Promise;
+use super::Guarantee;
+use super::GuaranteeStatus::{self, No, Partly, Yes};
 
-pub(super) fn limits(local: &LocalSecurity) -> [Promise; 4] {
-    let promise = |what, (holds, text): (Holds, &'static str)| Promise { what, holds, text };
+pub(super) fn limits(local: &LocalSecurity) -> [Guarantee; 4] {
+    let promise =
+        |what, (holds, text): (GuaranteeStatus, &'static str)| Guarantee { what, holds, text };
     let is_isolated = local.isolation != Isolation::None;
     let monitored = match is_isolated {
         true => (
@@ -33,7 +34,7 @@ pub(super) fn limits(local: &LocalSecurity) -> [Promise; 4] {
     ]
 }
 
-fn memory(local: &LocalSecurity) -> (Holds, &'static str) {
+fn memory(local: &LocalSecurity) -> (GuaranteeStatus, &'static str) {
     match (local.isolation, local.memory_is_counted) {
         (Isolation::None, _) => (No, "neither: only limited per process"),
         (_, true) => (

@@ -5,10 +5,10 @@ use testwright_sandboxes::Backend;
 use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
 use testwright_sandboxes::local::{Local, LocalSecurity, LocalSettings, in_container};
 
-use super::Holds::{self, No, Partly, Yes};
+use super::GuaranteeStatus::{self, No, Partly, Yes};
+use super::guarantee::PACKAGE_INDEX_ONLY;
 use super::limits::limits;
-use super::promise::INDEX_ALONE;
-use super::{Connector, Examination, JAIL, Promise};
+use super::{Connector, Examination, Guarantee, JAIL};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
@@ -64,7 +64,7 @@ pub(super) fn local(settings: &Settings, force: Option<Isolation>) -> Result<Loc
 /// A guarantee, and how far this machine's isolation gives it.
 struct Row {
     what: &'static str,
-    holds: fn(&LocalSecurity) -> (Holds, &'static str),
+    holds: fn(&LocalSecurity) -> (GuaranteeStatus, &'static str),
 }
 
 const PROMISES: [Row; 8] = [
@@ -104,7 +104,7 @@ const PROMISES: [Row; 8] = [
     Row {
         what: "network of builds",
         holds: |local| match local.isolation {
-            Namespaces | Landlock => (Yes, INDEX_ALONE),
+            Namespaces | Landlock => (Yes, PACKAGE_INDEX_ONLY),
             Isolation::None => (No, "open"),
         },
     },
@@ -149,10 +149,10 @@ const PROMISES: [Row; 8] = [
 
 const REPOSITORY: &str = "a repository can only say how it is built, and lower limits";
 
-fn promises(security: &LocalSecurity) -> Vec<Promise> {
+fn promises(security: &LocalSecurity) -> Vec<Guarantee> {
     let promise = |row: &Row| {
         let (holds, text) = (row.holds)(security);
-        Promise {
+        Guarantee {
             what: row.what,
             holds,
             text,
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn missing_guarantees_are_reported() {
-        let holds = |isolation, own_user, memory_is_counted| -> Vec<Holds> {
+        let holds = |isolation, own_user, memory_is_counted| -> Vec<GuaranteeStatus> {
             let security = LocalSecurity {
                 isolation,
                 own_user,

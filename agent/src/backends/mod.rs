@@ -1,9 +1,9 @@
 //! Kinds of sandboxes, and the connection to each from the settings. The backends themselves are in
 //! `sandboxes/`. Besides its file, a kind needs one line in the list here.
 
+mod guarantee;
 mod limits;
 mod network;
-mod promise;
 
 use async_trait::async_trait;
 use testwright_sandboxes::{Backend, private};
@@ -11,8 +11,8 @@ use testwright_sandboxes::{Backend, private};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
+pub use guarantee::{Examination, Guarantee, GuaranteeStatus};
 pub use network::{ca_bundle, proxies};
-pub use promise::{Examination, Holds, Promise};
 
 /// Hidden command that is the entry point of a jail; `main` checks for it before anything else.
 pub const JAIL: &str = "__jail";

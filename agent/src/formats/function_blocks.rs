@@ -11,14 +11,14 @@
 //! end diff
 //! ```
 
-use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
+use testwright_tools::python::edit::{Code, InsertionPoint, LineEnding, insert, replace};
 use testwright_tools::python::import_edit::add_imports;
 use testwright_tools::python::{Definition, Kind, Module, flatten};
 
 use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
 
 /// Minimum similarity, from 0 to 1, of a name to one that does not exist.
-const ALIKE: f64 = 0.75;
+const MIN_SIMILARITY: f64 = 0.75;
 
 /// Applies the blocks to the old files. The error is about the first block that cannot be applied.
 ///
@@ -185,7 +185,7 @@ impl Block {
             proposed.files.insert(path, Some(code));
             return Ok(());
         };
-        let (text, ends) = Lines::split(&before);
+        let (text, ends) = LineEnding::split(&before);
         let after = match Code::read(&self.code) {
             Ok(code) if !code.names.is_empty() => self.with_code(&text, &code, &path, proposed)?,
             Ok(_) | Err(_) if self.mode == Mode::Insert => {
@@ -280,7 +280,7 @@ impl Block {
         };
         let near = all
             .into_iter()
-            .filter(|definition| likeness(definition) >= ALIKE);
+            .filter(|definition| likeness(definition) >= MIN_SIMILARITY);
         near.min_by_key(|definition| distance(definition))
             .map(|found| (found, false))
     }

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::outcomes::report::{Outcome, Report, is_of};
-use testwright_tools::python::asserts;
-use testwright_tools::tools::cover::Covered;
+use testwright_tools::outcomes::report::{Outcome, Report, belongs_to_test};
+use testwright_tools::python::contains_check;
+use testwright_tools::tools::cover::CoverResult;
 use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
 
 use super::rules::{self, Case, Finding, Rule};
 
 /// Maximum number of missed ranges to list.
-const NAMED: usize = 20;
+const MAX_LISTED_RANGES: usize = 20;
 
 /// The gate's decision on a test that is wanted for coverage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl CoverageVerdict {
 /// whole files.
 pub fn decide_coverage(
     submission: &Submission,
-    covered: &Covered,
+    covered: &CoverResult,
     applies: &Result<(), String>,
 ) -> CoverageVerdict {
     let case = Case {
@@ -88,7 +88,7 @@ pub fn decide_coverage(
                 break;
             }
         }
-        if !asserts(&test.source) {
+        if !contains_check(&test.source) {
             let text = format!(
                 "{} asserts nothing of what the code does: check a value, an effect or an error.",
                 test.id
@@ -97,11 +97,11 @@ pub fn decide_coverage(
         }
     }
     if !tests.is_empty() {
-        for missed in covered.missed.iter().take(NAMED) {
+        for missed in covered.missed.iter().take(MAX_LISTED_RANGES) {
             wrong(Rule::RunsWantedLines, format!("not run: {missed}"));
         }
-        if covered.missed.len() > NAMED {
-            let more = covered.missed.len() - NAMED;
+        if covered.missed.len() > MAX_LISTED_RANGES {
+            let more = covered.missed.len() - MAX_LISTED_RANGES;
             wrong(
                 Rule::RunsWantedLines,
                 format!("{more} more stretches are not run"),
@@ -129,7 +129,7 @@ fn not_passed(report: &Report, test: &ContributedTest) -> Option<String> {
     let mut results = report
         .tests
         .iter()
-        .filter(|result| is_of(&result.id, &test.id))
+        .filter(|result| belongs_to_test(&result.id, &test.id))
         .peekable();
     if results.peek().is_none() {
         return Some(format!("{} did not run.", test.id));
@@ -199,10 +199,10 @@ mod tests {
             old: report(outcome),
             reruns: vec![],
         };
-        let covered = Covered {
+        let covered = CoverResult {
             report: report(outcome),
             missed: missed.to_vec(),
-            ..Covered::default()
+            ..CoverResult::default()
         };
         let verdict = decide_coverage(&submission, &covered, &Ok(()));
         verdict.findings.iter().map(|found| found.rule).collect()

@@ -114,12 +114,12 @@ fn is_zero(number: &usize) -> bool {
 
 impl FixTrial {
     /// Returns whether the fix makes these tests pass and breaks nothing.
-    pub fn holds(&self, tests: &[TestEvidence]) -> bool {
-        self.crash.is_none() && self.breaks.is_empty() && self.cures(tests)
+    pub fn is_valid_fix(&self, tests: &[TestEvidence]) -> bool {
+        self.crash.is_none() && self.breaks.is_empty() && self.makes_pass(tests)
     }
 
     /// Returns whether every one of these tests passed with the edit.
-    pub fn cures(&self, tests: &[TestEvidence]) -> bool {
+    pub fn makes_pass(&self, tests: &[TestEvidence]) -> bool {
         !tests.is_empty()
             && tests.iter().all(|test| {
                 self.outcomes
@@ -237,7 +237,7 @@ impl Evidence {
     fn fixes_held(&self) -> Vec<bool> {
         let mut found: Vec<(Option<usize>, bool)> = Vec::new();
         for fix in self.fixes_on_submitted_tests() {
-            let holds = fix.holds(&self.tests);
+            let holds = fix.is_valid_fix(&self.tests);
             let mut variants = found.iter_mut();
             match variants.find(|(origin, _)| origin.is_some() && *origin == fix.origin) {
                 Some((_, held)) => *held |= holds,

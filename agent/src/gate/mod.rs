@@ -33,7 +33,7 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{Source, apply_check};
 use testwright_tools::tool::{AnyTool, Tool, ToolError};
-use testwright_tools::tools::cover::Covered;
+use testwright_tools::tools::cover::CoverResult;
 use testwright_tools::tools::submission::{Change, ChangedFile, Submission};
 use testwright_tools::tools::test_patch::SortedChanges;
 use testwright_tools::tools::{Cover, Restore, Submit, TestPatch};
@@ -211,15 +211,15 @@ pub async fn check_coverage(
 }
 
 enum Gathered {
-    Facts(Box<Facts>),
+    Facts(Box<GatheredFacts>),
     Refused(String),
 }
 
 /// The facts that the gate decides on.
-struct Facts {
+struct GatheredFacts {
     submission: Box<Submission>,
     /// Coverage, if lines are wanted.
-    covered: Option<Covered>,
+    covered: Option<CoverResult>,
     applies: Result<(), String>,
 }
 
@@ -261,7 +261,7 @@ async fn gather(
     } else {
         apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message))
     };
-    Ok(Gathered::Facts(Box::new(Facts {
+    Ok(Gathered::Facts(Box::new(GatheredFacts {
         submission,
         covered,
         applies,
@@ -273,12 +273,12 @@ async fn run_coverage(
     fresh: &Session,
     submission: &Submission,
     deadline: Duration,
-) -> Result<Result<Covered, String>, SandboxError> {
+) -> Result<Result<CoverResult, String>, SandboxError> {
     let tests = submission.contributed.iter();
     let tests = tests.filter(|test| test.change != Change::Deleted);
     let tests: Vec<&str> = tests.map(|test| test.id.as_str()).collect();
     if tests.is_empty() {
-        return Ok(Ok(Covered::default()));
+        return Ok(Ok(CoverResult::default()));
     }
     let answer = fresh
         .call(Cover::NAME, json!({ "tests": tests }), deadline)

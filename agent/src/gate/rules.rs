@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult, is_named_in, is_of,
+    Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult, belongs_to_test,
+    is_named_in,
 };
 use testwright_tools::python::unreached_assertions;
 use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
@@ -95,7 +96,7 @@ fn contributed(submission: &Submission) -> impl Iterator<Item = &str> {
 }
 
 fn is_contributed(submission: &Submission, id: &str) -> bool {
-    contributed(submission).any(|test| is_of(id, test))
+    contributed(submission).any(|test| belongs_to_test(id, test))
 }
 
 fn failed(test: &TestResult) -> bool {
@@ -117,7 +118,7 @@ fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) 
         missing_name: failure.missing_name.clone(),
         executed: executed.to_vec(),
         unreached: Vec::new(),
-        stand_in: (failure.stand_in())
+        stand_in: (failure.raised_by_test_double())
             .map(|frame| format!("{} ({}:{})", frame.function, frame.file, frame.line)),
         turned_warning: failure.is_turned_warning(),
     }
@@ -126,7 +127,7 @@ fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) 
 /// Returns the assertions of the contributed test that did not run.
 fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize, usize)> {
     let mut tests = submission.contributed.iter();
-    let Some(test) = tests.find(|test| is_of(id, &test.id)) else {
+    let Some(test) = tests.find(|test| belongs_to_test(id, &test.id)) else {
         return Vec::new();
     };
     let first = test.line as usize;
@@ -350,7 +351,7 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
                 .submission
                 .contributed
                 .iter()
-                .any(|c| is_of(&was.id, &c.id))
+                .any(|c| belongs_to_test(&was.id, &c.id))
         {
             continue;
         }
@@ -374,7 +375,7 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
 }
 
 /// Maximum number of test names to list.
-const TOLD: usize = 5;
+const MAX_LISTED: usize = 5;
 
 /// Checks the unchanged tests next to files of the patch that they may use.
 fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
@@ -402,8 +403,8 @@ fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     if broken.is_empty() {
         return;
     }
-    let names = broken[..broken.len().min(TOLD)].join(", ");
-    let more = match broken.len().saturating_sub(TOLD) {
+    let names = broken[..broken.len().min(MAX_LISTED)].join(", ");
+    let more = match broken.len().saturating_sub(MAX_LISTED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -218,13 +218,13 @@ pub fn server_of(url: &str) -> String {
 }
 
 /// Returns the API of the server in the settings, or by default of github.com.
-pub fn api_of(base: Option<&BaseUrl>) -> String {
+pub fn api_base_url(base: Option<&BaseUrl>) -> String {
     let first = base.and_then(|base| apis(base).into_iter().next());
     first.unwrap_or_else(|| API.to_owned())
 }
 
 /// Returns the server in the settings, as browsers open it and git clones from it.
-pub fn web_of(base: Option<&BaseUrl>) -> String {
+pub fn web_base_url(base: Option<&BaseUrl>) -> String {
     match base {
         Some(base) => format!("https://{}", server_of(base.reveal())),
         None => WEB.to_owned(),

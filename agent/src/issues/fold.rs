@@ -7,14 +7,14 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// Path under which `open_file` shows the full text.
-pub const WHOLE: &str = "ISSUE";
+pub const FULL_ISSUE_PATH: &str = "ISSUE";
 
 /// Minimum lines of a repeated stretch to fold.
 const REPEATED_LINES: usize = 5;
 const REPEATED_CHARS: usize = 240;
 /// Minimum number of consecutive version lines to fold.
 const VERSIONS: usize = 8;
-const ALIKE: usize = 20;
+const MIN_SIMILAR_LINES: usize = 20;
 const KEPT: usize = 3;
 /// Maximum number of words compared between lines.
 const MAX_WORDS: usize = 200;
@@ -63,7 +63,7 @@ pub(super) fn folded(text: &str) -> Option<String> {
                 shortened(folded.first().map_or("", |line| line))
             ));
             at += versions;
-        } else if alike >= ALIKE {
+        } else if alike >= MIN_SIMILAR_LINES {
             out.extend(rest[..KEPT].iter().map(|line| (*line).to_owned()));
             out.push(format!("[… {} like lines folded]", alike - KEPT - 1));
             out.push(rest[alike - 1].to_owned());
@@ -83,7 +83,9 @@ pub(super) fn folded(text: &str) -> Option<String> {
 /// Returns a hint on how to see the folded text, for models with that tool; empty if nothing is folded.
 pub(super) fn hint(folded: &str) -> String {
     match folded.lines().any(|line| line.starts_with("[… ")) {
-        true => format!("\n\n[`open_file` with path `{WHOLE}` shows the issue unfolded.]"),
+        true => {
+            format!("\n\n[`open_file` with path `{FULL_ISSUE_PATH}` shows the issue unfolded.]")
+        }
         false => String::new(),
     }
 }

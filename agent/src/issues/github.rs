@@ -225,7 +225,7 @@ impl<'a> Api<'a> {
             let headers = answer.headers().clone();
             if status.is_redirection() {
                 hops += 1;
-                url = self.hop(&url, &headers, hops)?;
+                url = self.follow_redirect(&url, &headers, hops)?;
                 continue;
             }
             if status.is_server_error() && tries < TRIES {
@@ -250,7 +250,7 @@ impl<'a> Api<'a> {
         }
     }
 
-    fn hop(&self, from: &Url, headers: &HeaderMap, hops: u32) -> Result<Url> {
+    fn follow_redirect(&self, from: &Url, headers: &HeaderMap, hops: u32) -> Result<Url> {
         let to = header(headers, "location").and_then(|to| from.join(to).ok());
         match to {
             Some(to) if to.origin() == from.origin() && hops <= 5 => Ok(to),

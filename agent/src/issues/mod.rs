@@ -4,9 +4,9 @@
 //! that is in [`Issue::repository`].
 
 mod address;
-mod before_fix;
 mod fold;
 mod github;
+mod historical_text;
 mod named_python;
 mod text;
 mod traceback;
@@ -139,9 +139,9 @@ impl Options {
     }
 }
 
-pub use address::{api_of, server_of, web_of};
-pub use before_fix::{IssueSource, TextBeforeFix};
-pub use fold::WHOLE;
+pub use address::{api_base_url, server_of, web_base_url};
+pub use fold::FULL_ISSUE_PATH;
+pub use historical_text::{IssueSource, TextBeforeFix};
 
 /// Reads an issue from the URL of a GitHub issue, a Markdown or text file, or `-` for standard input.
 ///

@@ -35,7 +35,7 @@ fn load_now(named: &str) -> Result<Issue> {
     {
         return Err(too_large(named, &megabytes(about.len())));
     }
-    let text = match plain_file::read_given(path, MAX_ISSUE_LEN) {
+    let text = match plain_file::read_user_file(path, MAX_ISSUE_LEN) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => {
             let error = refused("the file does not exist".to_owned());

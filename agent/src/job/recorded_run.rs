@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::approaches::given::Given;
-use crate::own_prompts;
+use crate::approaches::extra_inputs::ExtraInputs;
+use crate::custom_prompts;
 use crate::setup::RepositoryLocation;
 use crate::trajectory::{Event, RunFolder, Started};
 use testwright_config::error::{Error, Result};
@@ -66,15 +66,19 @@ pub struct RecordedSettings {
     #[serde(default)]
     pub min_confidence: Option<f64>,
     /// Extra inputs, by content, so that the resumed run uses the same.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub given: Given,
+    #[serde(default, skip_serializing_if = "ExtraInputs::is_empty")]
+    pub given: ExtraInputs,
     /// Digest of the custom prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
 }
 
 impl RecordedSettings {
-    pub(super) fn new(settings: &Settings, place: &RepositoryLocation, given: &Given) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        place: &RepositoryLocation,
+        given: &ExtraInputs,
+    ) -> Self {
         let absolute = std::path::absolute(&place.location)
             .ok()
             .filter(|path| path.exists())
@@ -90,7 +94,7 @@ impl RecordedSettings {
             max_minutes: settings.run.max_minutes,
             min_confidence: settings.run.min_confidence,
             given: given.clone(),
-            prompts: own_prompts::digest(),
+            prompts: custom_prompts::digest(),
         }
     }
 }

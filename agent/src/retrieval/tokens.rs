@@ -6,7 +6,7 @@ use tiktoken_rs::{CoreBPE, o200k_base_singleton};
 pub const TOKENIZER: &str = "o200k_base";
 /// Maximum bytes of a line to count at once, because the tokenizer takes quadratic time. Longer lines are
 /// split.
-const PIECE: usize = 4 << 10;
+const MAX_PIECE_LEN: usize = 4 << 10;
 
 fn tokenizer() -> &'static CoreBPE {
     o200k_base_singleton()
@@ -35,7 +35,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n').flat_map(|line| {
         let mut rest = line;
         std::iter::from_fn(move || {
-            let (piece, left) = rest.split_at(rest.floor_char_boundary(PIECE));
+            let (piece, left) = rest.split_at(rest.floor_char_boundary(MAX_PIECE_LEN));
             rest = left;
             (!piece.is_empty()).then_some(piece)
         })

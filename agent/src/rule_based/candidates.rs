@@ -4,7 +4,7 @@ mod session;
 mod values;
 
 use super::extract::{Issue, RaisedException, messages_only, wanted_exceptions};
-use super::probe::{Probe, Raising, Statement};
+use super::probe::{Probe, ProbedException, Statement};
 use super::stated_output::Role;
 use super::steps::Step;
 use super::test_body::{self, TestBody};
@@ -151,7 +151,7 @@ fn does_not_raise(
     at: usize,
     statement: &Statement,
     step: &Step,
-    raised: &Raising,
+    raised: &ProbedException,
 ) -> Option<Candidate> {
     let name = raised.exception.as_str();
     if step.works
@@ -238,7 +238,7 @@ fn says_otherwise(
     evidence: &Evidence<'_>,
     at: usize,
     statement: &Statement,
-    raised: &Raising,
+    raised: &ProbedException,
 ) -> Option<Candidate> {
     let shown = evidence.issue.raised();
     let complete =
@@ -329,7 +329,7 @@ fn raises(
 }
 
 /// Returns the files that the tested statement is about, the best first.
-fn homes(statement: &Statement, raised: Option<&Raising>) -> Vec<(String, String)> {
+fn homes(statement: &Statement, raised: Option<&ProbedException>) -> Vec<(String, String)> {
     let frames = raised.iter().flat_map(|r| r.frames.iter().rev());
     let frames = frames.map(|(file, function)| (function.clone(), file.clone()));
     frames

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::extract::{Stance, balanced, judge, pattern, split_note};
+use super::extract::{Polarity, balanced, classify_words, pattern, split_note};
 use super::stated_output::{Role, StatedOutput, right_in};
 
 /// A piece of code, and the comment on its last statement.
@@ -12,7 +12,7 @@ use super::stated_output::{Role, StatedOutput, right_in};
 pub(super) struct Piece {
     pub source: String,
     pub outputs: Vec<StatedOutput>,
-    pub stance: Stance,
+    pub stance: Polarity,
 }
 
 /// Splits the code into pieces; there is only one if no comment states a result.
@@ -49,7 +49,7 @@ pub(super) fn pieces(source: &str) -> Vec<Piece> {
             pieces.push(Piece {
                 source: lines.join("\n"),
                 outputs,
-                stance: judge(note),
+                stance: classify_words(note),
             });
             lines.clear();
             start = 0;
@@ -59,7 +59,7 @@ pub(super) fn pieces(source: &str) -> Vec<Piece> {
         pieces.push(Piece {
             source: lines.join("\n"),
             outputs: Vec::new(),
-            stance: Stance::Unknown,
+            stance: Polarity::Unknown,
         });
     }
     pieces
@@ -114,12 +114,12 @@ fn stated(note: &str) -> Vec<StatedOutput> {
     if let Some(shown) = shown
         && right.as_deref() != Some(shown)
     {
-        let role = match judge(rest) {
+        let role = match classify_words(rest) {
             _ if right.is_some() => Role::Wrong,
-            Stance::Expected => Role::Wrong,
-            Stance::Unknown => match judge(first) {
-                Stance::Bad => Role::Wrong,
-                Stance::Good => Role::Fine,
+            Polarity::Expected => Role::Wrong,
+            Polarity::Unknown => match classify_words(first) {
+                Polarity::Bad => Role::Wrong,
+                Polarity::Good => Role::Fine,
                 _ => Role::Shown,
             },
             stance => stance.into(),

@@ -41,7 +41,9 @@ impl Snippet {
             _ => None,
         });
         let Some(issue) = issue else {
-            return Turn::Last("I have nothing: there is no issue in the conversation.".to_owned());
+            return Turn::Final(
+                "I have nothing: there is no issue in the conversation.".to_owned(),
+            );
         };
         let mut runner = PolicyRunner::new(messages);
         match policy::play(&mut runner, issue) {

@@ -3,7 +3,7 @@
 use super::candidates::Expects;
 
 /// Checks whether the only contributed test failed as it should; `Err` has the reason why not.
-pub(super) fn judge(report: &str, expects: &Expects) -> Result<(), String> {
+pub(super) fn check_failure(report: &str, expects: &Expects) -> Result<(), String> {
     if report.contains("COULD NOT BE COLLECTED") {
         return Err("its file could not be collected".to_owned());
     }
@@ -70,12 +70,12 @@ mod tests {
     #[test]
     fn test_must_fail_as_expected() {
         let odd = Expects::Raised("OddError".into());
-        assert_eq!(judge(ASSERTION, &Expects::Assertion), Ok(()));
-        assert_eq!(judge(RAISED, &odd), Ok(()));
-        assert!(judge(ASSERTION, &odd).is_err());
-        assert!(judge(RAISED, &Expects::Assertion).is_err());
+        assert_eq!(check_failure(ASSERTION, &Expects::Assertion), Ok(()));
+        assert_eq!(check_failure(RAISED, &odd), Ok(()));
+        assert!(check_failure(ASSERTION, &odd).is_err());
+        assert!(check_failure(RAISED, &Expects::Assertion).is_err());
         assert_eq!(
-            judge("1 test: 1 passed\n\npassed tests/test_a.py::test_b", &odd),
+            check_failure("1 test: 1 passed\n\npassed tests/test_a.py::test_b", &odd),
             Err("it passes today".into())
         );
     }

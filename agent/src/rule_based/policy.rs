@@ -25,7 +25,7 @@ pub(super) fn play(
     let steps = steps(&issue);
     let written = functions::candidates(&issue);
     if steps.is_empty() && written.is_empty() {
-        return Err(Turn::Last(format!(
+        return Err(Turn::Final(format!(
             "I have nothing: the issue ({}) shows no code that could be run.",
             issue.title
         )));
@@ -40,7 +40,7 @@ pub(super) fn play(
                 let evidence = Evidence::new(&issue, &steps, probe);
                 all.extend(candidates(&evidence));
                 if all.is_empty() {
-                    return Err(Turn::Last(nothing(probe)));
+                    return Err(Turn::Final(nothing(probe)));
                 }
             }
             None => tried.push("the issue's code could not be run".to_owned()),
@@ -53,7 +53,7 @@ pub(super) fn play(
             Err(why) => tried.push(format!("a test that the code {}: {why}", candidate.claim)),
         }
     }
-    Err(Turn::Last(format!(
+    Err(Turn::Final(format!(
         "I have nothing that shows what the issue shows. Tried: {}.",
         tried.join("; ")
     )))
@@ -171,7 +171,7 @@ fn attempt(
         )));
     }
     let report = runner.call("run_pytest", json!({}), "Does it fail as the issue shows?")?;
-    let why_not = match outcome::judge(&report, &candidate.expects) {
+    let why_not = match outcome::check_failure(&report, &candidate.expects) {
         Ok(()) => {
             let answer =
                 runner.call("submit", json!({"reason": candidate.sentence}), "It does.")?;

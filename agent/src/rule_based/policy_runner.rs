@@ -12,9 +12,9 @@ use testwright_models::{Finish, Message, Reply, ToolCall};
 pub(super) enum Turn {
     Call(Box<ToolCall>, String),
     /// The final message; there is nothing more to do.
-    Last(String),
+    Final(String),
     /// The conversation has another call here than the policy makes.
-    Strange(String),
+    Mismatch(String),
 }
 
 /// The calls and answers of a conversation so far.
@@ -61,7 +61,7 @@ impl PolicyRunner {
             Some((made, None)) if made.name == call.name && made.arguments == call.arguments => {
                 Err(Turn::Call(Box::new(call), why.to_owned()))
             }
-            Some((made, _)) => Err(Turn::Strange(format!(
+            Some((made, _)) => Err(Turn::Mismatch(format!(
                 "call {} of the conversation is `{}`, but the rules would call `{}`, so they cannot continue",
                 at + 1,
                 made.name,
@@ -83,8 +83,8 @@ impl Turn {
         };
         match self {
             Turn::Call(call, why) => Ok(reply(why, vec![*call], Finish::ToolCalls)),
-            Turn::Last(words) => Ok(reply(words, Vec::new(), Finish::Stop)),
-            Turn::Strange(what) => Err(what),
+            Turn::Final(words) => Ok(reply(words, Vec::new(), Finish::Stop)),
+            Turn::Mismatch(what) => Err(what),
         }
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     fn twice(runner: &mut PolicyRunner) -> Result<(), Turn> {
         let first = runner.call("search", json!({"pattern": "a"}), "")?;
         let second = runner.call("search", json!({"pattern": first}), "")?;
-        Err(Turn::Last(second))
+        Err(Turn::Final(second))
     }
 
     fn turn(messages: &[Message]) -> Turn {
@@ -124,7 +124,7 @@ mod tests {
                 content: answer.into(),
             }));
         }
-        assert_eq!(turn(&messages), Turn::Last("end".into()));
+        assert_eq!(turn(&messages), Turn::Final("end".into()));
     }
 
     #[test]

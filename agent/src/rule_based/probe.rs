@@ -47,7 +47,7 @@ pub(super) struct Statement {
     pub homes: Vec<(String, String)>,
     /// Syntax error, if it does not parse.
     pub syntax: Option<String>,
-    pub raised: Option<Raising>,
+    pub raised: Option<ProbedException>,
     pub in_repr: bool,
     pub slow: bool,
     pub value: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct Statement {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(super) struct Raising {
+pub(super) struct ProbedException {
     #[serde(rename = "type")]
     pub exception: String,
     pub message: String,

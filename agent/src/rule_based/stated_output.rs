@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::extract::{Stance, pattern};
+use super::extract::{Polarity, pattern};
 
 /// A text that the issue gives as the result or output of a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,13 +27,13 @@ pub(super) enum Role {
     Shown,
 }
 
-impl From<Stance> for Role {
-    fn from(stance: Stance) -> Role {
+impl From<Polarity> for Role {
+    fn from(stance: Polarity) -> Role {
         match stance {
-            Stance::Expected => Role::Right,
-            Stance::Bad => Role::Wrong,
-            Stance::Good => Role::Fine,
-            Stance::Unknown => Role::Shown,
+            Polarity::Expected => Role::Right,
+            Polarity::Bad => Role::Wrong,
+            Polarity::Good => Role::Fine,
+            Polarity::Unknown => Role::Shown,
         }
     }
 }

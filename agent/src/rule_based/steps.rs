@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::comment_annotations;
 use super::extract::{
-    Claim, Entry, Issue, Kind, Part, RaisedException, Stance, claims, pattern, stance_after,
+    Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, claims, pattern, stance_after,
     stance_before,
 };
 use super::stated_output::{Role, StatedOutput, right_in};
@@ -36,7 +36,7 @@ pub(super) struct Step {
 pub(super) fn steps(issue: &Issue) -> Vec<Step> {
     let mut reader = Reader::default();
     for (n, part) in issue.parts.iter().enumerate() {
-        reader.part(n, part, &Surroundings::of(issue, n));
+        reader.part(n, part, &ContextProse::of(issue, n));
     }
     let mut steps = reader.steps;
     pointed_at(&mut steps, issue);
@@ -45,21 +45,21 @@ pub(super) fn steps(issue: &Issue) -> Vec<Step> {
 }
 
 /// The stance of the prose around a part of the issue.
-struct Surroundings {
-    before: Stance,
-    after: Stance,
+struct ContextProse {
+    before: Polarity,
+    after: Polarity,
     /// Whether it contrasts with the text before.
     contrast: bool,
 }
 
-impl Surroundings {
-    fn of(issue: &Issue, n: usize) -> Surroundings {
+impl ContextProse {
+    fn of(issue: &Issue, n: usize) -> ContextProse {
         let prose = |at: Option<usize>| match at.and_then(|i| issue.parts.get(i)).map(|p| &p.kind) {
             Some(Kind::Prose(text)) => text.as_str(),
             _ => "",
         };
         let preceding = prose(n.checked_sub(1));
-        Surroundings {
+        ContextProse {
             before: stance_before(&issue.parts[n].heading, preceding),
             after: stance_after(prose(Some(n + 1))),
             contrast: super::extract::bare_contrast(preceding),
@@ -67,8 +67,8 @@ impl Surroundings {
     }
 
     /// Returns the stance on a separate output; the text after it takes precedence.
-    fn of_output(&self) -> Stance {
-        if self.after == Stance::Unknown {
+    fn of_output(&self) -> Polarity {
+        if self.after == Polarity::Unknown {
             self.before
         } else {
             self.after
@@ -84,7 +84,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn part(&mut self, n: usize, part: &Part, around: &Surroundings) {
+    fn part(&mut self, n: usize, part: &Part, around: &ContextProse) {
         match &part.kind {
             Kind::Repl(entries) => self.session(entries, around, n),
             Kind::Code(source) => self.code(source, around.before, n),
@@ -99,10 +99,10 @@ impl Reader {
         }
     }
 
-    fn session(&mut self, entries: &[Entry], around: &Surroundings, n: usize) {
+    fn session(&mut self, entries: &[Entry], around: &ContextProse, n: usize) {
         let from = self.steps.len();
         let before = match around.contrast {
-            true => Stance::Unknown,
+            true => Polarity::Unknown,
             false => around.before,
         };
         transcript(&mut self.steps, entries, before, around.after, n);
@@ -111,12 +111,12 @@ impl Reader {
         }
     }
 
-    fn code(&mut self, source: &str, before: Stance, n: usize) {
+    fn code(&mut self, source: &str, before: Polarity, n: usize) {
         let pieces = comment_annotations::pieces(source);
         let last = pieces.len() - 1;
         let step = |(at, piece): (usize, comment_annotations::Piece)| Step {
             source: piece.source,
-            works: before == Stance::Good || piece.stance == Stance::Good,
+            works: before == Polarity::Good || piece.stance == Polarity::Good,
             outputs: piece.outputs,
             ends_block: at == last,
             block: n,
@@ -138,7 +138,7 @@ impl Reader {
     }
 
     /// Adds a block that is only an output to the code before it.
-    fn output(&mut self, text: &str, stance: Stance) {
+    fn output(&mut self, text: &str, stance: Polarity) {
         if let Some(step) = self.last_of_block() {
             step.outputs.push(StatedOutput {
                 text: text.trim_end().to_owned(),
@@ -208,7 +208,7 @@ fn pointed_at(steps: &mut [Step], issue: &Issue) {
     });
     for text in prose {
         let bad = super::extract::sentences(&text)
-            .filter(|s| super::extract::judge(s) == Stance::Bad)
+            .filter(|s| super::extract::classify_words(s) == Polarity::Bad)
             .filter_map(|s| OUT.captures(s)?[1].parse::<u32>().ok());
         for number in bad {
             for step in steps.iter_mut().filter(|s| s.number == Some(number)) {
@@ -256,8 +256,8 @@ fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
 fn transcript(
     steps: &mut Vec<Step>,
     entries: &[Entry],
-    before: Stance,
-    after: Stance,
+    before: Polarity,
+    after: Polarity,
     block: usize,
 ) {
     let tells =
@@ -265,23 +265,23 @@ fn transcript(
     let last = entries.iter().rposition(tells);
     for (n, entry) in entries.iter().enumerate() {
         let ends = Some(n) == last;
-        let mut stance = super::extract::judge(&entry.note);
+        let mut stance = super::extract::classify_words(&entry.note);
         let mut outputs = Vec::new();
-        let vague = stance == Stance::Unknown && !(ends && after != Stance::Unknown);
+        let vague = stance == Polarity::Unknown && !(ends && after != Polarity::Unknown);
         if let Some(right) = right_in(&entry.note) {
             outputs.push(StatedOutput {
                 text: right,
                 role: Role::Right,
                 sentence: entry.note.clone(),
             });
-            stance = Stance::Bad;
-        } else if stance == Stance::Expected {
-            stance = Stance::Bad;
-        } else if stance == Stance::Unknown {
+            stance = Polarity::Bad;
+        } else if stance == Polarity::Expected {
+            stance = Polarity::Bad;
+        } else if stance == Polarity::Unknown {
             stance = match (ends, before) {
-                (true, _) if after != Stance::Unknown => after,
+                (true, _) if after != Polarity::Unknown => after,
                 (true, stance) => stance,
-                (false, Stance::Bad) => Stance::Unknown,
+                (false, Polarity::Bad) => Polarity::Unknown,
                 (false, stance) => stance,
             };
         }
@@ -299,7 +299,7 @@ fn transcript(
             outputs,
             raised: entry.raised.clone(),
             in_prose: false,
-            works: stance == Stance::Good,
+            works: stance == Polarity::Good,
             ends_block: ends,
             block,
             vague,
@@ -325,7 +325,7 @@ fn attach(step: Option<&mut Step>, claim: &Claim) {
     say(&claim.wrong, Role::Wrong);
     let role = match claim.stance {
         // The value in "gives 1, which is wrong", but also in "gives 1 as it should".
-        Stance::Expected => Role::Shown,
+        Polarity::Expected => Role::Shown,
         stance => stance.into(),
     };
     say(&claim.shown, role);

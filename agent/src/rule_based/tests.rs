@@ -389,7 +389,7 @@ fn no_code_gives_final_message() {
     let messages = [Message::User {
         content: "<issue>\nIt is slow\nAll of it.\n</issue>".into(),
     }];
-    let Turn::Last(words) = Snippet::turn(&messages) else {
+    let Turn::Final(words) = Snippet::turn(&messages) else {
         panic!("there is nothing to call")
     };
     assert!(words.contains("shows no code that could be run"), "{words}");

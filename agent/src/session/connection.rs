@@ -30,7 +30,7 @@ const HELLO: Duration = Duration::from_secs(120);
 /// and report.
 const GRACE: Duration = Duration::from_secs(15);
 /// Timeout for a ping; a living toolbox answers one even while a tool is running.
-const PING: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to wait for the error message of a toolbox that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Maximum bytes of the toolbox's stderr to keep for an error message.
@@ -224,7 +224,7 @@ impl Connection {
             .client
             .peer()
             .send_request(ClientRequest::PingRequest(PingRequest::default()));
-        match tokio::time::timeout(PING, ping).await {
+        match tokio::time::timeout(PING_TIMEOUT, ping).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(self.gone(&error)),
             Err(_) => Err(self.dead("the toolbox does not answer")),

@@ -13,13 +13,13 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// Maximum bytes of a line. The protocol would drop a longer one, and the call would wait for its answer. The
 /// toolbox's own lines are shorter (`MAX_DATA_LEN`).
-pub(super) const LINE: usize = DEFAULT_MAX_LINE_LENGTH;
+pub(super) const MAX_LINE_LEN: usize = DEFAULT_MAX_LINE_LENGTH;
 
 /// Maximum lines before the first request. The toolbox sends one.
 const MAX_LINES_BEFORE: usize = 64;
 const MAX_LINES_PER_REQUEST: usize = 4;
 
-/// A reader that fails if a line is not shorter than [`LINE`], or if there are more lines than
+/// A reader that fails if a line is not shorter than [`MAX_LINE_LEN`], or if there are more lines than
 /// [`OutputLimits`] allows.
 pub(super) struct LineLimit<R> {
     inner: R,
@@ -50,7 +50,10 @@ impl OutputLimits {
     /// Returns which limit the output exceeded.
     pub(super) fn exceeded(&self) -> Option<String> {
         if self.0.has_long_line.load(Ordering::Relaxed) {
-            return Some(format!("it sent a line of more than {} MiB", LINE >> 20));
+            return Some(format!(
+                "it sent a line of more than {} MiB",
+                MAX_LINE_LEN >> 20
+            ));
         }
         let has_many_lines = self.0.has_many_lines.load(Ordering::Relaxed);
         has_many_lines.then(|| "it sent more messages than requested".to_owned())
@@ -88,7 +91,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
             Some(at) => new.len() - at - 1,
             None => longest,
         };
-        let exceeded = if longest.max(self.line) >= LINE {
+        let exceeded = if longest.max(self.line) >= MAX_LINE_LEN {
             &self.limits.0.has_long_line
         } else if self.lines > self.limits.max_lines() {
             &self.limits.0.has_many_lines
@@ -110,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn long_line_is_refused() {
-        for (bytes, is_refused) in [(LINE - 1, false), (LINE, true)] {
+        for (bytes, is_refused) in [(MAX_LINE_LEN - 1, false), (MAX_LINE_LEN, true)] {
             let text = [vec![b'x'; bytes], b"\nshort\n".to_vec()].concat();
             let limits = OutputLimits::default();
             let mut read = LineLimit::new(&text[..], limits.clone());

@@ -6,8 +6,8 @@
 //! nothing else runs.
 
 mod connection;
-mod fresh;
 mod line_limit;
+mod standby;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ pub use connection::toolbox;
 pub use state::{Contents, FileContent};
 
 use connection::Connection;
-use fresh::Fresh;
+use standby::StandbySandboxes;
 
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,18 +48,18 @@ pub struct CallAnswer {
 }
 
 pub struct Session {
-    live: Mutex<Arc<Live>>,
+    live: Mutex<Arc<ActiveSandbox>>,
     facts: SandboxInfo,
     environment: Environment,
     settings: SessionSettings,
     /// Standby sandboxes for submissions; `None` in a session that is one itself.
-    fresh: Option<Fresh>,
+    fresh: Option<StandbySandboxes>,
     /// Number of times the toolbox ended while untrusted code ran.
     ended: AtomicU32,
 }
 
 /// A sandbox and the toolbox in it.
-struct Live {
+struct ActiveSandbox {
     sandbox: Box<dyn Sandbox>,
     connection: Connection,
     /// Whether the toolbox has ended.
@@ -100,7 +100,7 @@ impl Session {
         settings: &SessionSettings,
     ) -> Result<Self, SandboxError> {
         let mut session = Self::only(backend.as_ref(), environment, settings).await?;
-        session.fresh = Some(Fresh::new(backend, environment, settings));
+        session.fresh = Some(StandbySandboxes::new(backend, environment, settings));
         Ok(session)
     }
 
@@ -141,11 +141,11 @@ impl Session {
         environment: Environment,
         settings: SessionSettings,
     ) -> Result<Self, SandboxError> {
-        let live = Live::open(sandbox, &environment, &settings).await?;
+        let live = ActiveSandbox::open(sandbox, &environment, &settings).await?;
         let mut facts = live.sandbox.info().clone();
         facts
             .isolation
-            .push_str(&kept_apart(&live.connection.layers));
+            .push_str(&describe_protections(&live.connection.layers));
         Ok(Session {
             live: Mutex::new(Arc::new(live)),
             facts,
@@ -194,7 +194,7 @@ impl Session {
         arguments: Value,
         deadline: Duration,
     ) -> Result<CallAnswer, SandboxError> {
-        if let Some(refused) = too_long(tool, &arguments) {
+        if let Some(refused) = refuse_long_arguments(tool, &arguments) {
             return Ok(refused);
         }
         let live = self.live().await?;
@@ -221,12 +221,12 @@ impl Session {
 
     /// Returns the current sandbox. If the toolbox has ended, this is a copy of the files with a new toolbox;
     /// processes left in the old sandbox end with it.
-    async fn live(&self) -> Result<Arc<Live>, SandboxError> {
+    async fn live(&self) -> Result<Arc<ActiveSandbox>, SandboxError> {
         let mut live = self.live.lock().await;
         if live.dead.load(Ordering::Relaxed) {
             let new = retry_start(|| async {
                 let copy = live.sandbox.fork().await?;
-                Live::open(copy, &self.environment, &self.settings).await
+                ActiveSandbox::open(copy, &self.environment, &self.settings).await
             });
             let new = new.await?;
             let old = std::mem::replace(&mut *live, Arc::new(new));
@@ -284,7 +284,7 @@ impl Session {
         }
     }
 
-    /// Ends a sandbox returned by [`Session::fresh`].
+    /// Ends a sandbox returned by [`Session::standby`].
     pub async fn discard(&self, fresh: Session) {
         self.count_ended(&fresh);
         if let Some(all) = &self.fresh {
@@ -327,7 +327,7 @@ impl Session {
     }
 }
 
-impl Live {
+impl ActiveSandbox {
     async fn open(
         sandbox: Box<dyn Sandbox>,
         environment: &Environment,
@@ -337,7 +337,7 @@ impl Live {
             let mut config = config(sandbox.info(), environment, settings);
             if let Some(wanted) = &settings.wanted {
                 config.wanted = Some(WantedLines {
-                    package: wanted.package.put(sandbox.as_ref()).await?,
+                    package: wanted.package.unpack_into(sandbox.as_ref()).await?,
                     lines: wanted.lines.clone(),
                 });
             }
@@ -349,7 +349,7 @@ impl Live {
             Connection::open(sandbox.as_ref(), &toolbox, &config).await
         };
         match opened.await {
-            Ok(connection) => Ok(Live {
+            Ok(connection) => Ok(ActiveSandbox {
                 sandbox,
                 connection,
                 dead: AtomicBool::new(false),
@@ -364,7 +364,7 @@ impl Live {
 }
 
 /// Returns the answer to a call whose arguments are too long for the toolbox.
-fn too_long(tool: &str, arguments: &Value) -> Option<CallAnswer> {
+fn refuse_long_arguments(tool: &str, arguments: &Value) -> Option<CallAnswer> {
     let mut length = Length(0);
     serde_json::to_writer(&mut length, arguments).ok()?;
     (length.0 > MAX_DATA_LEN).then(|| CallAnswer {
@@ -396,7 +396,7 @@ fn ended(tool: &str) -> CallAnswer {
 }
 
 /// Describes the protections for people, after the kind of isolation.
-fn kept_apart(layers: &Layers) -> String {
+fn describe_protections(layers: &Layers) -> String {
     let named = [
         (layers.undumpable, "memory"),
         (layers.signals, "signals"),

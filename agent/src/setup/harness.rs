@@ -35,7 +35,11 @@ pub struct HarnessArgs {
 /// Fails if the backend is not available, or the harness cannot be created.
 pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
     let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
-    let mut notes: Vec<String> = backend.caution().map(str::to_owned).into_iter().collect();
+    let mut notes: Vec<String> = backend
+        .isolation_warning()
+        .map(str::to_owned)
+        .into_iter()
+        .collect();
     match backend.clean().await {
         Ok(removed) => {
             let line = |what| format!("removed what a killed run left behind: {what}");

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use testwright_evals::cases::Place;
+use testwright_evals::cases::CaseEnvironment;
 use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::{
-    self, BuildSettings, Environment, Event, SampleSettings, SharedEnvironments, TestSample,
+    self, BuildEvent, BuildSettings, Environment, SampleSettings, SharedEnvironments, TestSample,
 };
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::{self, Overrides, PreferredPython, Recipe};
@@ -71,7 +71,7 @@ impl<'a> Setup<'a> {
         progress: Arc<dyn Progress>,
     ) -> Result<Self> {
         let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
-        if let Some(text) = backend.caution() {
+        if let Some(text) = backend.isolation_warning() {
             progress.note(text);
         }
         match backend.clean().await {
@@ -141,7 +141,7 @@ impl<'a> Setup<'a> {
     /// # Errors
     ///
     /// Fails if the code cannot be read, the environment cannot be built, or an interrupt arrives.
-    pub async fn environment_alone(
+    pub async fn prepare_environment(
         &self,
         place: &RepositoryLocation,
         sample: Option<&SampleSettings>,
@@ -155,7 +155,7 @@ impl<'a> Setup<'a> {
             };
             Ok((source, environment, sampled))
         };
-        self.unless_interrupted(prepared).await
+        self.or_interrupted(prepared).await
     }
 
     /// Returns the code and its environment, to run cases in.
@@ -163,9 +163,9 @@ impl<'a> Setup<'a> {
     /// # Errors
     ///
     /// Fails if the code cannot be read, the environment cannot be built, or an interrupt arrives.
-    pub async fn case_place(&self, place: &RepositoryLocation) -> Result<Place> {
-        let (source, environment, _) = self.environment_alone(place, None).await?;
-        Ok(Place {
+    pub async fn case_place(&self, place: &RepositoryLocation) -> Result<CaseEnvironment> {
+        let (source, environment, _) = self.prepare_environment(place, None).await?;
+        Ok(CaseEnvironment {
             backend: self.backend.clone(),
             source,
             environment,
@@ -185,8 +185,8 @@ impl<'a> Setup<'a> {
         let backend = self.backend.as_ref();
         let build = build_settings(self.settings);
         let progress = self.progress.clone();
-        let report = move |event: Event| {
-            if let Event::Started { step } = event {
+        let report = move |event: BuildEvent| {
+            if let BuildEvent::Started { step } = event {
                 progress.phase("environment", &step);
             }
         };
@@ -236,10 +236,10 @@ impl<'a> Setup<'a> {
             let session = self.session(&environment, lines).await?;
             Ok((source, environment, session))
         };
-        self.unless_interrupted(prepared).await
+        self.or_interrupted(prepared).await
     }
 
-    async fn unless_interrupted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn or_interrupted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             done = work => done,
             () = interrupted() => {
@@ -340,12 +340,12 @@ impl<'a> Setup<'a> {
     ) -> std::result::Result<Environment, SandboxError> {
         self.progress.phase("recipe", &describe(recipe, origin));
         let progress = self.progress.clone();
-        let report = move |event: Event| match event {
-            Event::Waiting => {
+        let report = move |event: BuildEvent| match event {
+            BuildEvent::Waiting => {
                 progress.phase("environment", "waiting: another process is building it")
             }
-            Event::Started { step } => progress.phase("environment", &step),
-            Event::Finished { .. } => {}
+            BuildEvent::Started { step } => progress.phase("environment", &step),
+            BuildEvent::Finished { .. } => {}
         };
         let settings = BuildSettings {
             rebuild: self.rebuild,

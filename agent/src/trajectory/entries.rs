@@ -9,7 +9,7 @@ use testwright_models::Message;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A prompt.
-    Asked,
+    Prompt,
     /// A reply of the model.
     Reply,
     /// An answer of a tool.
@@ -138,7 +138,7 @@ fn asked(message: &Message) -> Entry {
         Message::Tool(result) => ("Tool answer, earlier", result.content.clone()),
     };
     Entry {
-        kind: EntryKind::Asked,
+        kind: EntryKind::Prompt,
         title: format!("{who}: {} characters", text.chars().count()),
         text,
     }

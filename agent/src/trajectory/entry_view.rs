@@ -32,7 +32,7 @@ pub struct EntryLine {
 impl EntryView {
     pub fn of(entry: Entry) -> Self {
         let (kind, is_open) = match entry.kind {
-            EntryKind::Asked => ("asked", false),
+            EntryKind::Prompt => ("asked", false),
             EntryKind::Reply => ("reply", true),
             EntryKind::Answer => ("answer", entry.text.len() < SHORT),
             EntryKind::Stage => ("stage", true),

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use testwright_evals::folder::replace;
+use testwright_evals::folder::write_atomically;
 use testwright_sandboxes::plain_file::{self, Lines};
 use testwright_sandboxes::{Shortage, private};
 
@@ -104,7 +104,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// Fails if the folder is a link.
-    pub fn check_unnamed(runs: &Path) -> Result<(), TrajectoryError> {
+    pub fn check_default_folder(runs: &Path) -> Result<(), TrajectoryError> {
         match std::fs::symlink_metadata(runs) {
             Ok(found) if found.is_symlink() => Err(TrajectoryError::Link {
                 path: runs.to_owned(),
@@ -118,14 +118,14 @@ impl RunFolder {
     /// # Errors
     ///
     /// Fails if the path exists or cannot be created, or if another process uses it.
-    pub fn create_unnamed(path: &Path) -> Result<Self, TrajectoryError> {
+    pub fn create_in_default_folder(path: &Path) -> Result<Self, TrajectoryError> {
         let write = |source| TrajectoryError::Write {
             path: path.to_owned(),
             source,
         };
         if let Some(runs) = path.parent() {
             private::create(runs).map_err(write)?;
-            Self::check_unnamed(runs)?;
+            Self::check_default_folder(runs)?;
         }
         std::fs::DirBuilder::new()
             .mode(0o700)
@@ -183,7 +183,7 @@ impl RunFolder {
         let file = path.join(TRAJECTORY);
         let mut read = Events::open(path)?;
         let events = read.by_ref().collect::<Result<Vec<_>, _>>()?;
-        let whole = read.lines.whole();
+        let whole = read.lines.complete_bytes();
         let trajectory =
             plain_file::open_to_append(&file).map_err(|source| TrajectoryError::Read {
                 path: file.clone(),
@@ -284,7 +284,7 @@ impl RunFolder {
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), TrajectoryError> {
         let path = self.path.join(name);
         // Anyone who may read the folder may read results.
-        let written = replace(&path, 0o644, |aside| {
+        let written = write_atomically(&path, 0o644, |aside| {
             aside.write_all(content)?;
             aside.set_permissions(Permissions::from_mode(0o644))?;
             aside.sync_all()
@@ -436,19 +436,19 @@ mod tests {
         };
         let runs = link("testwright-runs");
         for error in [
-            RunFolder::check_unnamed(&runs).unwrap_err(),
-            RunFolder::create_unnamed(&runs.join("now")).unwrap_err(),
+            RunFolder::check_default_folder(&runs).unwrap_err(),
+            RunFolder::create_in_default_folder(&runs.join("now")).unwrap_err(),
         ] {
             assert!(matches!(error, TrajectoryError::Link { .. }), "{error}");
         }
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let planted = link("runs/now");
         assert!(matches!(
-            RunFolder::create_unnamed(&planted),
+            RunFolder::create_in_default_folder(&planted),
             Err(TrajectoryError::Occupied { .. })
         ));
         assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
-        RunFolder::create_unnamed(&folder.path().join("made/now")).unwrap();
+        RunFolder::create_in_default_folder(&folder.path().join("made/now")).unwrap();
         // A folder that the user names may be a link.
         RunFolder::create(&planted).unwrap();
         assert!(other.path().join(TRAJECTORY).exists());

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use testwright_evals::clover::evaluation::End;
+use testwright_evals::clover::evaluation::ReplyEnd;
 use testwright_evals::clover::folder::{Benchmark, location_key};
 use testwright_evals::clover::hidden_tests::with_hidden_tests;
 use testwright_evals::clover::{Problem, Question};
@@ -19,14 +19,14 @@ use testwright_sandboxes::repository::{self, Files, Source};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::RUNS;
-use super::plan::Ask;
+use super::plan::ModelQuestion;
 use super::replies::StoredReply;
 use crate::compare::{cell_run, costs, encoded};
-use testwright_agent::agent::{Outcome, ProcessorShare, Progress};
+use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
-use testwright_agent::approaches::given::Given;
+use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::issues::Issue;
-use testwright_agent::job::Job;
+use testwright_agent::job::RunJob;
 use testwright_agent::setup::{self, RepositoryLocation};
 use testwright_agent::trajectory::{Event, RunFolder};
 use testwright_config::error::{Error, Result};
@@ -90,16 +90,16 @@ impl<'a> Agents<'a> {
     ///
     /// Fails if the folder of the run cannot be read or written, or the approach or model is invalid. Infrastructure
     /// failures are part of the result.
-    pub async fn run(&self, ask: &Ask<'_>, model: Arc<dyn Model>) -> Result<AgentRun> {
+    pub async fn run(&self, ask: &ModelQuestion<'_>, model: Arc<dyn Model>) -> Result<AgentRun> {
         let cell = self.cell(ask.problem);
         let code = match cell.get_or_init(|| self.code(ask.problem)).await {
             Ok(code) => code,
             Err(outcome) => return Ok(AgentRun::CutShort(outcome.clone())),
         };
         let out = self.folder.join(run_folder(ask));
-        let outcome = match cell_run::ended(&out)? {
+        let outcome = match cell_run::final_outcome(&out)? {
             Some(outcome) => outcome,
-            None => self.work(ask, code, &out, model).await?,
+            None => self.execute(ask, code, &out, model).await?,
         };
         if !outcome.is_final() {
             return Ok(AgentRun::CutShort(outcome));
@@ -118,17 +118,17 @@ impl<'a> Agents<'a> {
         Ok(self.harness.backend.abandon().await?)
     }
 
-    async fn work(
+    async fn execute(
         &self,
-        ask: &Ask<'_>,
+        ask: &ModelQuestion<'_>,
         code: &(Source, Environment),
         out: &Path,
         model: Arc<dyn Model>,
     ) -> Result<Outcome> {
         let job = self.job(ask, &code.0, out)?;
-        let processor = ProcessorShare::of(self.processors.clone());
+        let processor = CpuPermit::of(self.processors.clone());
         let progress = self.progress.clone();
-        match cell_run::work(job, self.harness, code, model, processor, progress).await {
+        match cell_run::execute(job, self.harness, code, model, processor, progress).await {
             Ok(record) => Ok(record.outcome),
             // Other runs continue.
             Err(error) if error.kind.is_infrastructure() => Ok(Outcome::of_error(error)),
@@ -136,11 +136,11 @@ impl<'a> Agents<'a> {
         }
     }
 
-    fn job(&self, ask: &Ask<'_>, source: &Source, out: &Path) -> Result<Job> {
+    fn job(&self, ask: &ModelQuestion<'_>, source: &Source, out: &Path) -> Result<RunJob> {
         let approach = Variant::parse(ask.approach)?;
         let settings = self.run_settings(ask, out);
-        if let Some(recorded) = cell_run::begun(out, source)? {
-            return Job::resumed(recorded, settings, approach);
+        if let Some(recorded) = cell_run::interrupted_run(out, source)? {
+            return RunJob::resumed(recorded, settings, approach);
         }
         let problem = ask.problem;
         let lines = wanted_lines(problem);
@@ -154,20 +154,20 @@ impl<'a> Agents<'a> {
             revision: Some(problem.commit.clone()),
         };
         let (model, out) = (ModelName::parse(ask.model)?, out.to_owned());
-        Ok(Job {
-            given: Given {
+        Ok(RunJob {
+            given: ExtraInputs {
                 lines,
                 test: Some(format!("{}::{}", problem.path, problem.test)),
-                ..Given::default()
+                ..ExtraInputs::default()
             },
-            ..Job::new(settings, issue, place, approach, model, out)
+            ..RunJob::new(settings, issue, place, approach, model, out)
         })
     }
 
     /// Returns the settings of a run. The problem's budget applies to all calls together. If longer answers than the
     /// task's limit are allowed, the difference is added to the budget, as for a single call.
-    fn run_settings(&self, ask: &Ask<'_>, out: &Path) -> Settings {
-        let room = ask.problem.task.room() as u64;
+    fn run_settings(&self, ask: &ModelQuestion<'_>, out: &Path) -> Settings {
+        let room = ask.problem.task.max_answer_tokens() as u64;
         let reply = self.max_tokens.unwrap_or(room);
         let budget = ask.budget.tokens().map(|tokens| tokens as u64);
         let mut settings = self.settings.clone();
@@ -218,7 +218,7 @@ impl<'a> Agents<'a> {
 }
 
 /// Returns the folder of a run, relative to the folder of the evaluation.
-pub fn run_folder(ask: &Ask<'_>) -> PathBuf {
+pub fn run_folder(ask: &ModelQuestion<'_>) -> PathBuf {
     let mut path = PathBuf::from(RUNS);
     path.extend([encoded(ask.approach), encoded(ask.model)]);
     path.extend([ask.budget.to_string(), encoded(&ask.problem.id)]);
@@ -236,7 +236,7 @@ fn wanted_lines(problem: &Problem) -> Vec<String> {
 }
 
 fn reply(
-    ask: &Ask<'_>,
+    ask: &ModelQuestion<'_>,
     source: &Source,
     events: &[Event],
     outcome: &Outcome,
@@ -248,12 +248,12 @@ fn reply(
         _ => last_content(events, &problem.path),
     };
     let (end, text) = match written.filter(|text| *text != given) {
-        Some(text) => (End::Complete, text),
+        Some(text) => (ReplyEnd::Complete, text),
         None => {
             let summary = outcome.summary();
             let ended = summary.lines().next().unwrap_or_default();
             let reason = format!("no test was written: {ended}");
-            (End::NoReply { reason }, String::new())
+            (ReplyEnd::NoReply { reason }, String::new())
         }
     };
     let (cost, _) = costs(events);

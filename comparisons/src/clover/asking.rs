@@ -10,27 +10,27 @@ use std::time::Instant;
 
 use futures::StreamExt as _;
 use testwright_evals::clover::context::context;
-use testwright_evals::clover::evaluation::End;
+use testwright_evals::clover::evaluation::ReplyEnd;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 
 use super::SPENDING;
 use super::agents::{AgentRun, Agents};
-use super::plan::Ask;
+use super::plan::ModelQuestion;
 use super::prompts::{TaskPrompts, messages};
 use super::replies::{self, Replies, StoredReply, key, to_request};
 use testwright_agent::agent::{Outcome, Progress};
 use testwright_agent::setup::{self, ModelArgs};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_models::ceiling::Ceiling;
+use testwright_models::spending_limit::SpendingLimit;
 use testwright_models::{Finish, Message, Model, ModelError, ModelName, Request, Usage};
 
 /// Number of consecutive failed calls after which a model is no longer asked.
-const OUTAGE: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 
 /// Settings and state for asking models.
-pub struct Asking<'a> {
+pub struct Questioner<'a> {
     pub settings: &'a Settings,
     pub benchmark: &'a Benchmark,
     pub folder: &'a Path,
@@ -47,7 +47,7 @@ pub struct Asking<'a> {
 
 /// Outcome of asking.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct AskingSummary {
     pub interrupted: bool,
     /// Number of questions that were not asked, and the reason.
     pub not_asked: Option<(usize, String)>,
@@ -57,7 +57,7 @@ pub struct Asked {
 /// Shared state of the calls.
 struct State {
     models: BTreeMap<String, Arc<dyn Model>>,
-    ceiling: Arc<Ceiling>,
+    ceiling: Arc<SpendingLimit>,
     failures: Mutex<BTreeMap<String, u32>>,
     not_asked: AtomicUsize,
     why: Mutex<Option<String>>,
@@ -72,15 +72,15 @@ impl State {
     }
 
     /// Returns why a model must not be asked any more.
-    fn obstacle(&self, model: &str) -> Option<String> {
+    fn blocked_reason(&self, model: &str) -> Option<String> {
         if self.ceiling.is_reached() {
             return Some("the --max-dollars budget is used up".to_owned());
         }
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures
             .get(model)
-            .filter(|times| **times >= OUTAGE)
-            .map(|_| format!("the model {model} failed {OUTAGE} times in a row"))
+            .filter(|times| **times >= MAX_FAILURES)
+            .map(|_| format!("the model {model} failed {MAX_FAILURES} times in a row"))
     }
 
     fn note(&self, model: &str, failed: bool) {
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-impl Asking<'_> {
+impl Questioner<'_> {
     /// Asks all questions that have no reply yet.
     ///
     /// # Errors
@@ -99,12 +99,12 @@ impl Asking<'_> {
     /// the result.
     pub async fn ask(
         &self,
-        asks: &[Ask<'_>],
-        ended: &(dyn Fn(&Ask<'_>, bool) + Send + Sync),
-    ) -> Result<Asked> {
+        asks: &[ModelQuestion<'_>],
+        ended: &(dyn Fn(&ModelQuestion<'_>, bool) + Send + Sync),
+    ) -> Result<AskingSummary> {
         let replies = replies::open(self.folder)?;
         let path = self.folder.join(SPENDING);
-        let ceiling = Ceiling::open(&path, self.max_dollars)
+        let ceiling = SpendingLimit::open(&path, self.max_dollars)
             .map_err(|error| Error::io(format!("open {}", path.display()), &error))?;
         let ceiling = Arc::new(ceiling);
         let mut models = BTreeMap::new();
@@ -134,14 +134,14 @@ impl Asking<'_> {
                     ended(ask, false);
                     return Ok(());
                 }
-                if let Some(why) = state.obstacle(ask.model) {
+                if let Some(why) = state.blocked_reason(ask.model) {
                     state.leave(why);
                     return Ok(());
                 }
                 if state.interrupted.load(Ordering::SeqCst) {
                     return Ok(());
                 }
-                if !self.asked(ask, state, replies).await? {
+                if !self.ask_unless_interrupted(ask, state, replies).await? {
                     return Ok(());
                 }
                 ended(ask, true);
@@ -172,7 +172,7 @@ impl Asking<'_> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        Ok(Asked {
+        Ok(AskingSummary {
             interrupted,
             not_asked: why.map(|why| (not_asked, why)),
             dollars: state.ceiling.spent(),
@@ -180,7 +180,12 @@ impl Asking<'_> {
     }
 
     /// Asks one question; returns `false` if it was interrupted.
-    async fn asked(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<bool> {
+    async fn ask_unless_interrupted(
+        &self,
+        ask: &ModelQuestion<'_>,
+        state: &State,
+        replies: &Replies,
+    ) -> Result<bool> {
         if ask.is_for_agent() {
             // The agent handles an interruption itself, so that no sandbox is left behind.
             self.agent(ask, state, replies).await?;
@@ -195,7 +200,7 @@ impl Asking<'_> {
         }
     }
 
-    async fn agent(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<()> {
+    async fn agent(&self, ask: &ModelQuestion<'_>, state: &State, replies: &Replies) -> Result<()> {
         let (Some(agents), Some(model)) = (&self.agents, state.models.get(ask.model)) else {
             return Ok(());
         };
@@ -219,12 +224,12 @@ impl Asking<'_> {
         }
     }
 
-    async fn one(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<()> {
+    async fn one(&self, ask: &ModelQuestion<'_>, state: &State, replies: &Replies) -> Result<()> {
         let messages = self.messages(ask)?;
         let text = serde_json::to_string(&messages)
             .map_err(|error| Error::infrastructure("encode a prompt").cause(error))?;
         let request_sha256 = sha256(&text);
-        let reply = |end: End, text: String, usage: Usage, seconds: f64| StoredReply {
+        let reply = |end: ReplyEnd, text: String, usage: Usage, seconds: f64| StoredReply {
             problem: ask.problem.id.clone(),
             approach: ask.approach.to_owned(),
             model: ask.model.to_owned(),
@@ -249,7 +254,7 @@ impl Asking<'_> {
         let Some(model) = state.models.get(ask.model) else {
             return Ok(());
         };
-        let room = ask.problem.task.room() as u64;
+        let room = ask.problem.task.max_answer_tokens() as u64;
         let request = Request {
             messages,
             tools: Vec::new(),
@@ -270,18 +275,18 @@ impl Asking<'_> {
         match answered {
             Ok(answer) => {
                 let end = match answer.finish {
-                    Finish::Length => End::CutOff,
-                    Finish::ContentFilter => End::NoReply {
+                    Finish::Length => ReplyEnd::CutOff,
+                    Finish::ContentFilter => ReplyEnd::NoReply {
                         reason: "the provider's content filter withheld the reply".to_owned(),
                     },
-                    Finish::Stop | Finish::ToolCalls => End::Complete,
+                    Finish::Stop | Finish::ToolCalls => ReplyEnd::Complete,
                 };
                 replies.add(reply(end, answer.content, answer.usage, seconds))
             }
             Err(ModelError::ContextFull(reason)) => {
                 let reason = format!("the prompt is too long: {reason}");
                 replies.add(reply(
-                    End::NoReply { reason },
+                    ReplyEnd::NoReply { reason },
                     String::new(),
                     Usage::default(),
                     seconds,
@@ -294,7 +299,7 @@ impl Asking<'_> {
         }
     }
 
-    fn messages(&self, ask: &Ask<'_>) -> Result<Vec<Message>> {
+    fn messages(&self, ask: &ModelQuestion<'_>) -> Result<Vec<Message>> {
         let problem = ask.problem;
         let texts = self.benchmark.texts(&problem.repository, &problem.commit);
         let text = |path: &str| texts.get(path).copied();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use testwright_evals::cases::Place;
+use testwright_evals::cases::CaseEnvironment;
 use testwright_evals::clover::Problem;
-use testwright_evals::clover::evaluation::{Answer, AnswerKey, Judge, Judgement};
+use testwright_evals::clover::evaluation::{Answer, AnswerKey, Grade, Grader};
 use testwright_evals::clover::folder::{Benchmark, location_key};
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::report::{AnswerCost, Report, page};
@@ -15,13 +15,13 @@ use testwright_evals::clover::repository::Repository;
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::SandboxError;
 
-use super::plan::Ask;
+use super::plan::ModelQuestion;
 use super::prompts::TaskPrompts;
 use super::replies::{StoredReply, key, stored};
 use super::{JUDGEMENTS, SPENDING};
 use crate::record_file::{Record, RecordFile};
 use testwright_config::error::{Error, Result};
-use testwright_models::ceiling;
+use testwright_models::spending_limit;
 
 /// Number of answers that are graded before their grades are stored.
 const BATCH: usize = 100;
@@ -32,7 +32,7 @@ struct StoredJudgement {
     /// Hash of the problem and the answer.
     answer_sha256: String,
     #[serde(flatten)]
-    judgement: Judgement,
+    judgement: Grade,
 }
 
 impl Record for StoredJudgement {
@@ -47,7 +47,7 @@ impl Record for StoredJudgement {
 type Judgements = RecordFile<StoredJudgement>;
 
 /// Settings for grading answers.
-pub struct Judging<'a> {
+pub struct GradingTask<'a> {
     pub harness: &'a Harness,
     pub benchmark: &'a Benchmark,
     pub folder: &'a Path,
@@ -57,13 +57,13 @@ pub struct Judging<'a> {
     pub report: &'a (dyn Fn(&str) + Send + Sync),
 }
 
-impl Judging<'_> {
+impl GradingTask<'_> {
     /// Grades the replies to these questions; existing grades are reused.
     ///
     /// # Errors
     ///
     /// Fails if a repository cannot be prepared, a sandbox fails, or a file in the folder cannot be read or written.
-    pub async fn judge(&self, asks: &[Ask<'_>]) -> Result<Vec<Judgement>> {
+    pub async fn judge(&self, asks: &[ModelQuestion<'_>]) -> Result<Vec<Grade>> {
         let known = Judgements::open(self.folder.join(JUDGEMENTS))?;
         let replies: BTreeMap<AnswerKey, Answer> = stored(self.folder)?
             .into_iter()
@@ -103,7 +103,7 @@ impl Judging<'_> {
         };
         let code = Repository::read(&place).map_err(failed)?;
         let index = code.index().map_err(failed)?;
-        let judge = Judge {
+        let judge = Grader {
             place: &place,
             index: &index,
             texts: &code.texts,
@@ -123,7 +123,7 @@ impl Judging<'_> {
         Ok(())
     }
 
-    async fn place(&self, repository: &str, commit: &str) -> Result<Place> {
+    async fn place(&self, repository: &str, commit: &str) -> Result<CaseEnvironment> {
         let key = location_key(repository, commit);
         let location = self
             .benchmark
@@ -144,13 +144,13 @@ pub async fn open(
     location: &str,
     revision: Option<&str>,
     report: &(dyn Fn(&str) + Send + Sync),
-) -> Result<Place> {
+) -> Result<CaseEnvironment> {
     let progress = |step: Step| {
         if let Step::Building { instance, step } = step {
             report(&format!("{instance}: {step}"));
         }
     };
-    Place::open(harness, location, revision, &progress)
+    CaseEnvironment::open(harness, location, revision, &progress)
         .await
         .map_err(|trouble| {
             let log = trouble.log.as_ref().map(|log| format!("see the log {log}"));
@@ -174,11 +174,11 @@ fn hash(problem: &Problem, answer: &Answer) -> Result<String> {
 /// # Errors
 ///
 /// Fails if the grades cannot be read.
-pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
+pub fn judgements(folder: &Path) -> Result<Vec<Grade>> {
     let stored = Judgements::read(&folder.join(JUDGEMENTS))?.into_values();
-    let mut all: Vec<Judgement> = stored.map(|stored| stored.judgement).collect();
+    let mut all: Vec<Grade> = stored.map(|stored| stored.judgement).collect();
     all.sort_by(|a, b| {
-        let key = |j: &Judgement| {
+        let key = |j: &Grade| {
             (
                 j.system.clone(),
                 j.task,
@@ -231,7 +231,7 @@ pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
 pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let replies = stored(folder)?;
     let path = folder.join(SPENDING);
-    let dollars = ceiling::spent(&path)
+    let dollars = spending_limit::spent(&path)
         .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
     let made: Vec<_> = replies.iter().filter(|reply| !reply.shared).collect();
     let sum =

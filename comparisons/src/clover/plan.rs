@@ -41,7 +41,7 @@ fn single_call() -> Vec<String> {
 
 /// One question to one model, by a single call or through an agent.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'p> {
+pub struct ModelQuestion<'p> {
     pub problem: &'p Problem,
     pub approach: &'p str,
     pub model: &'p str,
@@ -54,7 +54,7 @@ pub fn system_name(approach: &str, model: &str) -> String {
     format!("{approach}@{model}")
 }
 
-impl Ask<'_> {
+impl ModelQuestion<'_> {
     pub fn is_for_agent(&self) -> bool {
         self.approach != SINGLE_CALL
     }
@@ -102,7 +102,7 @@ impl Plan {
     }
 
     /// Returns all questions, those with small budgets first.
-    pub fn asks<'p>(&'p self, benchmark: &'p Benchmark) -> Vec<Ask<'p>> {
+    pub fn asks<'p>(&'p self, benchmark: &'p Benchmark) -> Vec<ModelQuestion<'p>> {
         let mut asks = Vec::new();
         for budget in &self.budgets {
             for task in &self.tasks {
@@ -112,7 +112,7 @@ impl Plan {
                     let systems = self.approaches.iter().flat_map(|approach| {
                         self.models.iter().map(move |model| (approach, model))
                     });
-                    asks.extend(systems.map(|(approach, model)| Ask {
+                    asks.extend(systems.map(|(approach, model)| ModelQuestion {
                         problem,
                         approach,
                         model,

@@ -6,10 +6,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use testwright_evals::clover::Budget;
 use testwright_evals::clover::answer::Form;
-use testwright_evals::clover::evaluation::{Answer, AnswerKey, End};
+use testwright_evals::clover::evaluation::{Answer, AnswerKey, ReplyEnd};
 
 use super::REPLIES;
-use super::plan::{Ask, SINGLE_CALL, system_name};
+use super::plan::{ModelQuestion, SINGLE_CALL, system_name};
 use crate::record_file::{Record, RecordFile};
 use testwright_agent::formats::code_block;
 use testwright_config::error::Result;
@@ -28,7 +28,7 @@ pub struct StoredReply {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_sha256: String,
     #[serde(flatten)]
-    pub end: End,
+    pub end: ReplyEnd,
     /// The model's reply to a single call, or the test file of an agent.
     pub text: String,
     /// Number of model calls.
@@ -79,7 +79,7 @@ impl Record for StoredReply {
     }
 }
 
-pub fn key(ask: &Ask<'_>) -> AnswerKey {
+pub fn key(ask: &ModelQuestion<'_>) -> AnswerKey {
     (ask.problem.id.clone(), ask.system(), ask.budget, ask.form)
 }
 
@@ -111,7 +111,7 @@ pub fn to_request(replies: &Replies, model: &str, request: &str) -> Option<Store
         reply.approach == SINGLE_CALL
             && reply.model == model
             && reply.request_sha256 == request
-            && !matches!(reply.end, End::NoReply { .. })
+            && !matches!(reply.end, ReplyEnd::NoReply { .. })
     })
 }
 
@@ -120,7 +120,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn reply(problem: &str, end: End) -> StoredReply {
+    fn reply(problem: &str, end: ReplyEnd) -> StoredReply {
         StoredReply {
             problem: problem.to_owned(),
             approach: single_call(),
@@ -141,19 +141,19 @@ mod tests {
     fn equal_requests_share_successful_replies() {
         let folder = tempfile::tempdir().unwrap();
         let replies = open(folder.path()).unwrap();
-        let failed = End::NoReply {
+        let failed = ReplyEnd::NoReply {
             reason: "busy".to_owned(),
         };
         replies.add(reply("a", failed)).unwrap();
         assert_eq!(to_request(&replies, "m", "r"), None);
         let of_agent = StoredReply {
             approach: "cover".to_owned(),
-            ..reply("b", End::Complete)
+            ..reply("b", ReplyEnd::Complete)
         };
         assert_eq!(of_agent.answer().code, of_agent.text);
         replies.add(of_agent).unwrap();
         assert_eq!(to_request(&replies, "m", "r"), None);
-        replies.add(reply("b", End::Complete)).unwrap();
+        replies.add(reply("b", ReplyEnd::Complete)).unwrap();
         let found = to_request(&replies, "m", "r").unwrap();
         assert_eq!(found.problem, "b");
         assert_eq!(found.answer().code, "assert x == 1\n");

@@ -10,11 +10,11 @@ use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 
-use testwright_agent::agent::{Outcome, ProcessorShare, Progress};
+use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
-use testwright_agent::approaches::given::{Given, lines};
+use testwright_agent::approaches::extra_inputs::{ExtraInputs, lines};
 use testwright_agent::issues;
-use testwright_agent::job::{Job, Record, RecordedRun, Workplace};
+use testwright_agent::job::{PreparedRun, Record, RecordedRun, RunJob};
 use testwright_agent::session::{Session, SessionSettings, WantedCoverage};
 use testwright_agent::setup::RepositoryLocation;
 use testwright_agent::trajectory::{Event, RunFolder};
@@ -30,11 +30,11 @@ pub struct CellTask {
     /// The approach, with its options.
     pub approach: String,
     pub model: String,
-    pub given: Given,
+    pub given: ExtraInputs,
 }
 
 impl CellTask {
-    pub fn new(instance: &Instance, approach: &str, model: &str, given: Given) -> Self {
+    pub fn new(instance: &Instance, approach: &str, model: &str, given: ExtraInputs) -> Self {
         CellTask {
             instance: Instance {
                 patch: None,
@@ -62,12 +62,12 @@ impl CellTask {
         settings: &Settings,
         source: &Source,
         out: &Path,
-    ) -> Result<Job> {
+    ) -> Result<RunJob> {
         let approach = Variant::parse(&self.approach)?;
         let mut settings = settings.clone();
         settings.run.out = Some(out.to_owned());
-        if let Some(recorded) = begun(out, source)? {
-            return Job::resumed(recorded, settings, approach);
+        if let Some(recorded) = interrupted_run(out, source)? {
+            return RunJob::resumed(recorded, settings, approach);
         }
         let instance = &self.instance;
         let issue = issues::of_text(&instance.problem_statement, &instance.instance_id)?;
@@ -76,9 +76,9 @@ impl CellTask {
             revision: Some(instance.base_commit.clone()),
         };
         let (model, out) = (ModelName::parse(&self.model)?, out.to_owned());
-        Ok(Job {
+        Ok(RunJob {
             given: self.given.clone(),
-            ..Job::new(settings, issue, place, approach, model, out)
+            ..RunJob::new(settings, issue, place, approach, model, out)
         })
     }
 }
@@ -88,7 +88,7 @@ impl CellTask {
 /// # Errors
 ///
 /// Fails if the recording cannot be read, or was made with different code.
-pub fn begun(out: &Path, source: &Source) -> Result<Option<RecordedRun>> {
+pub fn interrupted_run(out: &Path, source: &Source) -> Result<Option<RecordedRun>> {
     if !has_begun(out)? {
         return Ok(None);
     }
@@ -106,12 +106,12 @@ pub fn begun(out: &Path, source: &Source) -> Result<Option<RecordedRun>> {
 /// # Errors
 ///
 /// Fails if the extra inputs do not match the code, the sandbox cannot start, or the run cannot be recorded.
-pub async fn work(
-    job: Job,
+pub async fn execute(
+    job: RunJob,
     harness: &Harness,
     (source, environment): &(Source, Environment),
     model: Arc<dyn Model>,
-    mut processor: ProcessorShare,
+    mut processor: CpuPermit,
     progress: Arc<dyn Progress>,
 ) -> Result<Record> {
     // An input that does not match the code is an infrastructure failure, so the other runs continue.
@@ -132,20 +132,20 @@ pub async fn work(
     processor.acquire().await;
     let session = Session::start(harness.backend.clone(), environment, &settings).await?;
     processor.release();
-    let workplace = Workplace {
+    let workplace = PreparedRun {
         source: source.clone(),
         environment: environment.clone(),
         session,
         model,
         processor,
     };
-    let (record, _) = job.work_in(workplace, progress).await?;
+    let (record, _) = job.execute_in(workplace, progress).await?;
     Ok(record)
 }
 
 /// Prepares the coverage measurement if tests for given lines are requested.
 async fn wanted_coverage(
-    given: &Given,
+    given: &ExtraInputs,
     harness: &Harness,
     source: &Source,
     environment: &Environment,
@@ -166,7 +166,7 @@ async fn wanted_coverage(
 /// # Errors
 ///
 /// Fails if the trajectory cannot be read.
-pub fn ended(out: &Path) -> Result<Option<Outcome>> {
+pub fn final_outcome(out: &Path) -> Result<Option<Outcome>> {
     if !trajectory(out).is_file() {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ use testwright_evals::predictions::Predictions;
 use testwright_evals::{Dataset, Instance};
 
 use super::plan::PlannedGiven;
-use testwright_agent::approaches::given::{self, Given};
+use testwright_agent::approaches::extra_inputs::{self, ExtraInputs};
 use testwright_agent::approaches::{Options, Variant};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
@@ -28,18 +28,18 @@ pub type Inputs = BTreeMap<String, InstanceInputs>;
 
 impl InstanceInputs {
     /// Returns the inputs that these options request.
-    pub fn given(&self, options: &Options) -> Given {
-        let patch = match given::takes_other_patch(options) {
+    pub fn given(&self, options: &Options) -> ExtraInputs {
+        let patch = match extra_inputs::takes_other_patch(options) {
             true => &self.other_patch,
             false => &self.golden_patch,
         };
-        Given {
-            code_patch: patch.clone().filter(|_| given::takes_patch(options)),
-            test_files: match given::takes_tests(options) {
+        ExtraInputs {
+            code_patch: patch.clone().filter(|_| extra_inputs::takes_patch(options)),
+            test_files: match extra_inputs::takes_tests(options) {
                 true => self.test_files.clone(),
                 false => Vec::new(),
             },
-            ..Given::default()
+            ..ExtraInputs::default()
         }
     }
 
@@ -56,7 +56,7 @@ impl InstanceInputs {
 }
 
 /// First variant that requests each kind of input.
-struct Wanted<'v> {
+struct RequestedInputs<'v> {
     tests: Option<&'v Variant>,
     golden: Option<&'v Variant>,
     other: Option<&'v Variant>,
@@ -72,12 +72,12 @@ pub fn inputs(
     dataset: &Dataset,
     code_patches: Option<&Predictions>,
 ) -> Result<Inputs> {
-    variants.iter().try_for_each(given::check_options)?;
+    variants.iter().try_for_each(extra_inputs::check_options)?;
     let first = |takes: &dyn Fn(&Options) -> bool| variants.iter().find(|v| takes(v.options()));
-    let wanted = Wanted {
-        tests: first(&given::takes_tests),
-        golden: first(&|o| given::takes_patch(o) && !given::takes_other_patch(o)),
-        other: first(&given::takes_other_patch),
+    let wanted = RequestedInputs {
+        tests: first(&extra_inputs::takes_tests),
+        golden: first(&|o| extra_inputs::takes_patch(o) && !extra_inputs::takes_other_patch(o)),
+        other: first(&extra_inputs::takes_other_patch),
     };
     match (wanted.other, code_patches) {
         (Some(variant), None) => {
@@ -118,7 +118,11 @@ pub fn inputs(
         let without: Vec<&str> = without.filter(|id| is_without(&inputs[*id])).collect();
         if !without.is_empty() {
             return Err(Error::usage(format!("give `{}` {what}", variant.name()))
-                .cause(lacking(&without, dataset.instances.len(), of_what))
+                .cause(missing_input_message(
+                    &without,
+                    dataset.instances.len(),
+                    of_what,
+                ))
                 .hint("select only instances that have it with --instances"));
         }
     }
@@ -126,14 +130,14 @@ pub fn inputs(
 }
 
 fn of_instance(
-    wanted: &Wanted<'_>,
+    wanted: &RequestedInputs<'_>,
     instance: &Instance,
     code_patches: Option<&Predictions>,
 ) -> InstanceInputs {
     let other = code_patches.and_then(|set| set.by_instance.get(&instance.instance_id));
     let other = other.and_then(|prediction| prediction.model_patch.as_ref());
     let patch = |patch: Option<&String>, variant: Option<&Variant>| {
-        let patch = patch.filter(|text| variant.is_some() && given::holds_diff(text));
+        let patch = patch.filter(|text| variant.is_some() && extra_inputs::contains_diff(text));
         patch.cloned()
     };
     let tests = instance.test_patch.as_deref().unwrap_or_default();
@@ -150,7 +154,7 @@ fn of_instance(
 /// Maximum instances that an error names.
 const NAMED: usize = 5;
 
-fn lacking(without: &[&str], all: usize, what: &str) -> String {
+fn missing_input_message(without: &[&str], all: usize, what: &str) -> String {
     let named = &without[..without.len().min(NAMED)];
     let more = if without.len() > NAMED { ", …" } else { "" };
     format!(

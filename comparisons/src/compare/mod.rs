@@ -16,7 +16,7 @@ mod trajectory_page;
 use crate::record_file::replace;
 
 pub use given::{Inputs, InstanceInputs, inputs};
-pub use plan::{Cell, Plan, PlanLimits, PlannedGiven, PlannedInstance, System};
+pub use plan::{Plan, PlanLimits, PlannedGiven, PlannedInstance, RunSpec, System};
 pub use plan_request::PlanRequest;
 pub use predictions::{prediction_sets, write_predictions};
 pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, costs};

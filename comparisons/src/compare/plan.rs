@@ -8,9 +8,9 @@ use testwright_evals::{Dataset, Instance};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::{PLAN, encoded};
-use testwright_agent::approaches::given;
+use testwright_agent::approaches::extra_inputs;
 use testwright_agent::approaches::{ModelKind, Variant};
-use testwright_agent::own_prompts;
+use testwright_agent::custom_prompts;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
@@ -92,7 +92,7 @@ pub struct PlannedGiven {
 
 /// A run of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
+pub struct RunSpec {
     pub instance: String,
     pub system: System,
     /// Sample number, starting at 1.
@@ -114,7 +114,7 @@ impl System {
                 approach: variant.name(),
                 model: model.to_owned(),
                 oracle_samples: (samples > 1).then_some(samples),
-                given: given::labels(variant.options()),
+                given: extra_inputs::labels(variant.options()),
             };
             let found: Vec<System> = match variant.approach.model() {
                 ModelKind::Rules(model) => vec![system(model)],
@@ -162,7 +162,7 @@ impl System {
     }
 }
 
-impl Cell {
+impl RunSpec {
     /// Returns the run's folder, relative to the folder of the comparison.
     pub fn folder(&self) -> PathBuf {
         let System {
@@ -199,7 +199,7 @@ impl Plan {
                 min_confidence: settings.run.min_confidence,
             },
             code_patches: None,
-            prompts: own_prompts::digest(),
+            prompts: custom_prompts::digest(),
             instances: dataset.instances.iter().map(PlannedInstance::of).collect(),
         }
     }
@@ -248,7 +248,7 @@ impl Plan {
     pub fn write(&self, folder: &Path) -> Result<()> {
         let failed = || Error::usage(format!("compare into {}", folder.display()));
         // The plan of a replay comes from the recorded comparison.
-        own_prompts::check_same(self.prompts.as_deref(), failed())?;
+        custom_prompts::check_same(self.prompts.as_deref(), failed())?;
         if let Some(earlier) = Plan::read(folder)? {
             self.check_extends(&earlier, folder)?;
         }
@@ -282,7 +282,7 @@ impl Plan {
                     instance.id
                 ));
             };
-            if !now.gives_as(instance) {
+            if !now.extends_inputs(instance) {
                 return differs(&format!(
                     "its systems get another code patch or other test files for {}",
                     instance.id
@@ -296,16 +296,16 @@ impl Plan {
             return differs("its runs have different limits");
         }
         let failed = Error::usage(format!("resume the comparison in {}", folder.display()));
-        own_prompts::check_same(earlier.prompts.as_deref(), failed)
+        custom_prompts::check_same(earlier.prompts.as_deref(), failed)
     }
 
     /// Returns all runs, grouped by instance.
-    pub fn cells<'a>(&'a self, instances: impl Iterator<Item = &'a str>) -> Vec<Cell> {
+    pub fn cells<'a>(&'a self, instances: impl Iterator<Item = &'a str>) -> Vec<RunSpec> {
         let mut cells = Vec::new();
         for instance in instances {
             for system in &self.systems {
                 for sample in 1..=system.samples(self.samples) {
-                    cells.push(Cell {
+                    cells.push(RunSpec {
                         instance: instance.to_owned(),
                         system: system.clone(),
                         sample,
@@ -335,7 +335,7 @@ impl PlannedInstance {
     }
 
     /// Returns whether all earlier inputs are unchanged; inputs may be added.
-    fn gives_as(&self, earlier: &PlannedInstance) -> bool {
+    fn extends_inputs(&self, earlier: &PlannedInstance) -> bool {
         let Some(earlier) = &earlier.given else {
             return true;
         };

@@ -6,16 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use testwright_agent::approaches::given::Given;
+use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::trajectory::{Event, NoReplyCause, RunFolder};
 use testwright_config::error::{Error, Result};
 use testwright_models::{Model, ModelError, Reply, Request};
 
 /// Returns the extra inputs of a recorded run.
-pub(super) fn given(folder: &Path) -> Result<Given> {
+pub(super) fn recorded_inputs(folder: &Path) -> Result<ExtraInputs> {
     match events(folder)?.first() {
-        Some(Event::Started(started)) => Given::of_record(&started.settings),
-        _ => Ok(Given::default()),
+        Some(Event::Started(started)) => ExtraInputs::of_record(&started.settings),
+        _ => Ok(ExtraInputs::default()),
     }
 }
 

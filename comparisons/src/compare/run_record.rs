@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::{RunPytest, Submit};
 
-use super::{Cell, RUNS, System};
+use super::{RUNS, RunSpec, System};
 use crate::record_file::{Record, RecordFile};
 use testwright_agent::agent::Outcome;
 use testwright_agent::trajectory::{Event, Purpose};
@@ -171,7 +171,7 @@ impl CostCounter {
 
 impl RunRecord {
     /// Builds the record of a run. `outcome` is the current outcome, or the recorded one if the run had already ended.
-    pub fn of(cell: &Cell, events: &[Event], outcome: &Outcome) -> Self {
+    pub fn of(cell: &RunSpec, events: &[Event], outcome: &Outcome) -> Self {
         let (cost, stages) = costs(events);
         let patch = outcome.patch().filter(|patch| !patch.trim().is_empty());
         let status = match patch {
@@ -247,7 +247,7 @@ impl Record for RunRecord {
     }
 }
 
-impl Cell {
+impl RunSpec {
     pub fn key(&self) -> RunKey {
         let System {
             approach, model, ..

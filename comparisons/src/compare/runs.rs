@@ -13,23 +13,23 @@ use tokio::sync::Semaphore;
 use super::cell_run::{self, CellTask};
 use super::given::Inputs;
 use super::recorded_model::RecordedModel;
-use super::{Cell, RunRecord, System};
+use super::{RunRecord, RunSpec, System};
 use super::{recorded_model, trajectory_page};
-use testwright_agent::agent::{Outcome, ProcessorShare, Progress};
+use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
-use testwright_agent::approaches::given::Given;
+use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::setup::{self, ModelArgs};
 use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_models::ceiling::Ceiling;
+use testwright_models::spending_limit::SpendingLimit;
 use testwright_models::{Model, ModelName};
 
 /// Makes runs on other machines.
 #[async_trait]
 pub trait RemoteRuns: Send + Sync {
     /// Makes the run unless it exists, and copies its files to the folder.
-    async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome>;
+    async fn run(&self, cell: &RunSpec, task: CellTask, out: &Path) -> Result<Outcome>;
 
     /// Returns the total cost of all runs so far, including failed calls; `None` if no model was called.
     async fn dollars(&self) -> Result<Option<f64>>;
@@ -41,7 +41,7 @@ pub(super) struct RunContext<'a> {
     pub harness: &'a Harness,
     /// Folder of the comparison.
     pub folder: &'a Path,
-    pub ceiling: Option<Arc<Ceiling>>,
+    pub ceiling: Option<Arc<SpendingLimit>>,
     pub processors: Arc<Semaphore>,
     /// Folder of the recorded comparison to replay.
     pub recording: Option<&'a Path>,
@@ -53,13 +53,13 @@ impl RunContext<'_> {
     /// Makes a run in this process and returns its record.
     pub(super) async fn run(
         &self,
-        cell: &Cell,
+        cell: &RunSpec,
         instance: &Instance,
         code: &(Source, Environment),
         progress: Arc<dyn Progress>,
     ) -> Result<(RunRecord, Outcome)> {
         let out = self.folder.join(cell.folder());
-        let outcome = match cell_run::ended(&out)? {
+        let outcome = match cell_run::final_outcome(&out)? {
             Some(outcome) => outcome,
             None => self.work(cell, instance, code, &out, progress).await?,
         };
@@ -69,12 +69,12 @@ impl RunContext<'_> {
     /// Makes a run on another machine and returns its record.
     pub(super) async fn run_remotely(
         &self,
-        cell: &Cell,
+        cell: &RunSpec,
         instance: &Instance,
         remote: &dyn RemoteRuns,
     ) -> Result<(RunRecord, Outcome)> {
         let out = self.folder.join(cell.folder());
-        let outcome = match cell_run::ended(&out)? {
+        let outcome = match cell_run::final_outcome(&out)? {
             Some(outcome) => outcome,
             None => remote.run(cell, self.task(cell, instance)?, &out).await?,
         };
@@ -83,7 +83,7 @@ impl RunContext<'_> {
 
     async fn work(
         &self,
-        cell: &Cell,
+        cell: &RunSpec,
         instance: &Instance,
         code: &(Source, Environment),
         out: &Path,
@@ -92,12 +92,12 @@ impl RunContext<'_> {
         let task = self.task(cell, instance)?;
         let job = task.job(self.harness, self.settings, &code.0, out)?;
         let model = self.model(cell, progress.clone())?;
-        let processor = ProcessorShare::of(self.processors.clone());
-        let record = cell_run::work(job, self.harness, code, model, processor, progress).await?;
+        let processor = CpuPermit::of(self.processors.clone());
+        let record = cell_run::execute(job, self.harness, code, model, processor, progress).await?;
         Ok(record.outcome)
     }
 
-    fn task(&self, cell: &Cell, instance: &Instance) -> Result<CellTask> {
+    fn task(&self, cell: &RunSpec, instance: &Instance) -> Result<CellTask> {
         let approach = Variant::parse(&cell.system.approach)?;
         let given = self.given(cell, &approach)?;
         let System {
@@ -107,16 +107,16 @@ impl RunContext<'_> {
     }
 
     /// Returns the extra inputs; a replay uses the recorded ones.
-    fn given(&self, cell: &Cell, approach: &Variant) -> Result<Given> {
+    fn given(&self, cell: &RunSpec, approach: &Variant) -> Result<ExtraInputs> {
         if let Some(recording) = self.recording {
-            return recorded_model::given(&recording.join(cell.folder()));
+            return recorded_model::recorded_inputs(&recording.join(cell.folder()));
         }
         let inputs = self.inputs.get(&cell.instance);
         let given = inputs.map(|inputs| inputs.given(approach.options()));
         Ok(given.unwrap_or_default())
     }
 
-    fn model(&self, cell: &Cell, progress: Arc<dyn Progress>) -> Result<Arc<dyn Model>> {
+    fn model(&self, cell: &RunSpec, progress: Arc<dyn Progress>) -> Result<Arc<dyn Model>> {
         let name = &cell.system.model;
         if let Some(recording) = self.recording {
             let folder = recording.join(cell.folder());
@@ -131,7 +131,7 @@ impl RunContext<'_> {
 }
 
 /// Returns the record of a run that has ended.
-fn record(cell: &Cell, out: &Path, outcome: Outcome) -> Result<(RunRecord, Outcome)> {
+fn record(cell: &RunSpec, out: &Path, outcome: Outcome) -> Result<(RunRecord, Outcome)> {
     let events = match cell_run::trajectory(out).is_file() {
         true => RunFolder::read(out).map_err(Error::from)?,
         // The run ended before its first step.

@@ -18,12 +18,12 @@ use tokio::task::JoinSet;
 use super::given::Inputs;
 use super::run_record::{RunKey, RunsFile, open_runs, stored_runs};
 use super::runs::{RemoteRuns, RunContext};
-use super::{Cell, Plan, RunRecord, RunStatus, SPENDING};
+use super::{Plan, RunRecord, RunSpec, RunStatus, SPENDING};
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::setup;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
-use testwright_models::ceiling::Ceiling;
+use testwright_models::spending_limit::SpendingLimit;
 
 /// Settings of a comparison.
 pub struct Schedule<'a> {
@@ -53,7 +53,7 @@ pub enum Step<'s> {
         step: &'s str,
     },
     Working {
-        cell: &'s Cell,
+        cell: &'s RunSpec,
         what: &'s str,
     },
     /// A run has ended; `fresh` is false if its record already existed.
@@ -75,7 +75,7 @@ pub struct Summary {
     pub runs: Vec<RunRecord>,
     pub interrupted: bool,
     /// Number of runs that did not start, and the reason.
-    pub not_made: Option<(usize, String)>,
+    pub skipped_runs: Option<(usize, String)>,
     /// Total cost including failed calls; `None` if no model has a price.
     pub dollars: Option<f64>,
 }
@@ -95,7 +95,7 @@ impl Summary {
                 .filter_map(|cell| runs.remove(&cell.key()))
                 .collect(),
             interrupted: false,
-            not_made: None,
+            skipped_runs: None,
             dollars: None,
         })
     }
@@ -111,10 +111,10 @@ struct State {
     /// Consecutive failures by model name.
     failures: Mutex<BTreeMap<String, u32>>,
     not_made: AtomicU32,
-    why: Mutex<Option<String>>,
+    skip_reason: Mutex<Option<String>>,
 }
 
-type Code = std::result::Result<(Source, Environment), Outcome>;
+type PreparedCode = std::result::Result<(Source, Environment), Outcome>;
 
 /// Data shared by the runs of a schedule.
 struct Shared<'s> {
@@ -124,7 +124,7 @@ struct Shared<'s> {
     /// Runs of the recording that is replayed.
     recorded: BTreeMap<RunKey, RunRecord>,
     /// Prepared old code by instance.
-    code: BTreeMap<&'s str, OnceCell<Code>>,
+    code: BTreeMap<&'s str, OnceCell<PreparedCode>>,
     listener: StepListener,
 }
 
@@ -174,7 +174,7 @@ impl Schedule<'_> {
         if let (Some(remote), Some(ceiling)) = (self.remote, &ceiling)
             && let Some(dollars) = remote.dollars().await?
         {
-            ceiling.count_workers(dollars)?;
+            ceiling.set_worker_spending(dollars)?;
         }
         let state = &shared.state;
         let interrupted = state.interrupted.load(Ordering::SeqCst);
@@ -185,20 +185,20 @@ impl Schedule<'_> {
         ended?;
         let not_made = state.not_made.load(Ordering::SeqCst) as usize;
         let why = state
-            .why
+            .skip_reason
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         Ok(Summary {
-            runs: shared.file.keep(cells.iter().map(Cell::key))?,
+            runs: shared.file.retain(cells.iter().map(RunSpec::key))?,
             interrupted,
-            not_made: why.map(|why| (not_made, why)),
+            skipped_runs: why.map(|why| (not_made, why)),
             dollars: ceiling.map(|ceiling| ceiling.spent()),
         })
     }
 
     /// Makes and records the run of a cell, unless its record exists or it must not start.
-    async fn run_cell(&self, cell: &Cell, shared: &Shared<'_>) -> Result<()> {
+    async fn run_cell(&self, cell: &RunSpec, shared: &Shared<'_>) -> Result<()> {
         let (file, state) = (&shared.file, &shared.state);
         let stored = file.get(&cell.key());
         if let Some(run) = stored.filter(|run| run.status != RunStatus::Infrastructure) {
@@ -242,7 +242,7 @@ impl Schedule<'_> {
     /// Makes a run here or on a worker; returns `None` if its instance is not in the dataset.
     async fn make_run(
         &self,
-        cell: &Cell,
+        cell: &RunSpec,
         shared: &Shared<'_>,
     ) -> Result<Option<(RunRecord, Outcome)>> {
         let Shared {
@@ -276,7 +276,7 @@ impl Schedule<'_> {
         }
     }
 
-    fn ceiling(&self) -> Result<Option<Arc<Ceiling>>> {
+    fn ceiling(&self) -> Result<Option<Arc<SpendingLimit>>> {
         let path = self.folder.join(SPENDING);
         if let Some(recording) = self.recording {
             // Keep the recorded costs of the calls.
@@ -288,12 +288,12 @@ impl Schedule<'_> {
             }
             return Ok(None);
         }
-        let opened = Ceiling::open(&path, self.max_dollars);
+        let opened = SpendingLimit::open(&path, self.max_dollars);
         let opened = opened.map_err(|e| Error::io(format!("open {}", path.display()), &e))?;
         Ok(Some(Arc::new(opened)))
     }
 
-    fn may_begin(&self, cell: &Cell, state: &State, ceiling: Option<&Ceiling>) -> bool {
+    fn may_begin(&self, cell: &RunSpec, state: &State, ceiling: Option<&SpendingLimit>) -> bool {
         if state.interrupted.load(Ordering::SeqCst) {
             return false;
         }
@@ -302,7 +302,7 @@ impl Schedule<'_> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let model = &cell.system.model;
-        let why = if ceiling.is_some_and(Ceiling::is_reached) {
+        let why = if ceiling.is_some_and(SpendingLimit::is_reached) {
             "the --max-dollars budget is used up".to_owned()
         } else if failures.get(model).is_some_and(|n| *n >= OUTAGE) {
             format!("the model {model} failed in {OUTAGE} runs in a row")
@@ -310,7 +310,10 @@ impl Schedule<'_> {
             return true;
         };
         state.not_made.fetch_add(1, Ordering::SeqCst);
-        let mut first = state.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = state
+            .skip_reason
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(why);
         false
     }
@@ -321,7 +324,7 @@ impl Schedule<'_> {
         context: &RunContext<'_>,
         instance: &Instance,
         listener: &StepListener,
-    ) -> Code {
+    ) -> PreparedCode {
         let id = instance.instance_id.clone();
         let listener = listener.clone();
         let report = move |step: testwright_evals::harness::Step| {
@@ -349,9 +352,9 @@ impl Schedule<'_> {
     async fn one(
         &self,
         context: &RunContext<'_>,
-        cell: &Cell,
+        cell: &RunSpec,
         instance: &Instance,
-        code: &Code,
+        code: &PreparedCode,
         listener: &StepListener,
     ) -> Result<(RunRecord, Outcome)> {
         let code = match code {
@@ -367,7 +370,7 @@ impl Schedule<'_> {
 }
 
 /// Converts an infrastructure error to a run with that outcome, so that other runs continue.
-fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunRecord, Outcome)> {
+fn failed_run(cell: &RunSpec, run: Result<(RunRecord, Outcome)>) -> Result<(RunRecord, Outcome)> {
     match run {
         Err(error) if error.kind.is_infrastructure() => {
             let outcome = Outcome::Infrastructure {
@@ -406,7 +409,7 @@ impl State {
 
 /// Forwards the progress of a run as steps of the comparison.
 struct CellProgress {
-    cell: Cell,
+    cell: RunSpec,
     listener: StepListener,
 }
 
@@ -416,7 +419,7 @@ impl Progress for CellProgress {
     }
 
     fn begins(&self, view: &StepView<'_>) {
-        self.working(view.what);
+        self.working(view.action);
     }
 
     fn ended(&self, _: &StepView<'_>) {}

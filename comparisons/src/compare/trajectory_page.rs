@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use testwright_evals::document::html::{self, Page, STYLE};
-use testwright_evals::foreign_text;
+use testwright_evals::untrusted_text;
 
 use testwright_agent::agent::Outcome;
 use testwright_agent::trajectory::entry_view::{self, EntryView};
@@ -39,7 +39,7 @@ pub(super) fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outco
             entries: entries(events).into_iter().map(EntryView::of).collect(),
         },
     };
-    let text = |text: &str| foreign_text::lines(&entry_view::cut(text));
+    let text = |text: &str| untrusted_text::escape_lines(&entry_view::cut(text));
     let page = html::render_with(FILE, TEMPLATE, &page, text).map_err(|error| {
         Error::infrastructure(format!("render {}", path.display())).cause(error)
     })?;

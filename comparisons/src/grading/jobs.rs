@@ -48,7 +48,7 @@ pub(super) fn jobs<'b>(
 const NAMED: usize = 3;
 
 /// Checks that the folder contains no other results than these jobs request, because a report covers the whole folder.
-pub(super) fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
+pub(super) fn check_folder(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
     let wanted: BTreeSet<(&str, &str)> = jobs
         .iter()
         .flat_map(|job| job.predictions.iter())

@@ -20,7 +20,7 @@ use testwright_config::settings::Settings;
 use testwright_sandboxes::environment::SharedEnvironments;
 
 pub use errors::{records, reporting, storing};
-use jobs::{asks_for_all, jobs, missing};
+use jobs::{check_folder, jobs, missing};
 
 /// Disk space that a worker may use while it builds an environment, in bytes.
 const DISK: u64 = 4 << 30;
@@ -93,7 +93,7 @@ impl GradingRun {
         let mut results = Results::open(&self.out).map_err(storing)?;
         let missing = missing(&self.dataset, sets);
         let jobs = jobs(&self.dataset, sets, &missing);
-        asks_for_all(&jobs, &results, &self.out)?;
+        check_folder(&jobs, &results, &self.out)?;
         let (harness, notes) = self.harness().await?;
         let all_notes = self.settings.notes.iter().chain(&notes);
         all_notes.for_each(|note| listener.note(&format!("note: {note}")));
@@ -149,7 +149,7 @@ impl GradingRun {
         };
         graded?;
         written?;
-        results.tidy().map_err(storing)?;
+        results.rewrite_sorted().map_err(storing)?;
         if let Some(remote) = remote {
             remote.forget().await?;
         }
@@ -175,11 +175,11 @@ impl GradingRun {
     pub fn workers(&self) -> harness::Workers {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let asked = self.options.workers.unwrap_or(processors.div_ceil(2));
-        self.fit(asked, self.settings.limits.memory.bytes())
+        self.limit_workers(asked, self.settings.limits.memory.bytes())
     }
 
     /// Returns the requested number of workers, reduced if memory or disk space is short.
-    pub fn fit(&self, asked: usize, memory_each: u64) -> harness::Workers {
+    pub fn limit_workers(&self, asked: usize, memory_each: u64) -> harness::Workers {
         let memory = std::fs::read_to_string("/proc/meminfo")
             .ok()
             .and_then(|text| {

@@ -1,12 +1,12 @@
 //! Settings: flags override environment variables, which override `--config FILE`, the user's
 //! `testwright.toml` and the defaults, in this order. A `testwright.toml` found in a folder says how that
-//! folder's code is built, and may lower limits ([`found`]).
+//! folder's code is built, and may lower limits ([`found_file`]).
 //!
 //! [`sections`] is the only definition of keys, types, defaults and meanings; the names of environment
 //! variables are derived from it. Every value remembers its origin ([`Origin`]). API keys and tokens are
 //! never settings: a setting holds the *name* of the variable that contains them, see [`secret`].
 
-mod found;
+mod found_file;
 pub mod keys;
 mod layer;
 pub mod origin;
@@ -116,15 +116,15 @@ impl Settings {
             };
             // Without a repository, the current folder may turn out to be the one under test.
             let recipe = trust == layer::Trust::Repository || sources.repository.is_none();
-            let layer = found::restrict(layer, &table, recipe, &path, user_file)?;
-            if layer.sets(found::RECIPE) {
+            let layer = found_file::restrict(layer, &table, recipe, &path, user_file)?;
+            if layer.sets(found_file::RECIPE) {
                 environment_folder = Some(folder.to_owned());
             }
             take(layer, &mut table);
         }
         if let Some(path) = &config {
             let layer = Layer::file(path, layer::Trust::Named)?.unwrap_or_default();
-            if layer.sets(found::RECIPE) {
+            if layer.sets(found_file::RECIPE) {
                 environment_folder = None;
             }
             take(layer, &mut table);

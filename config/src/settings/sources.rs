@@ -11,7 +11,7 @@ use super::{FILE, Origin, READING};
 use crate::error::{Error, Result};
 
 /// Variable that names a settings file, in addition to `~/.config/testwright/testwright.toml`.
-pub(super) const CONFIG: &str = "TESTWRIGHT_CONFIG";
+pub(super) const CONFIG_VARIABLE: &str = "TESTWRIGHT_CONFIG";
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -59,13 +59,18 @@ impl Sources {
 
     /// Returns the file that the user named, which must exist.
     pub(super) fn named_file(&self) -> Result<Option<PathBuf>> {
-        let variable = self.variables.get(CONFIG).filter(|v| !v.is_empty());
+        let variable = self
+            .variables
+            .get(CONFIG_VARIABLE)
+            .filter(|v| !v.is_empty());
         let path = match (&self.config, variable) {
             (Some(path), _) => path.clone(),
             // The variable applies in any folder, where a relative path would name different files.
             (None, Some(path)) if Path::new(path).is_relative() => {
                 return Err(Error::usage(READING)
-                    .cause(format!("{CONFIG} is `{path}`, which is a relative path"))
+                    .cause(format!(
+                        "{CONFIG_VARIABLE} is `{path}`, which is a relative path"
+                    ))
                     .hint("use an absolute path, or --config"));
             }
             (None, Some(path)) => PathBuf::from(path),

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod hostile;
+mod security;
 
 use std::path::{Path, PathBuf};
 

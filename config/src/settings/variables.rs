@@ -10,8 +10,11 @@ use crate::error::Result;
 
 /// Variables with the prefix of testwright that are not settings. They control builds and tests of testwright
 /// itself, name the program `uv` or a settings file, or configure the log.
-pub const OTHERS: [(&str, &str); 7] = [
-    (sources::CONFIG, "A settings file, as with `--config`."),
+pub const OTHER_VARIABLES: [(&str, &str); 7] = [
+    (
+        sources::CONFIG_VARIABLE,
+        "A settings file, as with `--config`.",
+    ),
     (
         "TESTWRIGHT_REQUIRE_DOCKER",
         "`1`: testwright's own tests fail if Docker is missing, instead of being skipped.",
@@ -39,7 +42,7 @@ pub const OTHERS: [(&str, &str); 7] = [
 ];
 
 /// Variables shared with other tools, with the key of each; the first that is set counts.
-pub const SHARED: [(&str, &str, &str); 14] = [
+pub const SHARED_VARIABLES: [(&str, &str, &str); 14] = [
     ("OPENAI_MODEL", "run", "model"),
     ("OPENAI_BASE_URL", "model", "base-url"),
     ("DOCKER_HOST", "docker", "host"),
@@ -62,7 +65,7 @@ pub(super) fn layer(
 ) -> Result<Layer> {
     let mut layer = Layer::default();
     let set = |name: &str| variables.get(name).filter(|v| !v.trim().is_empty());
-    for (name, section, key) in SHARED.iter().rev() {
+    for (name, section, key) in SHARED_VARIABLES.iter().rev() {
         let Some(text) = set(name) else { continue };
         let known = keys()
             .iter()
@@ -71,7 +74,10 @@ pub(super) fn layer(
             push(&mut layer, key, name, text)?;
         }
     }
-    let mut names: Vec<String> = OTHERS.iter().map(|(n, _)| (*n).to_owned()).collect();
+    let mut names: Vec<String> = OTHER_VARIABLES
+        .iter()
+        .map(|(n, _)| (*n).to_owned())
+        .collect();
     for key in keys() {
         let name = key.variable();
         if let Some(text) = set(&name) {

@@ -8,23 +8,25 @@ use futures::future::join_all;
 use testwright_sandboxes::sandbox::Result;
 use testwright_tools::cases::{CaseAnswer, CaseRun};
 
-use super::coverage::{Measured, Measuring};
-use super::outcome::{crashed, outcome};
-use super::worker::{Lost, Worker};
-use super::{Case, CaseCoverage, CaseOptions, CaseOutcome, Done, Place, Verification};
+use super::coverage::{CoverageContext, MeasuredLines};
+use super::outcome::{classify, crashed};
+use super::worker::{Worker, WorkerLost};
+use super::{
+    Case, CaseCoverage, CaseEnvironment, CaseOptions, CaseOutcome, CaseProgress, Verification,
+};
 
 /// Number of hash seeds for repeated runs. Each seed keeps a process from which runs are forked.
-const SEEDS: u32 = 3;
+const SEED_COUNT: u32 = 3;
 /// Path of a control case, which shows whether a failure is due to the sandbox or to the case.
-const CONTROL: &str = "test_testwright_control.py";
+const CONTROL_PATH: &str = "test_testwright_control.py";
 
 /// Runs all cases and returns their results in order.
 pub(super) async fn run(
-    place: &Place,
+    place: &CaseEnvironment,
     cases: &[Case],
     options: &CaseOptions,
-    measuring: Option<&Measuring>,
-    done: Done<'_>,
+    measuring: Option<&CoverageContext>,
+    done: CaseProgress<'_>,
 ) -> Result<Vec<CaseCoverage>> {
     let batch = Batch {
         place,
@@ -37,7 +39,7 @@ pub(super) async fn run(
     let work = || async {
         let mut worker = None;
         let worked = async {
-            while let Some((at, case)) = take(&next, cases) {
+            while let Some((at, case)) = next_case(&next, cases) {
                 let ran = batch.case(case, &mut worker).await?;
                 results.lock().unwrap_or_else(|e| e.into_inner())[at] = Some(ran);
                 done(ended.fetch_add(1, Ordering::Relaxed) + 1);
@@ -62,27 +64,27 @@ pub(super) async fn run(
     Ok(results.into_iter().flatten().collect())
 }
 
-fn take<'c>(next: &AtomicUsize, cases: &'c [Case]) -> Option<(usize, &'c Case)> {
+fn next_case<'c>(next: &AtomicUsize, cases: &'c [Case]) -> Option<(usize, &'c Case)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     cases.get(at).map(|case| (at, case))
 }
 
 struct Batch<'a> {
-    place: &'a Place,
+    place: &'a CaseEnvironment,
     options: &'a CaseOptions,
-    measuring: Option<&'a Measuring>,
+    measuring: Option<&'a CoverageContext>,
 }
 
 impl Batch<'_> {
     /// Runs one case as many times as requested.
     async fn case(&self, case: &Case, worker: &mut Option<Worker>) -> Result<CaseCoverage> {
-        let first = self.once(case, 0, worker).await?;
+        let first = self.run_once(case, 0, worker).await?;
         let (mut found, seconds, measured) = match first {
-            Ok((answer, measured)) => (outcome(&answer), answer.report.seconds, measured),
+            Ok((answer, measured)) => (classify(&answer), answer.report.seconds, measured),
             Err(lost) => {
-                let measured = Measured {
+                let measured = MeasuredLines {
                     problem: Some(lost.0.clone()),
-                    ..Measured::default()
+                    ..MeasuredLines::default()
                 };
                 (crashed(lost.0), case.timeout.as_secs_f64(), measured)
             }
@@ -92,8 +94,8 @@ impl Batch<'_> {
             if matches!(found, CaseOutcome::TimedOut | CaseOutcome::Flaky) {
                 break;
             }
-            let again = self.once(case, repeat, worker).await?;
-            let again = again.map_or_else(|lost| crashed(lost.0), |(answer, _)| outcome(&answer));
+            let again = self.run_once(case, repeat, worker).await?;
+            let again = again.map_or_else(|lost| crashed(lost.0), |(answer, _)| classify(&answer));
             if std::mem::discriminant(&again) != std::mem::discriminant(&found) {
                 found = CaseOutcome::Flaky;
             }
@@ -111,18 +113,18 @@ impl Batch<'_> {
     }
 
     /// Runs a case once. A crash is the case's fault if the sandbox dies twice but survives the control case.
-    async fn once(
+    async fn run_once(
         &self,
         case: &Case,
         repeat: u32,
         worker: &mut Option<Worker>,
-    ) -> Result<std::result::Result<(CaseAnswer, Measured), Lost>> {
+    ) -> Result<std::result::Result<(CaseAnswer, MeasuredLines), WorkerLost>> {
         let run = CaseRun {
             path: case.path.clone(),
             source: case.source.clone(),
             tests: case.tests.clone(),
             milliseconds: u64::try_from(case.timeout.as_millis()).unwrap_or(u64::MAX),
-            hash_seed: repeat % SEEDS,
+            hash_seed: repeat % SEED_COUNT,
             measured: self.measuring.is_some() && repeat == 0,
             contexts: self.options.contexts,
         };
@@ -134,7 +136,7 @@ impl Batch<'_> {
             return Ok(Ok(answer));
         }
         match self.in_sandbox(&control(), worker).await? {
-            Ok((answer, _)) if outcome(&answer) == CaseOutcome::Passed => Ok(Err(lost)),
+            Ok((answer, _)) if classify(&answer) == CaseOutcome::Passed => Ok(Err(lost)),
             Ok(_) | Err(_) => Err(lost.error()),
         }
     }
@@ -143,7 +145,7 @@ impl Batch<'_> {
         &self,
         run: &CaseRun,
         kept: &mut Option<Worker>,
-    ) -> Result<std::result::Result<(CaseAnswer, Measured), Lost>> {
+    ) -> Result<std::result::Result<(CaseAnswer, MeasuredLines), WorkerLost>> {
         let mut worker = match kept.take() {
             Some(worker) => worker,
             None => {
@@ -162,13 +164,13 @@ impl Batch<'_> {
             // A changed workspace would give wrong coverage.
             Some(measuring) if answer.is_clean => {
                 let coverage = answer.coverage.as_ref();
-                measuring.measured(coverage, &run.path, &mut worker).await?
+                measuring.convert(coverage, &run.path, &mut worker).await?
             }
-            Some(_) => Measured {
+            Some(_) => MeasuredLines {
                 problem: Some("the test changed the code".to_owned()),
-                ..Measured::default()
+                ..MeasuredLines::default()
             },
-            None => Measured::default(),
+            None => MeasuredLines::default(),
         };
         match answer.is_clean {
             true => *kept = Some(worker),
@@ -180,7 +182,7 @@ impl Batch<'_> {
 
 fn control() -> CaseRun {
     CaseRun {
-        path: CONTROL.to_owned(),
+        path: CONTROL_PATH.to_owned(),
         source: "def test_runs():\n    pass\n".to_owned(),
         tests: Vec::new(),
         milliseconds: u64::try_from(Duration::from_secs(120).as_millis()).unwrap_or(u64::MAX),

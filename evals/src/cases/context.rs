@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use testwright_tools::outcomes::report::is_of;
+use testwright_tools::outcomes::report::belongs_to_test;
 
 use super::{CaseCoverage, Lines};
 
@@ -31,7 +31,7 @@ pub fn unique_lines(contexts: &BTreeMap<String, Lines>, test: &str) -> Lines {
     let mut own = Lines::new();
     let mut others = Lines::new();
     for (id, lines) in contexts {
-        let side = if is_of(id, test) {
+        let side = if belongs_to_test(id, test) {
             &mut own
         } else {
             &mut others
@@ -84,7 +84,7 @@ pub trait Tokenizer: Sync {
 
 /// A file shown in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContextFile {
+pub struct ShownFile {
     pub path: String,
     /// Relevance of the file; `None` if the task names the file.
     pub class: Option<ContextClass>,
@@ -100,7 +100,7 @@ pub struct OracleContext {
     pub tokenizer: String,
     pub budget: usize,
     pub tokens: usize,
-    pub files: Vec<ContextFile>,
+    pub files: Vec<ShownFile>,
 }
 
 /// Orders the paths to show: files that the task names first, then by class, and at random within a class. The order
@@ -117,7 +117,7 @@ pub fn order(
     let mut rest: Vec<(ContextClass, [u8; 32], &String)> = classes
         .iter()
         .filter(|(path, _)| !first.contains(path.as_str()))
-        .map(|(path, class)| (*class, draw(seed, id, path), path))
+        .map(|(path, class)| (*class, random_key(seed, id, path), path))
         .collect();
     rest.sort();
     ordered.extend(
@@ -127,7 +127,7 @@ pub fn order(
     ordered
 }
 
-fn draw(seed: u64, id: &str, path: &str) -> [u8; 32] {
+fn random_key(seed: u64, id: &str, path: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
     for part in [id, path] {
@@ -170,7 +170,7 @@ pub fn fill(
         if shown.is_empty() {
             break;
         }
-        let file = ContextFile {
+        let file = ShownFile {
             path: path.clone(),
             class: *class,
             is_whole: shown.len() == text.len(),

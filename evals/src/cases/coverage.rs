@@ -11,13 +11,13 @@ use testwright_sandboxes::sandbox::Result;
 use testwright_tools::coverage::{Coverage, Statements};
 
 use super::worker::Worker;
-use super::{FileLines, Lines, Place};
+use super::{CaseEnvironment, FileLines, Lines};
 
 /// Results by path and executed lines; many cases run the same lines.
 type KnownLines = HashMap<(String, BTreeSet<u32>), Arc<FileLines>>;
 
 /// State shared by all measured runs.
-pub(super) struct Measuring {
+pub(super) struct CoverageContext {
     pub package: Package,
     files: BTreeSet<String>,
     statements: Mutex<HashMap<String, Arc<Statements>>>,
@@ -26,16 +26,16 @@ pub(super) struct Measuring {
 
 /// Coverage of one case.
 #[derive(Default)]
-pub(super) struct Measured {
+pub(super) struct MeasuredLines {
     pub files: BTreeMap<String, Arc<FileLines>>,
     pub contexts: BTreeMap<String, Lines>,
     pub problem: Option<String>,
 }
 
-impl Measuring {
-    pub(super) async fn new(place: &Place) -> Result<Measuring> {
+impl CoverageContext {
+    pub(super) async fn new(place: &CaseEnvironment) -> Result<CoverageContext> {
         let package = coverage::package(&place.environment.python_version, &place.build).await?;
-        Ok(Measuring {
+        Ok(CoverageContext {
             package,
             files: place.python_files()?.into_iter().collect(),
             statements: Mutex::default(),
@@ -44,24 +44,24 @@ impl Measuring {
     }
 
     /// Converts the coverage of a run. Lines of `own`, the test file of the case, are excluded.
-    pub(super) async fn measured(
+    pub(super) async fn convert(
         &self,
         coverage: Option<&Coverage>,
         own: &str,
         worker: &mut Worker,
-    ) -> Result<Measured> {
+    ) -> Result<MeasuredLines> {
         let Some(coverage) = coverage else {
             let problem = Some("coverage was not measured".to_owned());
-            return Ok(Measured {
+            return Ok(MeasuredLines {
                 problem,
-                ..Measured::default()
+                ..MeasuredLines::default()
             });
         };
         let is_of_repository = |path: &str| path != own && self.files.contains(path);
         let paths: Vec<&String> = (coverage.files.keys())
             .filter(|path| is_of_repository(path))
             .collect();
-        self.learn(&paths, worker).await?;
+        self.load_statements(&paths, worker).await?;
         let files = paths.into_iter().map(|path| {
             let raw = &coverage.files[path].executed;
             (path.clone(), self.lines(path, raw))
@@ -77,7 +77,7 @@ impl Measuring {
             let lost = coverage.lost;
             format!("{lost} processes started by tests ended before their coverage was written")
         });
-        Ok(Measured {
+        Ok(MeasuredLines {
             files,
             contexts: contexts.collect(),
             problem: coverage.problem.clone().or(lost),
@@ -85,7 +85,7 @@ impl Measuring {
     }
 
     /// Requests the statements of files that are not known yet.
-    async fn learn(&self, paths: &[&String], worker: &mut Worker) -> Result<()> {
+    async fn load_statements(&self, paths: &[&String], worker: &mut Worker) -> Result<()> {
         let new: Vec<String> = {
             let known = locked(&self.statements);
             let paths = paths.iter().filter(|path| !known.contains_key(**path));
@@ -106,7 +106,7 @@ impl Measuring {
 
     fn hit(&self, path: &str, raw: &[u32]) -> BTreeSet<u32> {
         let statements = locked(&self.statements).get(path).cloned();
-        statements.map_or_else(BTreeSet::new, |known| known.of_lines(raw))
+        statements.map_or_else(BTreeSet::new, |known| known.statements_of(raw))
     }
 
     fn lines(&self, path: &str, raw: &[u32]) -> Arc<FileLines> {
@@ -114,7 +114,7 @@ impl Measuring {
             .get(path)
             .cloned()
             .unwrap_or_default();
-        let hit = statements.of_lines(raw);
+        let hit = statements.statements_of(raw);
         let mut known = locked(&self.known);
         let lines = known
             .entry((path.to_owned(), hit))

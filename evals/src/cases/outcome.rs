@@ -6,11 +6,11 @@ use testwright_tools::outcomes::report::{Failure, Outcome, Report, TestResult};
 use super::CaseOutcome;
 
 /// Maximum characters of a message.
-const MESSAGE: usize = 2_000;
+const MAX_MESSAGE_CHARS: usize = 2_000;
 /// Exception name recorded for a process that exited on its own.
 const PROCESS: &str = "process";
 
-pub(super) fn outcome(answer: &CaseAnswer) -> CaseOutcome {
+pub(super) fn classify(answer: &CaseAnswer) -> CaseOutcome {
     let report = &answer.report;
     if let Some(why) = &answer.refused {
         return CaseOutcome::Error {
@@ -33,11 +33,11 @@ pub(super) fn outcome(answer: &CaseAnswer) -> CaseOutcome {
     }
     not_collected(report)
         .or_else(|| worst(report))
-        .unwrap_or_else(|| ended(answer))
+        .unwrap_or_else(|| classify_end(answer))
 }
 
 /// Classifies a run whose records show no failure.
-fn ended(answer: &CaseAnswer) -> CaseOutcome {
+fn classify_end(answer: &CaseAnswer) -> CaseOutcome {
     let report = &answer.report;
     if !answer.is_whole {
         let how = match report.exit_code {
@@ -112,5 +112,5 @@ fn not_run(reason: impl Into<String>) -> CaseOutcome {
 }
 
 fn cut(text: &str) -> String {
-    text.chars().take(MESSAGE).collect()
+    text.chars().take(MAX_MESSAGE_CHARS).collect()
 }

@@ -13,7 +13,7 @@ use crate::result::Infrastructure;
 
 /// A repository at a commit, with the environment to run cases in.
 #[derive(Clone)]
-pub struct Place {
+pub struct CaseEnvironment {
     pub backend: Arc<dyn Backend>,
     pub source: Source,
     pub environment: Environment,
@@ -26,7 +26,7 @@ pub struct Place {
     pub purpose: String,
 }
 
-impl Place {
+impl CaseEnvironment {
     /// Opens a repository (a folder or a URL) at a revision, and builds its environment if necessary.
     ///
     /// # Errors
@@ -37,14 +37,14 @@ impl Place {
         location: &str,
         revision: Option<&str>,
         progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> std::result::Result<Place, Box<Infrastructure>> {
+    ) -> std::result::Result<CaseEnvironment, Box<Infrastructure>> {
         let (source, environment) = harness.code_at(location, revision, progress).await?;
-        Ok(Place::of(harness, source, environment))
+        Ok(CaseEnvironment::of(harness, source, environment))
     }
 
     /// Wraps a source whose environment has already been built.
-    pub fn of(harness: &Harness, source: Source, environment: Environment) -> Place {
-        Place {
+    pub fn of(harness: &Harness, source: Source, environment: Environment) -> CaseEnvironment {
+        CaseEnvironment {
             backend: harness.backend.clone(),
             source,
             environment,

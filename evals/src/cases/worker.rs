@@ -17,15 +17,15 @@ use testwright_tools::coverage::Statements;
 use testwright_tools::program as toolbox;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-use super::Place;
+use super::CaseEnvironment;
 use crate::harness::run_config;
 
 /// Extra time to wait for an answer, beyond the timeouts of its runs.
 const GRACE: Duration = Duration::from_secs(60);
 /// Timeout for parsing all files of a large repository.
-const STATEMENTS: Duration = Duration::from_secs(660);
+const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(660);
 /// Maximum bytes of an answer. The sandbox is untrusted and could exhaust the memory of this process.
-const ANSWER: u64 = 128 << 20;
+const MAX_ANSWER_BYTES: u64 = 128 << 20;
 
 pub(super) struct Worker {
     sandbox: Box<dyn Sandbox>,
@@ -35,9 +35,9 @@ pub(super) struct Worker {
 }
 
 /// The toolbox was killed or stopped answering; its sandbox can no longer be used.
-pub(super) struct Lost(pub String);
+pub(super) struct WorkerLost(pub String);
 
-impl Lost {
+impl WorkerLost {
     pub(super) fn error(self) -> SandboxError {
         let message = format!("run cases in the sandbox: {}", self.0);
         SandboxError::new(ErrorKind::Dead, message)
@@ -46,14 +46,18 @@ impl Lost {
 
 impl Worker {
     pub(super) async fn start(
-        place: &Place,
+        place: &CaseEnvironment,
         warm: bool,
         package: Option<&Package>,
     ) -> Result<Worker> {
         retry_start(|| Worker::start_once(place, warm, package)).await
     }
 
-    async fn start_once(place: &Place, warm: bool, package: Option<&Package>) -> Result<Worker> {
+    async fn start_once(
+        place: &CaseEnvironment,
+        warm: bool,
+        package: Option<&Package>,
+    ) -> Result<Worker> {
         let sandbox = place.start().await?;
         match Worker::prepare(place, warm, package, sandbox.as_ref()).await {
             Ok((requests, answers, exit)) => Ok(Worker {
@@ -70,7 +74,7 @@ impl Worker {
     }
 
     async fn prepare(
-        place: &Place,
+        place: &CaseEnvironment,
         warm: bool,
         package: Option<&Package>,
         sandbox: &dyn Sandbox,
@@ -85,7 +89,7 @@ impl Worker {
             environment.start_services(sandbox, &confined).await?;
         }
         let coverage = match package {
-            Some(package) => Some(package.put(sandbox).await?),
+            Some(package) => Some(package.unpack_into(sandbox).await?),
             None => None,
         };
         let settings = Settings {
@@ -103,7 +107,7 @@ impl Worker {
     pub(super) async fn run(
         &mut self,
         run: CaseRun,
-    ) -> Result<std::result::Result<CaseAnswer, Lost>> {
+    ) -> Result<std::result::Result<CaseAnswer, WorkerLost>> {
         // The toolbox may repeat the run in a new process.
         let time = Duration::from_millis(run.milliseconds) * 2 + GRACE;
         self.ask(&CaseRequest::Run(run), time).await
@@ -116,8 +120,10 @@ impl Worker {
         let request = CaseRequest::Statements {
             files: files.to_vec(),
         };
-        let answer: StatementsAnswer =
-            self.ask(&request, STATEMENTS).await?.map_err(Lost::error)?;
+        let answer: StatementsAnswer = self
+            .ask(&request, STATEMENTS_TIMEOUT)
+            .await?
+            .map_err(WorkerLost::error)?;
         Ok(answer.files)
     }
 
@@ -129,16 +135,16 @@ impl Worker {
         &mut self,
         request: &CaseRequest,
         time: Duration,
-    ) -> Result<std::result::Result<T, Lost>> {
+    ) -> Result<std::result::Result<T, WorkerLost>> {
         if send(&mut self.requests, request).await.is_err() {
             return Ok(Err(self.lost().await));
         }
         let mut line = Vec::new();
-        let mut bounded = (&mut self.answers).take(ANSWER);
+        let mut bounded = (&mut self.answers).take(MAX_ANSWER_BYTES);
         let read = bounded.read_until(b'\n', &mut line);
         let Ok(read) = tokio::time::timeout(time, read).await else {
             let seconds = time.as_secs();
-            return Ok(Err(Lost(format!(
+            return Ok(Err(WorkerLost(format!(
                 "the toolbox did not answer within {seconds} s"
             ))));
         };
@@ -146,18 +152,18 @@ impl Worker {
             return Ok(Err(self.lost().await));
         }
         let answer = serde_json::from_slice(&line);
-        Ok(answer.map_err(|error| Lost(format!("invalid answer of the toolbox: {error}"))))
+        Ok(answer.map_err(|error| WorkerLost(format!("invalid answer of the toolbox: {error}"))))
     }
 
     /// Describes how the toolbox ended.
-    async fn lost(&mut self) -> Lost {
+    async fn lost(&mut self) -> WorkerLost {
         match tokio::time::timeout(Duration::from_secs(5), &mut self.exit).await {
             Ok(Ok(code)) if code >= 128 => {
-                Lost(format!("the toolbox was killed by signal {}", code - 128))
+                WorkerLost(format!("the toolbox was killed by signal {}", code - 128))
             }
-            Ok(Ok(code)) => Lost(format!("the toolbox ended with exit status {code}")),
-            Ok(Err(error)) => Lost(error.to_string()),
-            Err(_) => Lost("the toolbox wrote too much output".to_owned()),
+            Ok(Ok(code)) => WorkerLost(format!("the toolbox ended with exit status {code}")),
+            Ok(Err(error)) => WorkerLost(error.to_string()),
+            Err(_) => WorkerLost("the toolbox wrote too much output".to_owned()),
         }
     }
 }

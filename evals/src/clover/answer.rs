@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::python::edit::reindented;
 use testwright_tools::python::{Assertion, Comparison, Module, Operand, assertions, flatten};
 
+use super::forbidden_names::forbidden;
 use super::problem::{Problem, Question};
-use super::refusals::forbidden;
 
 /// The form in which an answer is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub enum Form {
 
 /// An answer that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usable {
+pub struct RunnableAnswer {
     /// The whole test file.
     pub source: String,
     /// The filled blank (task I only).
@@ -41,7 +41,7 @@ pub struct Filled {
 
 /// An answer that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unusable {
+pub enum RejectedAnswer {
     /// The answer is not Python, or does not address the question.
     Gibberish(String),
     Refused(String),
@@ -52,9 +52,9 @@ pub enum Unusable {
 /// # Errors
 ///
 /// Fails if the answer is not Python, or does not do what was asked.
-pub fn read(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusable> {
+pub fn read(problem: &Problem, form: Form, code: &str) -> Result<RunnableAnswer, RejectedAnswer> {
     if code.trim().is_empty() {
-        return Err(Unusable::Gibberish("the answer is empty".to_owned()));
+        return Err(RejectedAnswer::Gibberish("the answer is empty".to_owned()));
     }
     let usable = match &problem.question {
         Question::Assertion {
@@ -66,7 +66,7 @@ pub fn read(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusabl
     };
     match forbidden(&usable.source, &problem.golden()) {
         None => Ok(usable),
-        Some(name) => Err(Unusable::Refused(format!(
+        Some(name) => Err(RejectedAnswer::Refused(format!(
             "the answer uses `{name}`, which can measure or end the run"
         ))),
     }
@@ -77,15 +77,15 @@ fn fill(
     form: Form,
     code: &str,
     [lead, reference, tail]: [&str; 3],
-) -> Result<Usable, Unusable> {
+) -> Result<RunnableAnswer, RejectedAnswer> {
     let (_, golden) = one_assertion(&format!("{lead}{reference}{tail}"))
-        .ok_or_else(|| Unusable::Refused("the golden assertion does not parse".to_owned()))?;
+        .ok_or_else(|| RejectedAnswer::Refused("the golden assertion does not parse".to_owned()))?;
     let side = golden
         .comparison
         .operands()
         .iter()
         .position(|operand| operand.bytes.start == lead.len());
-    let frame = Frame {
+    let frame = AssertionFrame {
         golden: &golden,
         side: side.unwrap_or_default(),
     };
@@ -100,10 +100,10 @@ fn fill(
         assertion = format!("{lead}({operand}){tail}");
     }
     let Some((_, read)) = one_assertion(&assertion).filter(|(_, read)| frame.fits(read)) else {
-        return Err(not_asked_for());
+        return Err(wrong_assertion());
     };
     let is_exact = frame.is_exact(&read);
-    Ok(Usable {
+    Ok(RunnableAnswer {
         source: problem
             .text
             .with_body(&format!("{}{assertion}\n", problem.text.body)),
@@ -115,8 +115,8 @@ fn fill(
     })
 }
 
-fn not_asked_for() -> Unusable {
-    Unusable::Refused("the assertion is not the requested one".to_owned())
+fn wrong_assertion() -> RejectedAnswer {
+    RejectedAnswer::Refused("the assertion is not the requested one".to_owned())
 }
 
 /// Parses a text that consists of exactly one assertion.
@@ -128,12 +128,12 @@ fn one_assertion(text: &str) -> Option<(Module, Assertion)> {
 }
 
 /// The requested assertion, and which of its operands is the blank.
-struct Frame<'g> {
+struct AssertionFrame<'g> {
     golden: &'g Assertion,
     side: usize,
 }
 
-impl Frame<'_> {
+impl AssertionFrame<'_> {
     /// Returns whether everything but the blank is unchanged.
     fn fits(&self, other: &Assertion) -> bool {
         let is_same = match (&self.golden.comparison, &other.comparison) {
@@ -196,7 +196,7 @@ impl Frame<'_> {
         source.get(self.operand(&assertion.comparison)?.bytes.clone())
     }
 
-    fn operand_alone(&self, code: &str, lead: &str, tail: &str) -> Result<String, Unusable> {
+    fn operand_alone(&self, code: &str, lead: &str, tail: &str) -> Result<String, RejectedAnswer> {
         let code = code.trim().trim_matches('`').trim();
         let (mut text, mut read) = (
             code.to_owned(),
@@ -208,15 +208,15 @@ impl Frame<'_> {
         }
         match read {
             Some((_, read)) if self.fits(&read) => Ok(text),
-            None if !Module::parse(code).errors().is_empty() => Err(Unusable::Gibberish(
+            None if !Module::parse(code).errors().is_empty() => Err(RejectedAnswer::Gibberish(
                 "the answer is not a Python expression".to_owned(),
             )),
-            _ => Err(not_asked_for()),
+            _ => Err(wrong_assertion()),
         }
     }
 
     /// Returns the blank's text from the last assertion in the code that fits.
-    fn operand_of(&self, code: &str) -> Result<String, Unusable> {
+    fn operand_of(&self, code: &str) -> Result<String, RejectedAnswer> {
         let module = Module::parse(code);
         let found = assertions(&module, &(0..code.len()));
         let fitting = found.iter().rev().find(|assertion| self.fits(assertion));
@@ -224,10 +224,10 @@ impl Frame<'_> {
             return Ok(text.trim().to_owned());
         }
         match found.is_empty() {
-            true => Err(Unusable::Gibberish(
+            true => Err(RejectedAnswer::Gibberish(
                 "the answer has no assertion".to_owned(),
             )),
-            false => Err(not_asked_for()),
+            false => Err(wrong_assertion()),
         }
     }
 }
@@ -251,10 +251,12 @@ fn condition(assertion: &Assertion, source: &str) -> Option<std::ops::Range<usiz
 }
 
 /// Builds the test file with the answer's test.
-fn test_file(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusable> {
+fn test_file(problem: &Problem, form: Form, code: &str) -> Result<RunnableAnswer, RejectedAnswer> {
     let module = Module::parse(code);
     if !module.errors().is_empty() && is_no_code(&module) {
-        return Err(Unusable::Gibberish("the answer is not Python".to_owned()));
+        return Err(RejectedAnswer::Gibberish(
+            "the answer is not Python".to_owned(),
+        ));
     }
     let source = match form {
         Form::Full => format!("{}\n", code.trim_end()),
@@ -262,18 +264,18 @@ fn test_file(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusab
     };
     let written = Module::parse(source.clone());
     if let Some(error) = written.errors().first() {
-        return Err(Unusable::Refused(format!(
+        return Err(RejectedAnswer::Refused(format!(
             "the answer does not parse: line {}: {}",
             error.line, error.what
         )));
     }
     if written.find(&problem.test).is_empty() {
-        return Err(Unusable::Refused(format!(
+        return Err(RejectedAnswer::Refused(format!(
             "the answer does not contain the test {}",
             problem.test
         )));
     }
-    Ok(Usable {
+    Ok(RunnableAnswer {
         source,
         filled: None,
     })

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_tools::python::{Assertion, Comparison, Module, all_assertions, assertions};
 
-use super::drops::{Counts, DropReason};
 use super::extract::IsolatedTest;
 use super::problem::{Question, TestText};
+use super::rejections::{Counts, DropReason};
 
 /// Rarity limit: a reference is excluded if it makes up more than 1/`COMMON` of a repository's references.
 const COMMON: usize = 100;
@@ -52,7 +52,7 @@ pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
     for (at, assertion) in assertions(&module, &stretch).iter().enumerate() {
         let operands = assertion.comparison.operands();
         counts.found += operands.len().max(1);
-        if let Some(why) = unfit(assertion, &text) {
+        if let Some(why) = rejection_reason(assertion, &text) {
             (0..operands.len().max(1)).for_each(|_| counts.drop(why));
             continue;
         }
@@ -79,7 +79,7 @@ pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
 }
 
 /// Returns why an assertion cannot become a problem.
-fn unfit(assertion: &Assertion, text: &str) -> Option<DropReason> {
+fn rejection_reason(assertion: &Assertion, text: &str) -> Option<DropReason> {
     if assertion.is_nested {
         return Some(DropReason::NestedAssertion);
     }
@@ -96,7 +96,7 @@ fn unfit(assertion: &Assertion, text: &str) -> Option<DropReason> {
 
 /// An assertion without content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trivial {
+pub enum TrivialAssertion {
     /// A unary assertion of a constant.
     Constant,
     /// A comparison of two constants.
@@ -105,18 +105,20 @@ pub enum Trivial {
     SameSides,
 }
 
-pub fn trivial(comparison: &Comparison) -> Option<Trivial> {
+pub fn trivial(comparison: &Comparison) -> Option<TrivialAssertion> {
     match comparison {
-        Comparison::Unary { operand, .. } => operand.is_constant.then_some(Trivial::Constant),
+        Comparison::Unary { operand, .. } => {
+            operand.is_constant.then_some(TrivialAssertion::Constant)
+        }
         Comparison::Binary { left, right, .. } if left.is_constant && right.is_constant => {
-            Some(Trivial::Constants)
+            Some(TrivialAssertion::Constants)
         }
         Comparison::Binary {
             left,
             operator,
             right,
         } if matches!(operator.as_str(), "==" | "is") && left.tokens == right.tokens => {
-            Some(Trivial::SameSides)
+            Some(TrivialAssertion::SameSides)
         }
         _ => None,
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::drops::DropReason;
 use super::problem::Block;
+use super::rejections::DropReason;
 use crate::cases::{FileLines, Lines};
 
 /// Minimum executable lines of a block.

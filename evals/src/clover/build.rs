@@ -12,8 +12,7 @@ use testwright_tools::python::RepositoryIndex;
 use super::VERSION;
 use super::answer::Form;
 use super::context::{self, Prompts};
-use super::drops::{Counts, DropReason};
-use super::evaluation::{Answer, End, Judge, Judgement};
+use super::evaluation::{Answer, Grade, Grader, ReplyEnd};
 use super::extract::IsolatedTest;
 use super::folder::RepositoryProblems;
 use super::manifest::{BuildLimits, RepositoryFacts};
@@ -21,18 +20,19 @@ use super::on_large_stack;
 use super::problem::{
     Budget, ContextFile, Problem, Provenance, Question, Task, golden, named_files, sha256,
 };
+use super::rejections::{Counts, DropReason};
 use super::repository::Repository;
-use super::selection::drawn;
+use super::selection::weighted_shuffle;
 use crate::cases::context::{ContextClass, order};
-use crate::cases::{self, Case, CaseOptions, Place};
+use crate::cases::{self, Case, CaseEnvironment, CaseOptions};
 use candidates::{Candidate, Candidates};
-use measured::Measured;
+use measured::TestCoverage;
 
 /// Maximum tokens for the instructions of task II and the target's file.
-const INSTRUCTIONS: usize = 4_000;
+const MAX_INSTRUCTION_TOKENS: usize = 4_000;
 
 /// Progress is reported each time this many tests or files have finished.
-const PROGRESS: usize = 50;
+const PROGRESS_INTERVAL: usize = 50;
 
 /// Options for building a benchmark.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub struct BuildOptions {
 }
 
 /// Callback that receives progress messages for display.
-pub type Report<'r> = &'r (dyn Fn(&str) + Send + Sync);
+pub type ProgressFn<'r> = &'r (dyn Fn(&str) + Send + Sync);
 
 /// Builds the problems of a repository at a commit.
 ///
@@ -52,32 +52,32 @@ pub type Report<'r> = &'r (dyn Fn(&str) + Send + Sync);
 ///
 /// Fails if the repository cannot be read, or a sandbox fails.
 pub async fn build(
-    place: &Place,
+    place: &CaseEnvironment,
     options: &BuildOptions,
     prompts: &dyn Prompts,
-    report: Report<'_>,
+    report: ProgressFn<'_>,
 ) -> Result<RepositoryProblems> {
     let repository = Repository::read(place)?;
     let mut counts = Counts::default();
     report("reading the tests");
     let all = on_large_stack(|| repository.tests(&mut counts))?;
-    let all = files_drawn(options, all, &mut counts);
+    let all = draw_files(options, all, &mut counts);
     let mut builder = Builder {
         place,
         options,
         prompts,
-        measured: Measured::new(place, options),
+        measured: TestCoverage::new(place, options),
         index: repository.index()?,
         repository,
         report,
     };
     report(&format!("running {} tests, each alone", all.len()));
-    let tests = builder.verified(all, &mut counts).await?;
+    let tests = builder.verify_tests(all, &mut counts).await?;
     let files: BTreeSet<&str> = tests.iter().map(|test| test.path.as_str()).collect();
     report(&format!("measuring {} test files", files.len()));
     builder
         .measured
-        .files(&builder.repository.texts, &files, report)
+        .measure_files(&builder.repository.texts, &files, report)
         .await?;
     let mut tasks = BTreeMap::new();
     let mut problems = Vec::new();
@@ -112,7 +112,7 @@ pub async fn build(
 }
 
 /// Draws test files up to the maximum number of tests; the tests keep their order.
-fn files_drawn(
+fn draw_files(
     options: &BuildOptions,
     tests: Vec<IsolatedTest>,
     counts: &mut Counts,
@@ -122,7 +122,7 @@ fn files_drawn(
         *of_file.entry(test.path.clone()).or_default() += 1;
     }
     let name = |(path, _): &(String, usize)| format!("file {path}");
-    let files = drawn(options.seed, of_file.into_iter().collect(), name, |_| 1.0);
+    let files = weighted_shuffle(options.seed, of_file.into_iter().collect(), name, |_| 1.0);
     let mut run = BTreeSet::new();
     let mut number = 0;
     for (path, tests) in files {
@@ -139,18 +139,18 @@ fn files_drawn(
 }
 
 struct Builder<'a> {
-    place: &'a Place,
+    place: &'a CaseEnvironment,
     options: &'a BuildOptions,
     prompts: &'a dyn Prompts,
-    measured: Measured<'a>,
+    measured: TestCoverage<'a>,
     repository: Repository,
     index: RepositoryIndex,
-    report: Report<'a>,
+    report: ProgressFn<'a>,
 }
 
 impl Builder<'_> {
     /// Returns the tests that pass twice when run alone.
-    async fn verified(
+    async fn verify_tests(
         &self,
         tests: Vec<IsolatedTest>,
         counts: &mut Counts,
@@ -166,7 +166,7 @@ impl Builder<'_> {
         };
         let all = cases.len();
         let done = |done: usize| {
-            if done.is_multiple_of(PROGRESS) {
+            if done.is_multiple_of(PROGRESS_INTERVAL) {
                 (self.report)(&format!("running {all} tests, each alone: {done}"));
             }
         };
@@ -214,9 +214,9 @@ impl Builder<'_> {
         let mut drawn = std::mem::take(&mut candidates.drawn).into_iter();
         let mut kept: Vec<Problem> = Vec::new();
         let mut places = BTreeSet::new();
-        while kept.len() < task.cap() {
+        while kept.len() < task.max_problems() {
             // Take a quarter more than needed, since some will be rejected.
-            let wanted = (task.cap() - kept.len()).div_ceil(4) * 5;
+            let wanted = (task.max_problems() - kept.len()).div_ceil(4) * 5;
             let batch: Vec<Candidate> = drawn.by_ref().take(wanted).collect();
             if batch.is_empty() {
                 break;
@@ -233,11 +233,11 @@ impl Builder<'_> {
                     Err(why) => candidates.counts.drop(why),
                 }
             }
-            let judged = self.judged(&ready).await?;
+            let judged = self.grade_golden_answers(&ready).await?;
             for ((candidate, problem), why) in ready.into_iter().zip(judged) {
                 if let Some(why) = why {
                     candidates.counts.drop(why);
-                } else if kept.len() >= task.cap() {
+                } else if kept.len() >= task.max_problems() {
                     candidates.counts.drop(DropReason::OverCap);
                 } else if !places.insert(candidate.place.clone()) {
                     candidates.counts.drop(DropReason::SamePlace);
@@ -318,7 +318,7 @@ impl Builder<'_> {
                 tail,
             } => {
                 let answer = format!("{lead}{reference}{tail}");
-                match self.prompts.tokenizer().count(&answer) > problem.task.room() {
+                match self.prompts.tokenizer().count(&answer) > problem.task.max_answer_tokens() {
                     true => Err(DropReason::LongReference),
                     false => Ok(()),
                 }
@@ -327,7 +327,7 @@ impl Builder<'_> {
                 let file = self.repository.texts.get(path).map_or("", String::as_str);
                 let tokens =
                     self.prompts.instructions(problem) + self.prompts.tokenizer().count(file);
-                match tokens > INSTRUCTIONS {
+                match tokens > MAX_INSTRUCTION_TOKENS {
                     true => Err(DropReason::LongInstructions),
                     false => Ok(()),
                 }
@@ -337,8 +337,11 @@ impl Builder<'_> {
     }
 
     /// Returns what is wrong with each problem's golden answers, in all forms and with the longest context.
-    async fn judged(&self, ready: &[(Candidate, Problem)]) -> Result<Vec<Option<DropReason>>> {
-        let judge = Judge {
+    async fn grade_golden_answers(
+        &self,
+        ready: &[(Candidate, Problem)],
+    ) -> Result<Vec<Option<DropReason>>> {
+        let judge = Grader {
             place: self.place,
             index: &self.index,
             texts: &self.repository.texts,
@@ -358,7 +361,7 @@ impl Builder<'_> {
         let judgements = judge.judge(&asked).await?;
         let mut found: Vec<Option<DropReason>> = vec![None; ready.len()];
         for ((at, _), judgement) in answers.iter().zip(&judgements) {
-            found[*at] = found[*at].or(shortcoming(judgement));
+            found[*at] = found[*at].or(rejection_reason(judgement));
         }
         Ok(found)
     }
@@ -375,7 +378,7 @@ fn golden_answers(problem: &Problem) -> [Answer; 2] {
             .copied()
             .unwrap_or(Budget::ProblemOnly),
         form,
-        end: End::Complete,
+        end: ReplyEnd::Complete,
         code,
     };
     match &problem.question {
@@ -394,7 +397,7 @@ fn golden_answers(problem: &Problem) -> [Answer; 2] {
     }
 }
 
-fn shortcoming(judgement: &Judgement) -> Option<DropReason> {
+fn rejection_reason(judgement: &Grade) -> Option<DropReason> {
     let is_golden = judgement.success && judgement.executed;
     match judgement.task {
         Task::Assertion if is_golden && judgement.exact => None,

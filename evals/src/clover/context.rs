@@ -6,7 +6,7 @@ use super::problem::{Budget, Problem, sha256};
 use crate::cases::context::{ContextClass, Tokenizer, fill};
 
 /// Maximum tokens around the text of a shown file, without its name.
-const AROUND: usize = 4;
+const FRAME_TOKENS: usize = 4;
 /// Longest note on a cut file.
 const CUT: &str = ", the first 100000 lines";
 
@@ -30,8 +30,8 @@ pub fn context<'t>(
     let files = problem.context.iter();
     let order: Vec<(String, Option<ContextClass>)> =
         files.map(|file| (file.path.clone(), file.class)).collect();
-    let around = AROUND * order.len() + prompts.tokenizer().count(CUT);
-    let taken = problem.task.room() + prompts.instructions(problem) + around;
+    let around = FRAME_TOKENS * order.len() + prompts.tokenizer().count(CUT);
+    let taken = problem.task.max_answer_tokens() + prompts.instructions(problem) + around;
     let room = room.saturating_sub(taken);
     let mut read = |path: &str| text(path).map(str::to_owned);
     let filled = fill(&order, room, prompts.tokenizer(), &mut read);

@@ -8,15 +8,17 @@ use serde::{Deserialize, Serialize};
 use testwright_sandboxes::sandbox::Result;
 use testwright_tools::python::{RepositoryIndex, all_assertions};
 
-use super::answer::{self, Filled, Form, Unusable};
-use super::blanks::{Trivial, is_copied, trivial};
+use super::answer::{self, Filled, Form, RejectedAnswer};
+use super::blanks::{TrivialAssertion, is_copied, trivial};
 use super::blocks::are_covered;
 use super::context::{Prompts, context};
 use super::on_large_stack;
 use super::problem::{Budget, Problem, Question, Task, sha256};
 use super::targets::calls;
-use crate::cases::{self, Case, CaseCoverage, CaseOptions, CaseOutcome, Place, Verification};
-use crate::foreign_text::excerpt;
+use crate::cases::{
+    self, Case, CaseCoverage, CaseEnvironment, CaseOptions, CaseOutcome, Verification,
+};
+use crate::untrusted_text::excerpt;
 
 /// Maximum characters of a reason.
 const REASON: usize = 300;
@@ -24,7 +26,7 @@ const REASON: usize = 300;
 /// The way a model's reply ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
-pub enum End {
+pub enum ReplyEnd {
     Complete,
     /// The reply reached the length limit.
     CutOff,
@@ -44,7 +46,7 @@ pub struct Answer {
     pub budget: Budget,
     pub form: Form,
     #[serde(flatten)]
-    pub end: End,
+    pub end: ReplyEnd,
     /// The code of the reply.
     pub code: String,
 }
@@ -68,7 +70,7 @@ pub enum AnswerClass {
 
 /// The grade of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judgement {
+pub struct Grade {
     pub problem: String,
     pub task: Task,
     pub system: String,
@@ -85,7 +87,7 @@ pub struct Judgement {
     pub reason: String,
 }
 
-impl Judgement {
+impl Grade {
     /// Returns the key of the graded answer.
     pub fn key(&self) -> AnswerKey {
         (
@@ -98,8 +100,8 @@ impl Judgement {
 }
 
 /// Grades answers for one repository at one commit.
-pub struct Judge<'a> {
-    pub place: &'a Place,
+pub struct Grader<'a> {
+    pub place: &'a CaseEnvironment,
     pub index: &'a RepositoryIndex,
     /// Texts of the repository's files.
     pub texts: &'a BTreeMap<String, String>,
@@ -110,26 +112,26 @@ pub struct Judge<'a> {
 }
 
 /// An answer that is ready to run.
-struct Prepared {
+struct PreparedAnswer {
     at: usize,
     source: String,
     filled: Option<Filled>,
 }
 
-impl Judge<'_> {
+impl Grader<'_> {
     /// Grades answers and returns their grades in order.
     ///
     /// # Errors
     ///
     /// Fails if a sandbox fails.
-    pub async fn judge(&self, asked: &[(&Problem, &Answer)]) -> Result<Vec<Judgement>> {
+    pub async fn judge(&self, asked: &[(&Problem, &Answer)]) -> Result<Vec<Grade>> {
         let mut judgements = Vec::with_capacity(asked.len());
         let mut prepared = Vec::new();
         on_large_stack(|| {
             for (at, (problem, answer)) in asked.iter().enumerate() {
                 let mut judgement = blank(problem, answer);
                 match self.read(problem, answer) {
-                    Ok(usable) => prepared.push(Prepared {
+                    Ok(usable) => prepared.push(PreparedAnswer {
                         at,
                         source: usable.source,
                         filled: usable.filled,
@@ -144,7 +146,7 @@ impl Judge<'_> {
         })?;
         let ran = self.run(asked, &prepared).await?;
         on_large_stack(|| {
-            let copies = Copies::default();
+            let copies = AssertionCache::default();
             for prepared in &prepared {
                 let (problem, answer) = asked[prepared.at];
                 let Some(ran) = ran.get(&key(problem, &prepared.source)) else {
@@ -154,7 +156,9 @@ impl Judge<'_> {
                 judgement.exact = prepared.filled.as_ref().is_some_and(|f| f.is_exact);
                 judgement.executed = ran.verification.passed();
                 let why = match &ran.verification.outcome {
-                    CaseOutcome::Passed => self.shortfall(problem, answer, prepared, ran, &copies),
+                    CaseOutcome::Passed => {
+                        self.failure_reason(problem, answer, prepared, ran, &copies)
+                    }
                     outcome => Some(reason(outcome)),
                 };
                 judgement.success = why.is_none();
@@ -168,26 +172,26 @@ impl Judge<'_> {
         &self,
         problem: &Problem,
         answer: &Answer,
-    ) -> std::result::Result<answer::Usable, (AnswerClass, String)> {
+    ) -> std::result::Result<answer::RunnableAnswer, (AnswerClass, String)> {
         match &answer.end {
-            End::CutOff => {
+            ReplyEnd::CutOff => {
                 return Err((
                     AnswerClass::CutOff,
                     "the reply reached the length limit".to_owned(),
                 ));
             }
-            End::NoReply { reason } => return Err((AnswerClass::NoReply, reason.clone())),
-            End::Complete => {}
+            ReplyEnd::NoReply { reason } => return Err((AnswerClass::NoReply, reason.clone())),
+            ReplyEnd::Complete => {}
         }
         let tokens = self.prompts.tokenizer().count(&answer.code);
-        let room = longest(problem, answer.form);
+        let room = max_tokens(problem, answer.form);
         if tokens > room {
             let reason = format!("the answer has {tokens} tokens, but the limit is {room}");
             return Err((AnswerClass::TooLong, reason));
         }
         answer::read(problem, answer.form, &answer.code).map_err(|unusable| match unusable {
-            Unusable::Gibberish(reason) => (AnswerClass::Gibberish, reason),
-            Unusable::Refused(reason) => (AnswerClass::Refused, reason),
+            RejectedAnswer::Gibberish(reason) => (AnswerClass::Gibberish, reason),
+            RejectedAnswer::Refused(reason) => (AnswerClass::Refused, reason),
         })
     }
 
@@ -195,8 +199,8 @@ impl Judge<'_> {
     async fn run(
         &self,
         asked: &[(&Problem, &Answer)],
-        prepared: &[Prepared],
-    ) -> Result<HashMap<String, Ran>> {
+        prepared: &[PreparedAnswer],
+    ) -> Result<HashMap<String, RunResult>> {
         let (mut verified, mut covered) = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
         for prepared in prepared {
@@ -229,31 +233,31 @@ impl Judge<'_> {
             true => Vec::new(),
             false => cases::cov(self.place, &covered, &options).await?,
         };
-        let verified = verified.into_iter().map(|verification| Ran {
+        let verified = verified.into_iter().map(|verification| RunResult {
             verification,
             coverage: None,
         });
-        let covered = covered.into_iter().map(|coverage| Ran {
+        let covered = covered.into_iter().map(|coverage| RunResult {
             verification: coverage.verification.clone(),
             coverage: Some(coverage),
         });
-        let by_id = |ran: Ran| (ran.verification.id.clone(), ran);
+        let by_id = |ran: RunResult| (ran.verification.id.clone(), ran);
         Ok(verified.chain(covered).map(by_id).collect())
     }
 
     /// Returns why an answer that passes is not a success.
-    fn shortfall(
+    fn failure_reason(
         &self,
         problem: &Problem,
         answer: &Answer,
-        prepared: &Prepared,
-        ran: &Ran,
-        copies: &Copies,
+        prepared: &PreparedAnswer,
+        ran: &RunResult,
+        copies: &AssertionCache,
     ) -> Option<String> {
         match &problem.question {
             Question::Assertion { .. } => {
                 let filled = prepared.filled.as_ref()?;
-                self.refusal(problem, answer, filled, copies)
+                self.triviality_reason(problem, answer, filled, copies)
             }
             Question::Target {
                 path, qualified, ..
@@ -290,17 +294,17 @@ impl Judge<'_> {
     }
 
     /// Returns why a filled assertion has no content.
-    fn refusal(
+    fn triviality_reason(
         &self,
         problem: &Problem,
         answer: &Answer,
         filled: &Filled,
-        copies: &Copies,
+        copies: &AssertionCache,
     ) -> Option<String> {
         let trivial = trivial(&filled.comparison).map(|trivial| match trivial {
-            Trivial::Constant => "the assertion checks a constant",
-            Trivial::Constants => "both sides of the assertion are constants",
-            Trivial::SameSides => "both sides of the assertion are the same",
+            TrivialAssertion::Constant => "the assertion checks a constant",
+            TrivialAssertion::Constants => "both sides of the assertion are constants",
+            TrivialAssertion::SameSides => "both sides of the assertion are the same",
         });
         let is_known = || self.is_in_context(problem, answer.budget, &filled.assertion, copies);
         trivial
@@ -314,7 +318,7 @@ impl Judge<'_> {
         problem: &Problem,
         budget: Budget,
         assertion: &str,
-        copies: &Copies,
+        copies: &AssertionCache,
     ) -> bool {
         let text = &problem.text;
         let above = format!("{}{}{}", text.before, text.header, text.body);
@@ -338,9 +342,9 @@ impl Judge<'_> {
 
 /// Cache of the assertions in each file.
 #[derive(Default)]
-struct Copies(RefCell<HashMap<String, HashSet<Vec<String>>>>);
+struct AssertionCache(RefCell<HashMap<String, HashSet<Vec<String>>>>);
 
-impl Copies {
+impl AssertionCache {
     fn has(&self, texts: &BTreeMap<String, String>, path: &str, assertion: &Vec<String>) -> bool {
         let mut files = self.0.borrow_mut();
         let of = files.entry(path.to_owned()).or_insert_with(|| {
@@ -351,18 +355,19 @@ impl Copies {
     }
 }
 
-struct Ran {
+struct RunResult {
     verification: Verification,
     coverage: Option<CaseCoverage>,
 }
 
 /// Returns the maximum tokens of an answer. A full file may also repeat the text that was given.
-fn longest(problem: &Problem, form: Form) -> usize {
+fn max_tokens(problem: &Problem, form: Form) -> usize {
     match form {
         Form::Full => {
-            problem.task.room() + (problem.text.before.len() + problem.text.after.len()) / 2
+            problem.task.max_answer_tokens()
+                + (problem.text.before.len() + problem.text.after.len()) / 2
         }
-        _ => problem.task.room(),
+        _ => problem.task.max_answer_tokens(),
     }
 }
 
@@ -378,8 +383,8 @@ fn key(problem: &Problem, source: &str) -> String {
     ))
 }
 
-fn blank(problem: &Problem, answer: &Answer) -> Judgement {
-    Judgement {
+fn blank(problem: &Problem, answer: &Answer) -> Grade {
+    Grade {
         problem: problem.id.clone(),
         task: problem.task,
         system: answer.system.clone(),

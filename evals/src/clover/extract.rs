@@ -4,7 +4,7 @@
 use testwright_tools::python::{Module, SingleTest, single_test, test_functions};
 use testwright_tools::workspace::Layout;
 
-use super::drops::{Counts, DropReason};
+use super::rejections::{Counts, DropReason};
 
 /// A test isolated in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -168,7 +168,7 @@ impl Benchmark {
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), FolderError> {
-    let written = folder::replace(path, 0o666, |file| file.write_all(content));
+    let written = folder::write_atomically(path, 0o666, |file| file.write_all(content));
     written
         .map(|_| ())
         .map_err(|error| FolderError::at(path, error))

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::drops::{Counts, DropReason};
 use super::problem::Task;
+use super::rejections::{Counts, DropReason};
 use crate::document::{Section, Table};
 
 /// `manifest.json` of a benchmark.

@@ -11,7 +11,7 @@ use testwright_tools::python::SingleTest;
 use crate::cases::context::ContextClass;
 
 /// Placeholder for the missing statements.
-pub const MISSING: &str = "...";
+pub const PLACEHOLDER: &str = "...";
 
 /// A CLOVER task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl Task {
     }
 
     /// Returns the maximum number of problems per repository.
-    pub fn cap(self) -> usize {
+    pub fn max_problems(self) -> usize {
         match self {
             Task::Assertion => 50,
             Task::Target | Task::Blocks => 25,
@@ -54,7 +54,7 @@ impl Task {
     }
 
     /// Returns the maximum tokens of an answer.
-    pub fn room(self) -> usize {
+    pub fn max_answer_tokens(self) -> usize {
         match self {
             Task::Assertion => 200,
             Task::Target | Task::Blocks => 4_000,
@@ -183,13 +183,13 @@ impl TestText {
         format!("{}{}{body}{}", self.before, self.header, self.after)
     }
 
-    /// Returns the file with [`MISSING`] in place of the test's statements.
+    /// Returns the file with [`PLACEHOLDER`] in place of the test's statements.
     pub fn without_statements(&self) -> String {
         let gap = match self.header.ends_with('\n') {
             true => self.indent.as_str(),
             false => " ",
         };
-        self.with_body(&format!("{gap}{MISSING}\n"))
+        self.with_body(&format!("{gap}{PLACEHOLDER}\n"))
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Form;
-use super::evaluation::{AnswerClass, AnswerKey, Judgement};
+use super::evaluation::{AnswerClass, AnswerKey, Grade};
 use super::problem::{Budget, Task};
 use crate::document::{Section, markdown};
 use crate::statistics::{PairedComparison, Rate, bootstrap_of};
@@ -26,7 +26,7 @@ pub struct Report {
     pub facts: Vec<(String, String)>,
     pub rows: Vec<Row>,
     pub utilisation: Vec<Utilisation>,
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<SystemPair>,
 }
 
 /// Results of one system on one task with one context.
@@ -98,7 +98,7 @@ pub struct Utilisation {
 
 /// Comparison of two systems on the same problems with the same context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct SystemPair {
     pub task: Task,
     pub budget: Budget,
     pub first: String,
@@ -113,11 +113,11 @@ type Key = (String, Task, Form);
 
 impl Report {
     pub fn of(
-        judgements: &[Judgement],
+        judgements: &[Grade],
         costs: &BTreeMap<AnswerKey, AnswerCost>,
         facts: Vec<(String, String)>,
     ) -> Report {
-        let mut groups: BTreeMap<(Task, Form, String, Budget), Vec<&Judgement>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Task, Form, String, Budget), Vec<&Grade>> = BTreeMap::new();
         for judgement in judgements {
             let key = (
                 judgement.task,
@@ -130,7 +130,7 @@ impl Report {
         let rows = groups
             .iter()
             .map(|((task, form, system, budget), all)| {
-                let rate = |holds: fn(&Judgement) -> bool| {
+                let rate = |holds: fn(&Grade) -> bool| {
                     Rate::of(all.iter().filter(|j| holds(j)).count(), all.len())
                 };
                 let mut classes: BTreeMap<AnswerClass, u64> = BTreeMap::new();
@@ -176,7 +176,7 @@ impl Report {
 }
 
 /// Groups success by problem and context.
-fn by_problem(judgements: &[Judgement]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> {
+fn by_problem(judgements: &[Grade]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> {
     let mut found: BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> = BTreeMap::new();
     for judgement in judgements {
         let key = (judgement.system.clone(), judgement.task, judgement.form);
@@ -188,7 +188,7 @@ fn by_problem(judgements: &[Judgement]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap
     found
 }
 
-fn utilisation(judgements: &[Judgement]) -> Vec<Utilisation> {
+fn utilisation(judgements: &[Grade]) -> Vec<Utilisation> {
     let of_key =
         |((system, task, form), problems): (Key, BTreeMap<&str, BTreeMap<Budget, bool>>)| {
             let budgets: BTreeSet<Budget> = problems
@@ -245,7 +245,7 @@ fn utilisation(judgements: &[Judgement]) -> Vec<Utilisation> {
         .collect()
 }
 
-fn pairs(judgements: &[Judgement]) -> Vec<Pair> {
+fn pairs(judgements: &[Grade]) -> Vec<SystemPair> {
     let mut solved: BTreeMap<(Task, Budget, String), BTreeMap<&str, bool>> = BTreeMap::new();
     for judgement in judgements {
         let system = tables::system_name(&judgement.system, judgement.form);
@@ -263,7 +263,7 @@ fn pairs(judgements: &[Judgement]) -> Vec<Pair> {
                 .iter()
                 .filter_map(|(problem, one)| Some((*one, *of_second.get(problem)?)));
             let both: Vec<(bool, bool)> = both.collect();
-            found.push(Pair {
+            found.push(SystemPair {
                 task: *task,
                 budget: *budget,
                 first: first.clone(),

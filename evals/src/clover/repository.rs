@@ -6,13 +6,13 @@ use testwright_sandboxes::sandbox::Result;
 use testwright_tools::python::RepositoryIndex;
 use testwright_tools::workspace::Layout;
 
-use super::drops::Counts;
 use super::extract::{IsolatedTest, is_test_file, isolated_tests};
 use super::folder::SourceFile;
 use super::on_large_stack;
 use super::problem::sha256;
+use super::rejections::Counts;
 use super::targets::index;
-use crate::cases::Place;
+use crate::cases::CaseEnvironment;
 
 /// The code of a repository.
 pub struct Repository {
@@ -27,7 +27,7 @@ impl Repository {
     /// # Errors
     ///
     /// Fails if the tree of the source cannot be read.
-    pub fn read(place: &Place) -> Result<Repository> {
+    pub fn read(place: &CaseEnvironment) -> Result<Repository> {
         let tree = place.source.tree()?;
         let mut texts = BTreeMap::new();
         for path in tree.paths().filter(|path| path.ends_with(".py")) {

@@ -18,7 +18,7 @@ pub fn unit(seed: u64, names: &[&str]) -> f64 {
 
 /// Returns items in a random order without replacement. The probability of each draw is proportional to the weights of
 /// the remaining items (Efraimidis and Spirakis 2006).
-pub fn drawn<T>(
+pub fn weighted_shuffle<T>(
     seed: u64,
     items: Vec<T>,
     name: impl Fn(&T) -> String,
@@ -44,14 +44,14 @@ mod tests {
     fn heavy_items_come_first_more_often() {
         let mut first = [0; 2];
         for seed in 0..2_000 {
-            let order = drawn(seed, vec![0usize, 1], usize::to_string, |item| {
+            let order = weighted_shuffle(seed, vec![0usize, 1], usize::to_string, |item| {
                 [1.0, 3.0][*item]
             });
             first[order[0]] += 1;
         }
         assert!((450..550).contains(&first[0]), "{first:?}");
         let items = || (0..50usize).collect::<Vec<_>>();
-        let order = |seed| drawn(seed, items(), usize::to_string, |_| 1.0);
+        let order = |seed| weighted_shuffle(seed, items(), usize::to_string, |_| 1.0);
         assert_eq!(order(7), order(7));
         assert_ne!(order(7), order(8));
         let mut all = order(7);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testwright_tools::python::{Found, Kind, Module, RepositoryIndex, references};
+use testwright_tools::python::{FoundDefinition, Kind, Module, RepositoryIndex, references};
 use testwright_tools::workspace::Layout;
 
 use super::extract::{IsolatedTest, is_test_file};
@@ -20,9 +20,13 @@ pub fn index<'t>(
 }
 
 /// Returns the definitions that the test calls and covers, sorted by path and name, without duplicates.
-pub fn targets(index: &RepositoryIndex, test: &IsolatedTest, covered: &Lines) -> Vec<Found> {
-    let found = called(index, &test.path, &test.text.text(), &test.id);
-    let by_name: BTreeMap<(String, String), Found> = found
+pub fn targets(
+    index: &RepositoryIndex,
+    test: &IsolatedTest,
+    covered: &Lines,
+) -> Vec<FoundDefinition> {
+    let found = called_definitions(index, &test.path, &test.text.text(), &test.id);
+    let by_name: BTreeMap<(String, String), FoundDefinition> = found
         .into_iter()
         .filter(|found| covers(covered, found))
         .map(|found| ((found.path.clone(), found.qualified.clone()), found))
@@ -31,7 +35,7 @@ pub fn targets(index: &RepositoryIndex, test: &IsolatedTest, covered: &Lines) ->
 }
 
 /// Returns whether a line of the definition's body ran.
-fn covers(lines: &Lines, found: &Found) -> bool {
+fn covers(lines: &Lines, found: &FoundDefinition) -> bool {
     let Some(ran) = lines.get(&found.path) else {
         return false;
     };
@@ -40,7 +44,7 @@ fn covers(lines: &Lines, found: &Found) -> bool {
     bodies.any(|(first, last)| ran.range(line(*first)..=line(*last)).next().is_some())
 }
 
-pub fn question(found: &Found) -> Question {
+pub fn question(found: &FoundDefinition) -> Question {
     Question::Target {
         path: found.path.clone(),
         qualified: found.qualified.clone(),
@@ -56,11 +60,16 @@ pub fn calls(
     test: &str,
     target: (&str, &str),
 ) -> bool {
-    let mut found = called(index, path, source, test).into_iter();
+    let mut found = called_definitions(index, path, source, test).into_iter();
     found.any(|found| (found.path.as_str(), found.qualified.as_str()) == target)
 }
 
-fn called(index: &RepositoryIndex, path: &str, source: &str, test: &str) -> Vec<Found> {
+fn called_definitions(
+    index: &RepositoryIndex,
+    path: &str,
+    source: &str,
+    test: &str,
+) -> Vec<FoundDefinition> {
     let module = Module::parse(source);
     // In Python the last definition of a name wins.
     let Some(definition) = module.find(test).pop() else {
@@ -78,8 +87,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::clover::drops::Counts;
     use crate::clover::extract::isolated_tests;
+    use crate::clover::rejections::Counts;
 
     #[test]
     fn targets_must_be_called_and_covered() {

@@ -58,10 +58,10 @@ fn unwrap_patch(fields: &mut Map<String, Value>) {
         let patch = patch.trim().strip_prefix("<patch>")?;
         patch.strip_suffix("</patch>")
     });
-    let Some(inside) = inside.map(whole) else {
+    let Some(inside) = inside.map(normalize_patch) else {
         return;
     };
-    let tests = text(fields, "test_patch").map(whole);
+    let tests = text(fields, "test_patch").map(normalize_patch);
     match tests {
         Some(tests) if is_of_tests(&inside) && !is_of_tests(&tests) => {
             fields.insert("patch".to_owned(), Value::String(tests));
@@ -74,7 +74,7 @@ fn unwrap_patch(fields: &mut Map<String, Value>) {
 }
 
 /// Removes surrounding empty lines, and adds the final newline that `git apply` requires.
-fn whole(patch: &str) -> String {
+fn normalize_patch(patch: &str) -> String {
     format!("{}\n", patch.trim_matches(['\n', '\r']))
 }
 

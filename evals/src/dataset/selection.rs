@@ -3,7 +3,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::Dataset;
-use crate::foreign_text::excerpt;
+use crate::untrusted_text::excerpt;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("invalid instance selection: {}", excerpt(&.problems.join("; "), 2_000))]

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::format::letter;
 use super::{Cell, Column, MAX_TEXT_LEN, Plot, Section, Table};
-use crate::foreign_text;
+use crate::untrusted_text;
 
 /// Base layout of reports; templates extend it as `base.html`.
 pub const LAYOUT: &str = include_str!("page.html");
@@ -101,7 +101,7 @@ impl<T: Serialize> Page<'_, T> {
     /// Fails if the template does not match the page.
     pub fn render(&self, template: &str) -> Result<String, RenderError> {
         render_with("page.html", template, self, |text| {
-            foreign_text::excerpt(text, MAX_TEXT_LEN)
+            untrusted_text::excerpt(text, MAX_TEXT_LEN)
         })
     }
 }

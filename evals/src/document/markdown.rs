@@ -1,7 +1,7 @@
 //! Renders documents as Markdown with short tables that a forge can display. Long tables are cut.
 
 use super::{MAX_TEXT_LEN, Section, Table};
-use crate::foreign_text::excerpt;
+use crate::untrusted_text::excerpt;
 
 /// Maximum rows of a table.
 const ROWS: usize = 25;

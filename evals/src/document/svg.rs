@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::MAX_TEXT_LEN;
-use crate::foreign_text::excerpt;
+use crate::untrusted_text::excerpt;
 
 /// Alignment of a text relative to its point.
 #[derive(Clone, Copy)]

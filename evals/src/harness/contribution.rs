@@ -137,7 +137,7 @@ impl Contribution {
     }
 
     /// Returns whether the files contain tests that are not contributed.
-    pub(super) fn has_company(&self) -> bool {
+    pub(super) fn has_other_tests(&self) -> bool {
         !self.modified.is_empty()
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! ΔC compares how often a line ran with and without the prediction's tests. coverage.py records whether a line ran,
 //! but not how often, so the runs are split. A line ran more often if a contributed test itself ran it
-//! ([`Lines::called`]). A line that runs during import ran more often if only the contributed tests ran it. A changed
+//! ([`Lines::called_definitions`]). A line that runs during import ran more often if only the contributed tests ran it. A changed
 //! test replaces its old version, so lines are counted in both versions ([`Lines::counts`]).
 //!
-//! [`Lines::called`]: testwright_tools::coverage::Lines::called
+//! [`Lines::called_definitions`]: testwright_tools::coverage::Lines::called
 //! [`Lines::counts`]: testwright_tools::coverage::Lines::counts
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::changed_lines::{ChangedLines, Lines};
 
 /// Coverage of one side, old or new.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Side<'a> {
+pub(super) struct SideCoverage<'a> {
     /// Runs of the unmodified files of the base suite, one each.
     pub base: Vec<&'a Coverage>,
     /// Run with the golden tests.
@@ -24,11 +24,11 @@ pub(super) struct Side<'a> {
     /// Run of only the contributed tests.
     pub own: Option<&'a Coverage>,
     /// Line counts, if the prediction changes tests.
-    pub changed: Option<Changes<'a>>,
+    pub changed: Option<ChangedTestCounts<'a>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Changes<'a> {
+pub(super) struct ChangedTestCounts<'a> {
     /// Counts of lines run by the changed tests in their old version.
     pub before: &'a Coverage,
     /// Counts of lines run by all contributed tests.
@@ -70,8 +70,8 @@ pub(super) enum CoverageError {
 /// Computes the ΔC of a prediction.
 pub(super) fn change_coverage(
     changed: &ChangedLines,
-    old: &Side<'_>,
-    new: &Side<'_>,
+    old: &SideCoverage<'_>,
+    new: &SideCoverage<'_>,
 ) -> Result<LineCoverage, CoverageError> {
     let (mut covered, mut all) = (0u64, 0u64);
     for (lines, side) in [(&changed.removed, old), (&changed.added, new)] {
@@ -80,16 +80,16 @@ pub(super) fn change_coverage(
             continue;
         }
         let golden = side.golden.ok_or(CoverageError::NoGoldenTests)?;
-        measured(golden, "the golden tests")?;
+        check_measured(golden, "the golden tests")?;
         for base in &side.base {
-            whole(base, "the base suite")?;
+            check_complete(base, "the base suite")?;
         }
         if let Some(own) = side.own {
-            measured(own, "the contributed tests")?;
+            check_measured(own, "the contributed tests")?;
         }
         if let Some(changes) = side.changed {
-            measured(changes.before, "the changed tests as they were")?;
-            measured(changes.after, "the contributed tests, counted")?;
+            check_measured(changes.before, "the changed tests as they were")?;
+            check_measured(changes.after, "the contributed tests, counted")?;
         }
         for (file, line) in each(lines) {
             let in_base = side.base.iter().any(|c| ran(c, file, line));
@@ -99,7 +99,7 @@ pub(super) fn change_coverage(
             all += 1;
             let is_called = side.own.is_some_and(|c| called(c, file, line));
             let is_more = match side.changed {
-                Some(Changes { before, after }) => {
+                Some(ChangedTestCounts { before, after }) => {
                     let end = end(golden, file, line);
                     let times = |coverage| times(coverage, file, line..end);
                     times(after) > times(before)
@@ -121,10 +121,10 @@ pub(super) fn change_coverage(
 /// or the contributed tests run them only during import. The result is empty if ΔC cannot be computed.
 pub(super) fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage>) -> Lines {
     let mut found = Lines::new();
-    let Some(golden) = golden.filter(|golden| measured(golden, "").is_ok()) else {
+    let Some(golden) = golden.filter(|golden| check_measured(golden, "").is_ok()) else {
         return found;
     };
-    if own.is_some_and(|own| measured(own, "").is_err()) {
+    if own.is_some_and(|own| check_measured(own, "").is_err()) {
         return found;
     }
     for (path, line) in each(lines) {
@@ -145,7 +145,7 @@ pub(super) fn any_called(lines: &Lines, own: Option<&Coverage>) -> bool {
 
 /// Changed lines that are statements, and how many of them the contributed tests were seen to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Adequate {
+pub(super) struct AdequacyLines {
     pub covered: LineCoverage,
     /// Why more lines may have run.
     pub problem: Option<CoverageError>,
@@ -157,7 +157,7 @@ pub(super) fn adequacy(
     changed: &ChangedLines,
     own: [Option<&Coverage>; 2],
     golden: [Option<&Coverage>; 2],
-) -> Adequate {
+) -> AdequacyLines {
     let (mut covered, mut all) = (0u64, 0u64);
     let mut problem = None;
     for (at, lines) in [&changed.removed, &changed.added].into_iter().enumerate() {
@@ -166,7 +166,7 @@ pub(super) fn adequacy(
         }
         let own = own[at];
         let seen = match own {
-            Some(own) => measured(own, "the contributed tests"),
+            Some(own) => check_measured(own, "the contributed tests"),
             None => Err(CoverageError::NotMeasured),
         };
         problem = problem.or(seen.err());
@@ -185,7 +185,7 @@ pub(super) fn adequacy(
         lines: covered,
         of: all,
     };
-    Adequate { covered, problem }
+    AdequacyLines { covered, problem }
 }
 
 fn each(lines: &Lines) -> impl Iterator<Item = (&str, u32)> {
@@ -194,16 +194,16 @@ fn each(lines: &Lines) -> impl Iterator<Item = (&str, u32)> {
         .flat_map(|(file, lines)| lines.iter().map(move |line| (file.as_str(), *line)))
 }
 
-fn measured(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageError> {
+fn check_measured(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageError> {
     match coverage.lost {
-        0 => whole(coverage, tests),
+        0 => check_complete(coverage, tests),
         lost => Err(CoverageError::Lost { tests, lost }),
     }
 }
 
 /// Checks the coverage of the first process. That is enough for the base suite: lines run only by its child processes
 /// cannot remove a line that the golden tests run.
-fn whole(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageError> {
+fn check_complete(coverage: &Coverage, tests: &'static str) -> Result<(), CoverageError> {
     match coverage.problem.clone() {
         Some(problem) => Err(CoverageError::Incomplete { tests, problem }),
         None => Ok(()),
@@ -274,7 +274,7 @@ mod tests {
         let nothing = coverage(&[1, 2, 3, 4], &[1], &[]);
         let golden = coverage(&[1, 2, 3, 4], &[1, 2, 3], &[2, 3]);
         let mine = coverage(&[1, 2, 3, 4], &[1, 2], &[2]);
-        let side = Side {
+        let side = SideCoverage {
             base: vec![&nothing],
             golden: Some(&golden),
             own: Some(&mine),
@@ -286,7 +286,7 @@ mod tests {
             Ok(LineCoverage { lines: 1, of: 3 })
         );
         // Without a base suite, only the prediction causes the import.
-        let own = Side {
+        let own = SideCoverage {
             base: Vec::new(),
             ..side.clone()
         };
@@ -312,11 +312,11 @@ mod tests {
             counted(&[(1, 4), (2, 4)]),
             counted(&[(1, 4), (2, 5), (3, 1)]),
         );
-        let side = Side {
+        let side = SideCoverage {
             base: vec![&base],
             golden: Some(&mine),
             own: Some(&mine),
-            changed: Some(Changes {
+            changed: Some(ChangedTestCounts {
                 before: &before,
                 after: &after,
             }),
@@ -380,13 +380,13 @@ mod tests {
         // Lost child processes make ΔC unknown for the contributed tests, but not for the base suite.
         let (mut lost, fine) = (coverage(&[1], &[1], &[1]), coverage(&[1], &[], &[]));
         lost.lost = 1;
-        let side = |base, own| Side {
+        let side = |base, own| SideCoverage {
             base: vec![base],
             golden: Some(&fine),
             own: Some(own),
             changed: None,
         };
-        let of = |side: &Side<'_>| change_coverage(&lines, side, side);
+        let of = |side: &SideCoverage<'_>| change_coverage(&lines, side, side);
         assert!(of(&side(&fine, &lost)).is_err());
         assert_eq!(
             of(&side(&lost, &fine)),

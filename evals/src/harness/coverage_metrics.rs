@@ -3,7 +3,8 @@
 use testwright_tools::coverage::Coverage;
 
 use super::coverage::{
-    Adequate, Changes, CoverageError, LineCoverage, Side, adequacy, change_coverage,
+    AdequacyLines, ChangedTestCounts, CoverageError, LineCoverage, SideCoverage, adequacy,
+    change_coverage,
 };
 use super::instance::PreparedInstance;
 use super::runs::{BaselineRuns, Runs};
@@ -24,7 +25,7 @@ fn delta(
     let golden = baseline.golden_coverage();
     let [then, now] = [0, 1].map(|at| {
         let runs = runs[at];
-        Side {
+        SideCoverage {
             base: [runs.suite.as_ref(), Some(&runs.base)]
                 .into_iter()
                 .flatten()
@@ -33,7 +34,7 @@ fn delta(
             golden: golden[at],
             own: coverage(&runs.own),
             changed: runs.before.as_ref().and_then(|before| {
-                Some(Changes {
+                Some(ChangedTestCounts {
                     before: coverage(before)?,
                     after: coverage(runs.after())?,
                 })
@@ -44,7 +45,7 @@ fn delta(
 }
 
 /// Returns the adequacy to report. It is omitted for SymPy, as in Otter §5.
-fn reported_adequacy(instance: &Instance, adequate: &Adequate) -> Adequacy {
+fn reported_adequacy(instance: &Instance, adequate: &AdequacyLines) -> Adequacy {
     match adequate.covered.share() {
         Some(share) if instance.repo != "sympy/sympy" => match adequate.problem {
             None => Adequacy::Share(share),

@@ -8,25 +8,25 @@ use testwright_sandboxes::repository::{FileKind, Files};
 use testwright_sandboxes::{Command, Sandbox, SandboxError};
 
 /// Maximum paths per command, so that they fit into its arguments.
-const AT_ONCE: usize = 200;
+const MAX_PATHS_PER_COMMAND: usize = 200;
 
 /// Writes files over a sandbox's workspace. They get a new modification time, so Python never uses a compiled copy of
 /// an earlier file for them.
-pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
+pub(super) async fn write_files(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
     let workspace = sandbox.info().paths.workspace.clone();
     let gone = files.iter().filter(|(_, file)| file.is_none());
     let gone: Vec<&str> = gone.map(|(path, _)| path.as_str()).collect();
     if !gone.is_empty() {
-        for gone in gone.chunks(AT_ONCE) {
-            done(sandbox, "rm -f -- \"$@\"", gone).await?;
+        for gone in gone.chunks(MAX_PATHS_PER_COMMAND) {
+            run_script(sandbox, "rm -f -- \"$@\"", gone).await?;
         }
         // Git does not track empty folders, and something else may replace them.
         let folders = gone.iter().filter_map(|path| path.rsplit_once('/'));
         let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
         let folders: Vec<&str> = folders.into_iter().collect();
         let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";
-        for folders in folders.chunks(AT_ONCE) {
-            done(sandbox, script, folders).await?;
+        for folders in folders.chunks(MAX_PATHS_PER_COMMAND) {
+            run_script(sandbox, script, folders).await?;
         }
     }
     for (path, file) in files {
@@ -38,14 +38,14 @@ pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), Sand
                 let target = String::from_utf8_lossy(&file.content).into_owned();
                 let link = "mkdir -p -- \"$(dirname -- \"$2\")\" && ln -sfn -- \"$1\" \"$2\"";
                 let script = format!("set -- \"$2\" \"$1\"; {CLEAR}; set -- \"$2\" \"$1\"; {link}");
-                done(sandbox, &script, &[&target, path]).await?;
+                run_script(sandbox, &script, &[&target, path]).await?;
                 continue;
             }
         };
         let target = workspace.join(path);
         if sandbox.upload(&target, &file.content, mode).await.is_err() {
             // A build may have created a folder at the file's path, or a file at its folder's path.
-            done(sandbox, CLEAR, &[path]).await?;
+            run_script(sandbox, CLEAR, &[path]).await?;
             sandbox.upload(&target, &file.content, mode).await?;
         }
     }
@@ -58,7 +58,11 @@ const CLEAR: &str = "p=; f=$1; while :; do case $f in */*) p=$p${f%%/*}; f=${f#*
     if [ -d \"$1\" ] && [ ! -L \"$1\" ]; then rm -rf -- \"$1\"; fi";
 
 /// Runs a script that must succeed.
-async fn done(sandbox: &dyn Sandbox, script: &str, words: &[&str]) -> Result<(), SandboxError> {
+async fn run_script(
+    sandbox: &dyn Sandbox,
+    script: &str,
+    words: &[&str],
+) -> Result<(), SandboxError> {
     let argv = ["sh", "-c", script, "sh"];
     let command = Command::new(argv.iter().chain(words).copied());
     let done =

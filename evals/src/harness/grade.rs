@@ -16,15 +16,15 @@ use super::test_run_cache::RunRecord;
 use super::timeline::Timeline;
 use super::{GradingFailure, Harness, TESTS, at_stage, outcome_pairs};
 use crate::dataset::Instance;
-use crate::foreign_text::excerpt;
 use crate::predictions::Prediction;
 use crate::result::{InstanceResult, TestPair};
+use crate::untrusted_text::excerpt;
 use crate::verdict::{Observations, Pairs};
 
 /// Maximum notes of a result.
-const NOTES: usize = 100;
+const MAX_NOTES: usize = 100;
 /// Maximum characters of a note.
-const NOTE: usize = 2_000;
+const MAX_NOTE_CHARS: usize = 2_000;
 
 impl Harness {
     /// Copies the log of a build to the other logs. A missing log does not prevent grading.
@@ -65,9 +65,9 @@ impl Harness {
             )
             .await
         {
-            graded.could_not(*stopped);
+            graded.mark_ungraded(*stopped);
         }
-        graded.strict.reason = excerpt(&graded.strict.reason, NOTE);
+        graded.strict.reason = excerpt(&graded.strict.reason, MAX_NOTE_CHARS);
         for notes in [&mut graded.notes, &mut graded.differs] {
             bound(notes);
         }
@@ -116,7 +116,7 @@ impl Harness {
         }
         graded.contributed.clone_from(&tests.tests);
         let new_files = prepared
-            .over_the_fix(patch, &applied)
+            .apply_to_new_code(patch, &applied)
             .map_err(at_stage("source"))?;
         // A patch that contributes no tests is graded without a run.
         let [old, new] = if tests.tests.is_empty() {
@@ -172,10 +172,10 @@ impl Harness {
         runs: &Runs,
     ) -> Result<(), SandboxError> {
         let parts = [
-            (side.to_owned(), Some(runs.with())),
+            (side.to_owned(), Some(runs.whole_file_run())),
             (
                 format!("{side}-alone"),
-                runs.has_company().then_some(&runs.own),
+                runs.has_other_tests().then_some(&runs.own),
             ),
             (format!("{side}-base"), Some(&runs.base)),
         ];
@@ -209,8 +209,8 @@ fn observed(
     old: &Runs,
     new: &Runs,
 ) -> Observations {
-    let [then, now] = [old, new].map(|runs| &runs.with().answer.report);
-    let alone = (old.has_company() && new.has_company()).then(|| {
+    let [then, now] = [old, new].map(|runs| &runs.whole_file_run().answer.report);
+    let alone = (old.has_other_tests() && new.has_other_tests()).then(|| {
         outcome_pairs::pairs(&old.own.answer.report, &new.own.answer.report, &tests.tests)
     });
     Observations {
@@ -218,9 +218,13 @@ fn observed(
         with: outcome_pairs::pairs(then, now, &tests.tests),
         base: outcome_pairs::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
         alone,
-        elsewhere: outcome_pairs::elsewhere(then, now),
+        elsewhere: outcome_pairs::unmatched_parameters(then, now),
         failures: outcome_pairs::failures(then),
-        asked_for: outcome_pairs::asked_for(then, &tests.tests, &instance.problem_statement),
+        asked_for: outcome_pairs::tests_of_requested_names(
+            then,
+            &tests.tests,
+            &instance.problem_statement,
+        ),
         edits: applied
             .files
             .keys()
@@ -288,10 +292,10 @@ fn run_log(ran: &RunRecord) -> String {
 
 /// Limits the notes, which quote names and output of a prediction.
 fn bound(notes: &mut Vec<String>) {
-    let more = notes.len().saturating_sub(NOTES);
-    notes.truncate(NOTES);
+    let more = notes.len().saturating_sub(MAX_NOTES);
+    notes.truncate(MAX_NOTES);
     for note in notes.iter_mut() {
-        *note = excerpt(note, NOTE);
+        *note = excerpt(note, MAX_NOTE_CHARS);
     }
     if more > 0 {
         notes.push(format!("and {more} more"));

@@ -46,14 +46,14 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
 }
 
 /// Returns the result of a prediction that could not be graded.
-pub fn not_graded(
+pub fn ungraded_result(
     harness: &Harness,
     instance: &Instance,
     prediction: &Prediction,
     failed: Infrastructure,
 ) -> InstanceResult {
     let mut result = empty_result(harness, instance, prediction);
-    result.could_not(failed);
+    result.mark_ungraded(failed);
     result
 }
 

@@ -1,7 +1,7 @@
 //! Prepares an instance: old and new code as two states in which tests can run.
 
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::environment::{self, Environment, Event};
+use testwright_sandboxes::environment::{self, BuildEvent, Environment};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe;
 use testwright_sandboxes::repository::{self, AppliedPatch, ApplyMethod, Files, Source, Tree};
@@ -16,13 +16,13 @@ use crate::result::Infrastructure;
 
 /// Limits of a patch: its bytes, the number of files it changes, and the bytes of those files. A larger patch is not
 /// reviewable, and would take time and memory from other predictions.
-const PATCH: usize = 32 << 20;
-const FILES: usize = 5_000;
-const BYTES: usize = 256 << 20;
+const MAX_PATCH_BYTES: usize = 32 << 20;
+const MAX_CHANGED_FILES: usize = 5_000;
+const MAX_CHANGED_BYTES: usize = 256 << 20;
 
 /// A saved state with files to put over it. On both sides all files of the fix are written, so that no test can
 /// distinguish the sides by modification times.
-pub(super) struct State {
+pub(super) struct CodeState {
     pub environment: Environment,
     pub files: Files,
 }
@@ -31,8 +31,8 @@ pub(super) struct State {
 pub(super) struct PreparedInstance {
     pub tree: Tree,
     pub layout: Layout,
-    pub old: State,
-    pub new: State,
+    pub old: CodeState,
+    pub new: CodeState,
     /// Lines that the golden code patch changes.
     pub changed: ChangedLines,
     /// Files that the golden code patch changes, in their new version.
@@ -48,20 +48,25 @@ impl PreparedInstance {
 
     /// Applies a prediction to the old code.
     pub(super) fn apply(&self, patch: &str) -> Result<Result<AppliedPatch, String>, SandboxError> {
-        if patch.len() > PATCH {
-            return Ok(Err(format!("the patch is larger than {} MiB", PATCH >> 20)));
+        if patch.len() > MAX_PATCH_BYTES {
+            return Ok(Err(format!(
+                "the patch is larger than {} MiB",
+                MAX_PATCH_BYTES >> 20
+            )));
         }
         let applied = repository::apply(&self.tree, &Files::new(), patch)?;
         Ok(applied.and_then(|applied| {
             let files = applied.files.values().flatten();
             let bytes: usize = files.map(|file| file.content.len()).sum();
-            if applied.files.len() > FILES {
-                return Err(format!("the patch changes more than {FILES} files"));
+            if applied.files.len() > MAX_CHANGED_FILES {
+                return Err(format!(
+                    "the patch changes more than {MAX_CHANGED_FILES} files"
+                ));
             }
-            if bytes > BYTES {
+            if bytes > MAX_CHANGED_BYTES {
                 return Err(format!(
                     "the files of the patch take more than {} MiB",
-                    BYTES >> 20
+                    MAX_CHANGED_BYTES >> 20
                 ));
             }
             Ok(applied)
@@ -70,7 +75,7 @@ impl PreparedInstance {
 
     /// Applies a prediction to the new code. If it conflicts with the fix in some file, the prediction's version of its
     /// files is used.
-    pub(super) fn over_the_fix(
+    pub(super) fn apply_to_new_code(
         &self,
         patch: &str,
         old: &AppliedPatch,
@@ -159,22 +164,22 @@ impl Harness {
             _ => None,
         };
         let environment = self.environment(instance, &source, progress).await?;
-        let (old, new) = if fix.files.keys().any(|path| changes_what_is_installed(path)) {
+        let (old, new) = if fix.files.keys().any(|path| requires_reinstallation(path)) {
             let fixed = source
                 .with_files(&fix.files, &self.cache)
                 .map_err(at_stage("source"))?;
-            let of = |environment| State {
+            let of = |environment| CodeState {
                 environment,
                 files: Files::new(),
             };
             let new = self.environment(instance, &fixed, progress).await?;
             (of(environment), of(new))
         } else {
-            let old = State {
+            let old = CodeState {
                 environment: environment.clone(),
                 files: before(&tree, &fix.files).map_err(at_stage("source"))?,
             };
-            let new = State {
+            let new = CodeState {
                 environment,
                 files: fix.files.clone(),
             };
@@ -275,11 +280,11 @@ impl Harness {
         let overrides = self.overrides(id);
         let overrides = overrides.map_err(at_stage("build"))?;
         let (recipe, origin) = recipe::find(source, &overrides).map_err(at_stage("build"))?;
-        let report = |event: Event| {
+        let report = |event: BuildEvent| {
             let step = match event {
-                Event::Waiting => "another worker is building it".to_owned(),
-                Event::Started { step } => step,
-                Event::Finished { .. } => return,
+                BuildEvent::Waiting => "another worker is building it".to_owned(),
+                BuildEvent::Started { step } => step,
+                BuildEvent::Finished { .. } => return,
             };
             progress(Step::Building {
                 instance: id.to_owned(),
@@ -318,7 +323,7 @@ fn before(tree: &Tree, fix: &Files) -> Result<Files, SandboxError> {
 }
 
 /// Returns whether a change of the file requires that the new code is installed again.
-pub(super) fn changes_what_is_installed(path: &str) -> bool {
+pub(super) fn requires_reinstallation(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let compiled = [".pyx", ".pxd", ".c", ".h", ".cpp", ".hpp", ".f", ".f90"];
     let is_top = !path.contains('/');
@@ -334,7 +339,7 @@ pub(super) fn changes_what_is_installed(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::changes_what_is_installed;
+    use super::requires_reinstallation;
 
     #[test]
     fn packaging_and_compiled_code_need_reinstallation() {
@@ -346,7 +351,7 @@ mod tests {
             ("src/flask/app.py", false),
             ("tests/setup.cfg", false),
         ] {
-            assert_eq!(changes_what_is_installed(path), anew, "{path}");
+            assert_eq!(requires_reinstallation(path), anew, "{path}");
         }
     }
 }

@@ -11,13 +11,13 @@ use testwright_tools::leakage::{Findings, NewFile, Request};
 use super::Harness;
 use super::instance::PreparedInstance;
 use super::test_run_cache::{self, AbnormalExit, encode};
-use super::timeline::{Part, Timeline};
+use super::timeline::{Activity, Timeline};
 use crate::result::Leakage;
 use testwright_sandboxes::hex::hex;
 
 /// Minimum characters of a line that can reveal its origin.
-const TELLING: usize = 12;
-const TIME: Duration = Duration::from_secs(300);
+const MIN_TELLING_CHARS: usize = 12;
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(300);
 
 impl Harness {
     /// Searches a sandbox of the old code. The result is cached by environment and fix, as runs are.
@@ -32,7 +32,7 @@ impl Harness {
             return Ok(known);
         }
         let findings = timeline
-            .run(Part::Build, self.look(prepared, wanted))
+            .run(Activity::Build, self.search_sandbox(prepared, wanted))
             .await?;
         let leakage = Leakage {
             searched: findings.searched,
@@ -42,16 +42,18 @@ impl Harness {
         Ok(leakage)
     }
 
-    async fn look(
+    async fn search_sandbox(
         &self,
         prepared: &PreparedInstance,
         wanted: Vec<NewFile>,
     ) -> Result<Findings, SandboxError> {
         let sandbox = self.start(&prepared.old.environment.saved).await?;
         let looked = async {
-            super::files::put(sandbox.as_ref(), &prepared.old.files).await?;
+            super::files::write_files(sandbox.as_ref(), &prepared.old.files).await?;
             let request = encode(&Request { wanted })?;
-            let answer = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
+            let answer = self
+                .ask(sandbox.as_ref(), "peek", &request, SEARCH_TIMEOUT)
+                .await?;
             answer.map_err(AbnormalExit::error)
         }
         .await;
@@ -95,7 +97,7 @@ fn fix_files(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> 
                 added.is_some_and(|set| u32::try_from(at + 1).is_ok_and(|n| set.contains(&n)))
             })
             .map(|(_, line)| line.trim().to_owned())
-            .filter(|line| line.len() >= TELLING && !before.contains(line.as_str()))
+            .filter(|line| line.len() >= MIN_TELLING_CHARS && !before.contains(line.as_str()))
             .collect();
         all.push(NewFile {
             path: path.clone(),

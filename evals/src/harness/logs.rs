@@ -28,7 +28,7 @@ pub(super) fn file_name(text: &str) -> String {
     let is_taken = text.len() <= 80
         && text.chars().all(is_safe)
         && !text.starts_with('.')
-        && !ends_as_others(text)
+        && !looks_converted(text)
         && !matches!(text, "" | SHARED);
     if is_taken {
         return text.to_owned();
@@ -42,7 +42,7 @@ pub(super) fn file_name(text: &str) -> String {
 
 const DIGITS: usize = 16;
 
-fn ends_as_others(text: &str) -> bool {
+fn looks_converted(text: &str) -> bool {
     text.starts_with('_')
         && text.rsplit_once('-').is_some_and(|(_, digits)| {
             digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit())

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Outcome, Report, is_named_in, is_of,
+    Failure, FailureClass, Outcome, Report, belongs_to_test, is_named_in,
 };
 use testwright_tools::outcomes::{covers, file_of};
 
@@ -37,7 +37,7 @@ pub(super) fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
         pairs.insert((*id).to_owned(), pair);
     }
     for test in expected {
-        if !pairs.keys().any(|id| is_of(id, test)) {
+        if !pairs.keys().any(|id| belongs_to_test(id, test)) {
             let (old, new) = (unseen(old, test), unseen(new, test));
             if (old, new) != (Outcome::Absent, Outcome::Absent) {
                 pairs.insert(test.clone(), Pair { old, new });
@@ -69,7 +69,7 @@ fn rank(outcome: Outcome) -> u8 {
 }
 
 /// Returns ids that one side does not report, although it finished and ran the same test with other parameters.
-pub(super) fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
+pub(super) fn unmatched_parameters(old: &Report, new: &Report) -> BTreeSet<String> {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut found = BTreeSet::new();
     for (report, here, there) in [(old, &then, &now), (new, &now, &then)] {
@@ -141,13 +141,20 @@ pub(super) fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
 }
 
 /// Returns contributed tests that could not run on the old code because a name is missing that the issue asks for.
-pub(super) fn asked_for(report: &Report, contributed: &[String], issue: &str) -> Vec<String> {
+pub(super) fn tests_of_requested_names(
+    report: &Report,
+    contributed: &[String],
+    issue: &str,
+) -> Vec<String> {
     let asks = |failure: &Failure| {
         let name = failure.missing_name.as_deref();
         name.is_some_and(|name| is_named_in(name, issue))
     };
     let is_asked = |test: &&String| {
-        let of_test = report.tests.iter().filter(|result| is_of(&result.id, test));
+        let of_test = report
+            .tests
+            .iter()
+            .filter(|result| belongs_to_test(&result.id, test));
         let mut failures = of_test.filter_map(|result| result.failure.as_ref());
         failures.any(asks) || collection_error(report, test).is_some_and(asks)
     };
@@ -249,20 +256,23 @@ mod tests {
         let mut old = report(&[(&one, Outcome::Passed)]);
         let mut new = report(&[(&one, Outcome::Passed), (&two, Outcome::Passed)]);
         (old.exit_code, new.exit_code) = (Some(0), Some(0));
-        assert_eq!(elsewhere(&old, &new), [two.clone()].into());
-        assert_eq!(elsewhere(&new, &old), [two].into());
+        assert_eq!(unmatched_parameters(&old, &new), [two.clone()].into());
+        assert_eq!(unmatched_parameters(&new, &old), [two].into());
         old.exit_code = None;
-        assert!(elsewhere(&old, &new).is_empty());
+        assert!(unmatched_parameters(&old, &new).is_empty());
         let mut none = report(&[]);
         none.exit_code = Some(0);
-        assert!(elsewhere(&none, &new).is_empty());
+        assert!(unmatched_parameters(&none, &new).is_empty());
     }
 
     #[test]
     fn missing_name_counts_if_issue_requests_it() {
         let old = not_collected("t/test_a.py", Some("pkg.TooMany"));
         let tests = ["t/test_a.py::test".to_owned()];
-        assert_eq!(asked_for(&old, &tests, "Add `TooMany`."), tests);
-        assert!(asked_for(&old, &tests, "Add TooManyNames.").is_empty());
+        assert_eq!(
+            tests_of_requested_names(&old, &tests, "Add `TooMany`."),
+            tests
+        );
+        assert!(tests_of_requested_names(&old, &tests, "Add TooManyNames.").is_empty());
     }
 }

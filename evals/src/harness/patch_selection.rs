@@ -9,11 +9,11 @@ use testwright_sandboxes::repository::Files;
 use testwright_tools::outcomes::report::Outcome;
 
 use super::contribution::Contribution;
-use super::instance::{PreparedInstance, State, changes_what_is_installed};
+use super::instance::{CodeState, PreparedInstance, requires_reinstallation};
 use super::outcome_pairs::pairs;
 use super::schedule::{Progress, Step};
 use super::test_run_cache::{RunRecord, TestRun};
-use super::timeline::{Part, RunSlots, Timeline};
+use super::timeline::{Activity, RunSlots, Timeline};
 use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
@@ -45,7 +45,7 @@ pub async fn select_all(
     };
     let work = || async {
         while let Some(job) = next() {
-            harness.select(&job, &slots, progress, done).await;
+            harness.rank_patches(&job, &slots, progress, done).await;
         }
     };
     join_all((0..workers.max(1)).map(|_| work())).await;
@@ -55,13 +55,13 @@ pub async fn select_all(
 struct Candidate<'a> {
     patch: &'a Prediction,
     /// The patched code, or the reason why the patch cannot be tried.
-    code: Result<State, String>,
+    code: Result<CodeState, String>,
     /// Whether the patch resolves the issue; `None` without golden tests.
     resolves: Option<bool>,
 }
 
 /// Generated tests, and the ones that fail on the old code.
-struct Tests<'a> {
+struct GeneratedTests<'a> {
     prediction: &'a Prediction,
     files: Files,
     ids: Vec<String>,
@@ -73,7 +73,7 @@ struct Tests<'a> {
 }
 
 impl Harness {
-    async fn select(
+    async fn rank_patches(
         &self,
         job: &SelectionJob<'_>,
         slots: &RunSlots,
@@ -113,7 +113,7 @@ impl Harness {
         progress: Progress<'_>,
     ) -> Result<(PreparedInstance, Vec<Candidate<'a>>), GradingFailure> {
         let prepare = self.prepare(job.instance, progress);
-        let prepared = timeline.spend(Part::Build, prepare).await?;
+        let prepared = timeline.spend(Activity::Build, prepare).await?;
         let mut candidates = Vec::new();
         for patch in &job.patches {
             let candidate = self.candidate(job.instance, &prepared, patch, timeline, progress);
@@ -160,9 +160,9 @@ impl Harness {
         let code = if applied
             .files
             .keys()
-            .any(|path| changes_what_is_installed(path))
+            .any(|path| requires_reinstallation(path))
         {
-            State {
+            CodeState {
                 environment: self
                     .environment_with(instance, &applied.files, progress)
                     .await?,
@@ -171,7 +171,7 @@ impl Harness {
         } else {
             let mut files = prepared.old.files.clone();
             files.extend(applied.files);
-            State {
+            CodeState {
                 environment: prepared.old.environment.clone(),
                 files,
             }
@@ -188,7 +188,7 @@ impl Harness {
     async fn resolves(
         &self,
         prepared: &PreparedInstance,
-        code: &State,
+        code: &CodeState,
         timeline: &Timeline<'_>,
     ) -> Result<Option<bool>, GradingFailure> {
         let Some((golden, tests)) = &prepared.golden else {
@@ -213,8 +213,8 @@ impl Harness {
         prepared: &PreparedInstance,
         prediction: &'a Prediction,
         timeline: &Timeline<'_>,
-    ) -> Result<Tests<'a>, GradingFailure> {
-        let without = |why: String| Tests {
+    ) -> Result<GeneratedTests<'a>, GradingFailure> {
+        let without = |why: String| GeneratedTests {
             prediction,
             files: Files::new(),
             ids: Vec::new(),
@@ -236,7 +236,7 @@ impl Harness {
             .await?;
         let pairs = pairs(&ran.answer.report, &ran.answer.report, &tests.tests);
         let failing = pairs.iter().filter(|(_, pair)| fails(pair.old));
-        Ok(Tests {
+        Ok(GeneratedTests {
             prediction,
             failing: failing.map(|(id, _)| id.clone()).collect(),
             old: pairs
@@ -251,7 +251,7 @@ impl Harness {
 
     async fn sort(
         &self,
-        tests: &Tests<'_>,
+        tests: &GeneratedTests<'_>,
         candidate: &Candidate<'_>,
         timeline: &Timeline<'_>,
     ) -> Result<SelectionResult, GradingFailure> {
@@ -290,7 +290,7 @@ impl Harness {
 
     async fn outcomes(
         &self,
-        state: &State,
+        state: &CodeState,
         files: &Files,
         ids: &[String],
         timeline: &Timeline<'_>,
@@ -304,7 +304,7 @@ impl Harness {
             until: Default::default(),
             of_prediction: true,
             hash_seed: 0,
-            part: Part::New,
+            part: Activity::New,
         };
         self.run(&run, timeline).await.map_err(at_stage("new"))
     }

@@ -55,14 +55,14 @@ impl Results {
             )),
         })?;
         let from_start = file.try_clone().map_err(failed("read"))?;
-        let mut lines = Lines::of(from_start, MAX_RECORDS).map_err(failed("read"))?;
+        let mut lines = Lines::from_file(from_start, MAX_RECORDS).map_err(failed("read"))?;
         // Lines from incompatible versions are ignored.
         let stored = ResultsFile::read(&mut lines).map_err(failed("read"))?;
         Ok(Results {
             path,
             file,
             stored,
-            whole: (!lines.cut_short().is_empty()).then(|| lines.whole()),
+            whole: (!lines.partial_line().is_empty()).then(|| lines.complete_bytes()),
         })
     }
 
@@ -111,7 +111,7 @@ impl Results {
     /// # Errors
     ///
     /// Fails if the file cannot be written.
-    pub fn tidy(&mut self) -> Result<(), ResultsError> {
+    pub fn rewrite_sorted(&mut self) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",
             path: self.path.clone(),
@@ -119,7 +119,7 @@ impl Results {
         };
         let folder = self.path.parent().unwrap_or(&self.path);
         let mut lines = self.stored.by_name.values();
-        let file = folder::replace(&self.path, 0o600, |aside| {
+        let file = folder::write_atomically(&self.path, 0o600, |aside| {
             lines.try_for_each(|line| {
                 aside
                     .write_all(&line.text)
@@ -160,7 +160,7 @@ mod tests {
         results.add(all[1].clone()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, [line(0), line(2), line(1)].concat());
-        results.tidy().unwrap();
+        results.rewrite_sorted().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, [line(0), line(1), line(2)].concat());
         assert_eq!(results.all().count(), 3);

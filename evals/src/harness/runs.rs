@@ -3,16 +3,16 @@
 use futures::future::{join, join_all, join3};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{AppliedPatch, Files};
-use testwright_tools::coverage::{Coverage, counts_besides};
+use testwright_tools::coverage::{Coverage, counts_are_cheap};
 use testwright_tools::outcomes::text::text;
 
 use super::changed_lines::Lines;
 use super::contribution::Contribution;
 use super::coverage::{any_called, undecided};
-use super::instance::{PreparedInstance, State};
+use super::instance::{CodeState, PreparedInstance};
 use super::logs::{Owner, log};
 use super::test_run_cache::{RunRecord, TestRun};
-use super::timeline::{Part, Timeline};
+use super::timeline::{Activity, Timeline};
 use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::result::{Infrastructure, Leakage};
@@ -24,8 +24,8 @@ const SEEDS: [u32; 2] = [0, 1];
 #[derive(Clone, Copy)]
 pub(super) struct CodeSide<'a> {
     pub name: &'static str,
-    part: Part,
-    state: &'a State,
+    part: Activity,
+    state: &'a CodeState,
     /// Lines of this side that the fix changes.
     lines: &'a Lines,
 }
@@ -34,13 +34,13 @@ impl PreparedInstance {
     pub(super) fn sides(&self) -> [CodeSide<'_>; 2] {
         let old = CodeSide {
             name: "old",
-            part: Part::Old,
+            part: Activity::Old,
             state: &self.old,
             lines: &self.changed.removed,
         };
         let new = CodeSide {
             name: "new",
-            part: Part::New,
+            part: Activity::New,
             state: &self.new,
             lines: &self.changed.added,
         };
@@ -53,7 +53,7 @@ pub(super) struct Runs {
     /// Run of only the contributed tests.
     pub own: RunRecord,
     /// Run of the whole files, if they also contain other tests.
-    company: Option<RunRecord>,
+    whole_files: Option<RunRecord>,
     /// Run of the same files without the prediction.
     pub base: RunRecord,
     pub suite: Option<RunRecord>,
@@ -68,7 +68,7 @@ impl Runs {
     fn of_nothing(suite: Option<RunRecord>) -> Runs {
         Runs {
             own: RunRecord::of_nothing(),
-            company: None,
+            whole_files: None,
             base: RunRecord::of_nothing(),
             suite,
             before: None,
@@ -76,13 +76,13 @@ impl Runs {
         }
     }
 
-    pub(super) fn has_company(&self) -> bool {
-        self.company.is_some()
+    pub(super) fn has_other_tests(&self) -> bool {
+        self.whole_files.is_some()
     }
 
     /// Returns the run of the whole files.
-    pub(super) fn with(&self) -> &RunRecord {
-        self.company.as_ref().unwrap_or(&self.own)
+    pub(super) fn whole_file_run(&self) -> &RunRecord {
+        self.whole_files.as_ref().unwrap_or(&self.own)
     }
 
     pub(super) fn after(&self) -> &RunRecord {
@@ -91,7 +91,7 @@ impl Runs {
 
     /// Returns the runs with the prediction.
     pub(super) fn all(&self) -> impl Iterator<Item = &RunRecord> + Clone {
-        [Some(&self.own), self.company.as_ref()]
+        [Some(&self.own), self.whole_files.as_ref()]
             .into_iter()
             .flatten()
     }
@@ -230,7 +230,7 @@ impl Harness {
             ..own.clone()
         };
         let company = async {
-            match tests.has_company() {
+            match tests.has_other_tests() {
                 true => self.run(&company, timeline).await.map(Some),
                 false => Ok(None),
             }
@@ -282,7 +282,7 @@ impl Harness {
         let (own, (base, suite), before, after) = others?;
         let runs = Runs {
             own,
-            company: company.map_err(at_stage(side.name))?,
+            whole_files: company.map_err(at_stage(side.name))?,
             base,
             suite,
             before,
@@ -298,7 +298,7 @@ impl Harness {
         let base = &runs.base;
         let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
         let is_over = |ran: &RunRecord| ran.answer.report.timed_out;
-        let is_late = is_over(base) || is_slow && is_over(runs.with());
+        let is_late = is_over(base) || is_slow && is_over(runs.whole_file_run());
         if !is_late {
             return Ok(());
         }
@@ -314,18 +314,18 @@ impl Harness {
 /// Returns the run of only the contributed tests. It runs whole files if they contain no other tests, or no test is
 /// known.
 fn own_run<'a>(side: CodeSide<'a>, files: &'a Files, tests: &Contribution) -> TestRun<'a> {
-    let is_known = tests.has_company() && !tests.tests.is_empty();
+    let is_known = tests.has_other_tests() && !tests.tests.is_empty();
     let is_counted = !tests.changed.is_empty() && !side.lines.is_empty();
     TestRun {
         state: side.state,
         files,
         ids: if is_known { &tests.tests } else { &tests.files }.clone(),
         measure: side.lines.keys().cloned().collect(),
-        counted: is_counted && counts_besides(&side.state.environment.python_version),
+        counted: is_counted && counts_are_cheap(&side.state.environment.python_version),
         until: Lines::new(),
         of_prediction: false,
         hash_seed: SEEDS[usize::from(is_known)],
-        part: Part::Golden,
+        part: Activity::Golden,
     }
 }
 
@@ -345,6 +345,6 @@ fn base_run<'a>(
         until: until.clone(),
         of_prediction: false,
         hash_seed: SEEDS[0],
-        part: Part::Base,
+        part: Activity::Base,
     }
 }

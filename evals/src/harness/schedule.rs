@@ -7,9 +7,9 @@ use std::sync::Mutex;
 
 use futures::future::join_all;
 
-use super::grading_key::{key, not_graded};
+use super::grading_key::{key, ungraded_result};
 use super::results::{Results, ResultsError};
-use super::timeline::{Part, RunSlots, Timeline};
+use super::timeline::{Activity, RunSlots, Timeline};
 use super::{GradingFailure, Harness};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
@@ -130,7 +130,7 @@ pub async fn grade_job(
     progress: Progress<'_>,
     add: &(dyn Fn(InstanceResult) -> Result<(), ResultsError> + Sync),
 ) -> Result<(), ResultsError> {
-    work_on(harness, job, &RunSlots::new(1), progress, add).await
+    grade_predictions(harness, job, &RunSlots::new(1), progress, add).await
 }
 
 /// Grades all jobs without a result. Dropping the future loses only the gradings in progress.
@@ -154,7 +154,7 @@ pub async fn grade_all(
             let Some(job) = locked(&waiting).pop_front() else {
                 return Ok(());
             };
-            work_on(harness, &job, &slots, progress, &|result| {
+            grade_predictions(harness, &job, &slots, progress, &|result| {
                 locked(&results).add(result)
             })
             .await?;
@@ -164,7 +164,7 @@ pub async fn grade_all(
     done.into_iter().collect()
 }
 
-async fn work_on(
+async fn grade_predictions(
     harness: &Harness,
     job: &Job<'_>,
     slots: &RunSlots,
@@ -174,7 +174,7 @@ async fn work_on(
     let mut timeline = Timeline::new(slots);
     let prepared = async {
         let prepare = harness.prepare(job.instance, progress);
-        let prepared = timeline.spend(Part::Build, prepare).await?;
+        let prepared = timeline.spend(Activity::Build, prepare).await?;
         let baseline = harness
             .baseline_runs(job.instance, &prepared, &timeline)
             .await?;
@@ -202,7 +202,7 @@ async fn work_on(
                 }
                 graded
             }
-            Err(why) => not_graded(harness, job.instance, prediction, stopped(why)),
+            Err(why) => ungraded_result(harness, job.instance, prediction, stopped(why)),
         };
         // Time for shared runs counts towards the first prediction.
         result.seconds = timeline.seconds();

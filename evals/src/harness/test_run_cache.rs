@@ -20,9 +20,9 @@ use testwright_tools::test_run::{Answer, Request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::changed_lines::Lines;
-use super::instance::State;
+use super::instance::CodeState;
 use super::run_config::run_config;
-use super::timeline::{Part, Timeline};
+use super::timeline::{Activity, Timeline};
 use super::{Harness, files, offline};
 use crate::folder;
 use testwright_sandboxes::hex::hex;
@@ -30,17 +30,17 @@ use testwright_sandboxes::hex::hex;
 /// Extra time to wait for an answer after the run's own deadline.
 const GRACE: Duration = Duration::from_secs(60);
 /// Maximum bytes of the error output of a failed toolbox.
-const SAID: usize = 2_000;
+const MAX_ERROR_BYTES: usize = 2_000;
 /// Maximum bytes of an answer, and of the error output. Thousands of failing tests need a small part of it. The sandbox
 /// is untrusted and could exhaust the memory of this process.
-const ANSWER: u64 = 128 << 20;
+const MAX_ANSWER_BYTES: u64 = 128 << 20;
 /// Path of a control test, which runs if the tests of a prediction do not.
 const CONTROL: &str = "test_testwright_control.py";
 
 /// Specification of a test run.
 #[derive(Clone)]
 pub(super) struct TestRun<'a> {
-    pub state: &'a State,
+    pub state: &'a CodeState,
     /// Files that replace or add to the files of the state.
     pub files: &'a Files,
     /// Node ids or files.
@@ -55,7 +55,7 @@ pub(super) struct TestRun<'a> {
     pub of_prediction: bool,
     pub hash_seed: u32,
     /// Activity that the time of the run counts towards.
-    pub part: Part,
+    pub part: Activity,
 }
 
 /// The toolbox was killed or stopped before it could answer.
@@ -69,7 +69,7 @@ impl AbnormalExit {
 }
 
 /// Result of executing a run.
-enum End {
+enum Execution {
     Answer(Box<Answer>),
     /// The run ended without information on the tests.
     Ended(String),
@@ -120,7 +120,7 @@ impl RecordKey {
         self.0.update(part);
     }
 
-    pub(super) fn state(&mut self, state: &State) {
+    pub(super) fn state(&mut self, state: &CodeState) {
         self.add(state.environment.saved.as_bytes());
         // The package index may have changed when a state is rebuilt under the same name.
         self.add(state.environment.packages.join(" ").as_bytes());
@@ -158,7 +158,8 @@ impl Harness {
         }
         let record = self.record(run);
         if let Some(ran) = read::<RunRecord>(&record).await
-            && (!ran.answer.report.timed_out && ran.ended.is_none() || self.is_ours(&record))
+            && (!ran.answer.report.timed_out && ran.ended.is_none()
+                || self.is_from_this_harness(&record))
         {
             return Ok(RunRecord {
                 cached: true,
@@ -174,8 +175,8 @@ impl Harness {
         let (executed, took) = timeline.run(run.part, executed).await;
         let executed = executed?;
         let (answer, ended) = match executed {
-            End::Answer(answer) => (*answer, None),
-            End::Ended(why) => {
+            Execution::Answer(answer) => (*answer, None),
+            Execution::Ended(why) => {
                 let report = Report {
                     printed: why.clone(),
                     ..Report::default()
@@ -220,22 +221,22 @@ impl Harness {
     }
 
     /// Returns whether this harness wrote the record. A run that timed out or crashed earlier gets another chance.
-    fn is_ours(&self, record: &Path) -> bool {
+    fn is_from_this_harness(&self, record: &Path) -> bool {
         let written = std::fs::metadata(record).and_then(|about| about.modified());
         written.is_ok_and(|at| at >= self.begun)
     }
 
     /// Executes a run. If its tests repeatedly cannot run but the control test can, the prediction is at fault.
     /// Otherwise a wrong prediction could avoid being counted.
-    async fn execute(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
-        let first = match self.once(run).await? {
+    async fn execute(&self, run: &TestRun<'_>) -> Result<Execution, SandboxError> {
+        let first = match self.execute_once(run).await? {
             Ok(end) => return Ok(end),
             Err(error) => error,
         };
         if !run.of_prediction || !matches!(first.kind, ErrorKind::Dead | ErrorKind::System) {
             return Err(first);
         }
-        let again = match self.once(run).await? {
+        let again = match self.execute_once(run).await? {
             Ok(end) => return Ok(end),
             Err(error) => error,
         };
@@ -254,20 +255,23 @@ impl Harness {
             hash_seed: run.hash_seed,
             part: run.part,
         };
-        match self.once(&control).await {
-            Ok(Ok(_)) => Ok(End::Ended(again.to_string())),
+        match self.execute_once(&control).await {
+            Ok(Ok(_)) => Ok(Execution::Ended(again.to_string())),
             _ => Err(first),
         }
     }
 
     /// Executes a run once in its own sandbox. The outer error means that the sandbox did not start.
-    async fn once(&self, run: &TestRun<'_>) -> Result<Result<End, SandboxError>, SandboxError> {
+    async fn execute_once(
+        &self,
+        run: &TestRun<'_>,
+    ) -> Result<Result<Execution, SandboxError>, SandboxError> {
         let sandbox = self.start(&run.state.environment.saved).await?;
         let end = match self.in_sandbox(run, sandbox.as_ref()).await {
-            Ok(Ok(answer)) => Ok(End::Answer(Box::new(answer))),
+            Ok(Ok(answer)) => Ok(Execution::Answer(Box::new(answer))),
             // Tests run as the same user as the toolbox and can kill it, but a repository's own tests do not.
             Ok(Err(ended)) if run.of_prediction && sandbox.health().await.is_ok() => {
-                Ok(End::Ended(ended.0))
+                Ok(Execution::Ended(ended.0))
             }
             Ok(Err(ended)) => Err(ended.error()),
             Err(error) => Err(error),
@@ -286,8 +290,8 @@ impl Harness {
         run: &TestRun<'_>,
         sandbox: &dyn Sandbox,
     ) -> Result<Result<Answer, AbnormalExit>, SandboxError> {
-        files::put(sandbox, &run.state.files).await?;
-        files::put(sandbox, run.files).await?;
+        files::write_files(sandbox, &run.state.files).await?;
+        files::write_files(sandbox, run.files).await?;
         let environment = &run.state.environment;
         let paths = &sandbox.info().paths;
         let config = run_config(environment, paths, self.test_time)?;
@@ -305,7 +309,7 @@ impl Harness {
             match coverage::package(version, &self.build).await {
                 Ok(package) => {
                     measure = Some(Measure {
-                        package: package.put(sandbox).await?,
+                        package: package.unpack_into(sandbox).await?,
                         files: run.measure.clone(),
                         counted: run.counted,
                         until: run.until.clone(),
@@ -382,7 +386,7 @@ impl Harness {
             let (written, read, errors) = match all {
                 Ok(all) => all,
                 Err(TooMuch) => {
-                    let most = ANSWER >> 20;
+                    let most = MAX_ANSWER_BYTES >> 20;
                     return Ok(Err(AbnormalExit(format!("it wrote more than {most} MiB"))));
                 }
             };
@@ -400,7 +404,7 @@ impl Harness {
                 ))));
             }
             let text = String::from_utf8_lossy(&err);
-            let end: String = text.trim().chars().take(SAID).collect();
+            let end: String = text.trim().chars().take(MAX_ERROR_BYTES).collect();
             Err(SandboxError::new(
                 ErrorKind::Dead,
                 format!("run the toolbox in the sandbox (exit code {code}): {end}"),
@@ -418,15 +422,15 @@ impl Harness {
     }
 }
 
-/// The output exceeded [`ANSWER`].
+/// The output exceeded [`MAX_ANSWER_BYTES`].
 struct TooMuch;
 
 async fn bounded(
     from: &mut (impl AsyncRead + Unpin),
     into: &mut Vec<u8>,
 ) -> Result<std::io::Result<()>, TooMuch> {
-    let read = from.take(ANSWER + 1).read_to_end(into).await;
-    if into.len() as u64 > ANSWER {
+    let read = from.take(MAX_ANSWER_BYTES + 1).read_to_end(into).await;
+    if into.len() as u64 > MAX_ANSWER_BYTES {
         return Err(TooMuch);
     }
     Ok(read.map(drop))
@@ -446,6 +450,6 @@ pub(super) async fn write(record: &Path, value: &impl Serialize) -> Result<(), S
     let folder = record.parent().unwrap_or(record);
     tokio::fs::create_dir_all(folder).await?;
     let bytes = encode(value)?;
-    folder::replace(record, 0o600, |aside| aside.write_all(&bytes))?;
+    folder::write_atomically(record, 0o600, |aside| aside.write_all(&bytes))?;
     Ok(())
 }

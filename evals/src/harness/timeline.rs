@@ -19,7 +19,7 @@ impl RunSlots {
 
 /// Activity during a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Activity {
     /// Building the environment and fetching the code from git.
     Build,
     /// Running the golden tests with coverage.
@@ -43,7 +43,7 @@ pub(super) struct Timeline<'a> {
 
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    part: Part,
+    part: Activity,
     from: Duration,
     to: Duration,
 }
@@ -58,7 +58,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Does some work and records its duration.
-    pub(super) async fn spend<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
+    pub(super) async fn spend<T>(&self, part: Activity, work: impl Future<Output = T>) -> T {
         let from = self.begun.elapsed();
         let done = work.await;
         let to = self.begun.elapsed();
@@ -68,8 +68,8 @@ impl<'a> Timeline<'a> {
     }
 
     /// Waits for a slot, then does some work and records both durations.
-    pub(super) async fn run<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
-        let slot = self.spend(Part::Waiting, self.slots.0.acquire()).await;
+    pub(super) async fn run<T>(&self, part: Activity, work: impl Future<Output = T>) -> T {
+        let slot = self.spend(Activity::Waiting, self.slots.0.acquire()).await;
         let done = self.spend(part, work).await;
         drop(slot);
         done
@@ -94,12 +94,15 @@ fn attributed(spans: &[Span], total: Duration) -> Seconds {
     };
     for pair in moments.windows(2) {
         let &[from, to] = pair else { continue };
-        let now: Vec<Part> = (spans.iter())
+        let now: Vec<Activity> = (spans.iter())
             .filter(|span| span.from <= from && to <= span.to)
             .map(|span| span.part)
             .collect();
         let length = (to - from).as_secs_f64();
-        let busy = now.iter().filter(|part| **part != Part::Waiting).count();
+        let busy = now
+            .iter()
+            .filter(|part| **part != Activity::Waiting)
+            .count();
         if busy == 0 {
             *match now.first() {
                 Some(_) => &mut seconds.waiting,
@@ -109,12 +112,12 @@ fn attributed(spans: &[Span], total: Duration) -> Seconds {
         }
         for part in now {
             *match part {
-                Part::Build => &mut seconds.build,
-                Part::Golden => &mut seconds.golden,
-                Part::Base => &mut seconds.base,
-                Part::Old => &mut seconds.old,
-                Part::New => &mut seconds.new,
-                Part::Waiting => continue,
+                Activity::Build => &mut seconds.build,
+                Activity::Golden => &mut seconds.golden,
+                Activity::Base => &mut seconds.base,
+                Activity::Old => &mut seconds.old,
+                Activity::New => &mut seconds.new,
+                Activity::Waiting => continue,
             } += length / busy as f64;
         }
     }
@@ -125,7 +128,7 @@ fn attributed(spans: &[Span], total: Duration) -> Seconds {
 mod tests {
     use super::*;
 
-    fn span(part: Part, from: u64, to: u64) -> Span {
+    fn span(part: Activity, from: u64, to: u64) -> Span {
         Span {
             part,
             from: Duration::from_secs(from),
@@ -136,10 +139,10 @@ mod tests {
     #[test]
     fn parts_add_up_to_the_total() {
         let spans = [
-            span(Part::Build, 1, 3),
-            span(Part::Old, 4, 8),
-            span(Part::New, 6, 10),
-            span(Part::Waiting, 3, 9),
+            span(Activity::Build, 1, 3),
+            span(Activity::Old, 4, 8),
+            span(Activity::New, 6, 10),
+            span(Activity::Waiting, 3, 9),
         ];
         let seconds = attributed(&spans, Duration::from_secs(12));
         let expected = Seconds {

@@ -56,13 +56,13 @@ pub struct IssueText {
 
 /// A candidate, or the stage the change reached and the reason it was rejected. The outer error is a failure of the
 /// machine.
-pub(super) type Read = Result<Candidate, (Stage, String)>;
+pub(super) type CandidateResult = Result<Candidate, (Stage, String)>;
 
 pub(super) fn read(
     repository: &Repository,
     selection: &Selection,
     change: &Change,
-) -> Result<Read, SandboxError> {
+) -> Result<CandidateResult, SandboxError> {
     let drop = |stage, reason: &str| Ok(Err((stage, reason.to_owned())));
     if change.is_revert() {
         return drop(Stage::InTime, "reverts an earlier change");
@@ -75,7 +75,7 @@ pub(super) fn read(
     }
     let layout = layout_at(repository, base)?;
     let paths = Paths::of(&changes, &layout);
-    if let Some(reason) = paths.lack(&layout, &changes) {
+    if let Some(reason) = paths.rejection_reason(&layout, &changes) {
         return drop(Stage::InTime, reason);
     }
     let issues = issues(repository, selection, change, &changes)?;

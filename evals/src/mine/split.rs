@@ -37,7 +37,11 @@ impl Paths {
     }
 
     /// Returns why the change is not a fix with tests.
-    pub(super) fn lack(&self, layout: &Layout, changes: &[FileChange]) -> Option<&'static str> {
+    pub(super) fn rejection_reason(
+        &self,
+        layout: &Layout,
+        changes: &[FileChange],
+    ) -> Option<&'static str> {
         let stays = |path: &String| !changes.iter().any(|c| c.deleted && c.path == *path);
         if !self.code.iter().any(|path| is_code(path)) {
             return Some("changes no code");
@@ -107,7 +111,7 @@ mod tests {
         let paths = Paths::of(&changes, &layout);
         assert_eq!(paths.code, ["pkg/a.py", "CHANGES.md"]);
         assert_eq!(paths.tests, ["selftest/check_a.py", "selftest/data.txt"]);
-        assert_eq!(paths.lack(&layout, &changes), None);
+        assert_eq!(paths.rejection_reason(&layout, &changes), None);
         let plain = Paths::of(&changes, &Layout::default());
         assert_eq!(plain.tests, Vec::<String>::new());
         assert_eq!(paths.submodules, ["tests/integration"]);
@@ -118,7 +122,7 @@ mod tests {
         let layout = Layout::default();
         let lack = |names: &[&str]| {
             let changes: Vec<FileChange> = names.iter().map(|name| changed(name)).collect();
-            Paths::of(&changes, &layout).lack(&layout, &changes)
+            Paths::of(&changes, &layout).rejection_reason(&layout, &changes)
         };
         assert_eq!(lack(&["pkg/a.py", "tests/test_a.py"]), None);
         assert_eq!(

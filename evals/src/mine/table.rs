@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::document::{Section, Table as Cells, markdown};
-use crate::foreign_text::excerpt;
+use crate::untrusted_text::excerpt;
 
 /// Stages of mining, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -71,7 +71,7 @@ impl Counts {
 
 /// A rejected change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Dropped {
+pub struct RejectedChange {
     /// Id that its instance would have.
     pub name: String,
     pub commit: String,
@@ -102,14 +102,14 @@ pub struct ReasonRow {
 pub struct Table {
     pub stages: Vec<Row>,
     pub reasons: Vec<ReasonRow>,
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<RejectedChange>,
 }
 
 /// Maximum characters of a change's details.
 const DETAIL: usize = 300;
 
 impl Table {
-    pub fn new(counts: Counts, dropped: Vec<Dropped>) -> Table {
+    pub fn new(counts: Counts, dropped: Vec<RejectedChange>) -> Table {
         let stages = Stage::ALL.map(|stage| Row {
             what: stage.words(),
             changes: counts.of(stage),
@@ -192,7 +192,7 @@ impl fmt::Display for Table {
 }
 
 /// Replaces a verdict's reason, which may name tests, with a general one that can be counted.
-pub(super) fn kind_of(reason: &str) -> String {
+pub(super) fn general_reason(reason: &str) -> String {
     let ends = [
         (
             "already pass on the old code",
@@ -252,11 +252,11 @@ mod tests {
         counts.reach(Stage::InTime, 4);
         counts.reach_all(Stage::HasText);
         counts.reach_all(Stage::InTime);
-        let one = |name: &str, detail: &str| Dropped {
+        let one = |name: &str, detail: &str| RejectedChange {
             name: name.to_owned(),
             commit: String::new(),
             stage: Stage::Graded,
-            reason: kind_of(detail),
+            reason: general_reason(detail),
             detail: detail.to_owned(),
         };
         let dropped = vec![

@@ -73,7 +73,7 @@ fn anomalies_cause_warnings() {
     .map(|value| value.to_string())
     .join("\n");
     let dataset = dataset(&["a", "b", "c", "d"]);
-    let (sets, warnings) = sort(parse(&lines, "f").unwrap(), &dataset, &dataset);
+    let (sets, warnings) = group_by_model(parse(&lines, "f").unwrap(), &dataset, &dataset);
     assert_eq!(sets.len(), 2);
     assert_eq!(
         sets[0].by_instance["a"].model_patch.as_deref(),
@@ -106,13 +106,13 @@ fn duplicate_keys_act_like_duplicate_records() {
     .map(|value| value.to_string())
     .join("\n");
     let dataset = dataset(&["a", "b"]);
-    let (sets, warnings) = sort(parse(object, "m").unwrap(), &dataset, &dataset);
+    let (sets, warnings) = group_by_model(parse(object, "m").unwrap(), &dataset, &dataset);
     assert_eq!(kinds(&warnings), [("a", WarningKind::Duplicate)]);
     assert_eq!(
         sets[0].by_instance["a"].model_patch.as_deref(),
         Some("second")
     );
-    let of_lines = sort(parse(&lines, "m").unwrap(), &dataset, &dataset);
+    let of_lines = group_by_model(parse(&lines, "m").unwrap(), &dataset, &dataset);
     assert_eq!((sets, warnings), of_lines);
 }
 
@@ -126,7 +126,7 @@ fn unselected_instances_are_skipped_silently() {
     ]
     .map(|value| value.to_string())
     .join("\n");
-    let (sets, warnings) = sort(
+    let (sets, warnings) = group_by_model(
         parse(&lines, "f").unwrap(),
         &dataset(&["a", "b", "c", "d"]),
         &dataset(&["a", "c"]),

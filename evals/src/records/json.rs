@@ -157,21 +157,21 @@ impl<'a> Position<'a> {
 
 /// A JSON container of records.
 #[derive(Clone, Copy)]
-struct Form {
+struct Container {
     name: &'static str,
     begin: char,
     end: char,
     keys: bool,
 }
 
-const ARRAY: Form = Form {
+const ARRAY: Container = Container {
     name: "array",
     begin: '[',
     end: ']',
     keys: false,
 };
 
-const OBJECT: Form = Form {
+const OBJECT: Container = Container {
     name: "object",
     begin: '{',
     end: '}',
@@ -183,7 +183,7 @@ type TakeMember<'a> = &'a mut dyn FnMut(usize, String, Value) -> Result<(), Reco
 
 fn members(
     text: &str,
-    form: Form,
+    form: Container,
     problems: &mut Vec<Problem>,
     take: TakeMember<'_>,
 ) -> Result<(), Problem> {

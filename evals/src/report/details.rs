@@ -22,7 +22,7 @@ pub struct Details {
     /// Agreement of strict F→P with TDD-Bench-Verified's.
     pub strict_against_tdd: VerdictAgreement,
     /// Instances whose verdicts differ, with the reasons.
-    pub differing: Vec<Differing>,
+    pub differing: Vec<VerdictDifference>,
     pub by_repository: Vec<Group>,
     /// Groups by issue length in tokens.
     pub by_issue_length: Vec<Group>,
@@ -49,7 +49,7 @@ pub struct VerdictAgreement {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Differing {
+pub struct VerdictDifference {
     pub instance_id: String,
     pub fail_to_pass: bool,
     pub success: bool,
@@ -104,7 +104,7 @@ pub struct InfrastructureFailure {
     pub log: Option<String>,
 }
 
-const SLOWEST: usize = 10;
+const MAX_SLOWEST: usize = 10;
 const STEPS: usize = 10;
 
 /// Issue lengths in tokens, grouped as in SWT-bench; both bounds are inclusive.
@@ -172,10 +172,10 @@ fn agreement(judged: &[&InstanceResult], official: Metric) -> VerdictAgreement {
     agreement
 }
 
-fn differing(judged: &[&InstanceResult]) -> Vec<Differing> {
+fn differing(judged: &[&InstanceResult]) -> Vec<VerdictDifference> {
     judged
         .iter()
-        .map(|g| Differing {
+        .map(|g| VerdictDifference {
             instance_id: g.instance_id.clone(),
             fail_to_pass: Metric::FailToPass.holds(g),
             success: Metric::Success.holds(g),
@@ -257,7 +257,7 @@ fn time(set: &PredictionSet) -> Time {
         median: median(&totals),
         slowest: slow
             .iter()
-            .take(SLOWEST)
+            .take(MAX_SLOWEST)
             .map(|g| Slow {
                 instance_id: g.instance_id.clone(),
                 seconds: g.seconds,

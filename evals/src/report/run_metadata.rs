@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::{ReportError, put};
-use crate::foreign_text;
 use crate::predictions::Warning;
 use crate::result::is_time;
+use crate::untrusted_text;
 
 const FILE: &str = "run.json";
 /// Maximum plausible number of instances, more than in any dataset.
@@ -75,7 +75,7 @@ impl RunMetadata {
 
     /// Removes values that the harness never writes, and adds a remark.
     fn check(&mut self) {
-        let is_fit = |name: &str| foreign_text::check_name(name).is_ok();
+        let is_fit = |name: &str| untrusted_text::check_name(name).is_ok();
         let before = (
             self.sets.len(),
             self.predictions.len(),

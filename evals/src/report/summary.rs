@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::metric::{Metric, counts, rate};
 use super::prediction_sets::PredictionSet;
 use crate::result::InstanceResult;
-use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
+use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, minimum_detectable_difference};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
@@ -141,7 +141,7 @@ fn power(rate: &Rate) -> Power {
     let instances = rate.denominator;
     let share = rate.rate.unwrap_or_default();
     Power {
-        if_alike: smallest_difference(instances, DISAGREEMENT_OF_RERUNS),
-        if_independent: smallest_difference(instances, 2.0 * share * (1.0 - share)),
+        if_alike: minimum_detectable_difference(instances, DISAGREEMENT_OF_RERUNS),
+        if_independent: minimum_detectable_difference(instances, 2.0 * share * (1.0 - share)),
     }
 }

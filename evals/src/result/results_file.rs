@@ -7,14 +7,14 @@ use std::io::{self, BufRead};
 use testwright_sandboxes::plain_file::Lines;
 
 use super::{InstanceResult, ResultError};
-use crate::foreign_text::excerpt;
+use crate::untrusted_text::excerpt;
 
 /// Name of the results file in its folder.
 pub const FILE: &str = "results.jsonl";
 
 /// A result with its original line; rewriting that line keeps its numbers unchanged.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct StoredResult {
     pub graded: InstanceResult,
     pub text: Vec<u8>,
 }
@@ -23,7 +23,7 @@ pub struct Line {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResultsFile {
     /// Results by prediction and instance.
-    pub by_name: BTreeMap<(String, String), Line>,
+    pub by_name: BTreeMap<(String, String), StoredResult>,
     /// Anomalies in the file.
     pub remarks: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl ResultsFile {
                 }
             }
         }
-        let last = lines.cut_short();
+        let last = lines.partial_line();
         match result(last) {
             Ok(graded) => again += usize::from(results.put(graded, last.to_vec())),
             Err(_) if last.iter().all(u8::is_ascii_whitespace) => {}
@@ -89,7 +89,9 @@ impl ResultsFile {
     /// Adds a result, and returns whether it replaced one for the same instance and prediction.
     pub fn put(&mut self, graded: InstanceResult, text: Vec<u8>) -> bool {
         let name = (graded.prediction.clone(), graded.instance_id.clone());
-        self.by_name.insert(name, Line { graded, text }).is_some()
+        self.by_name
+            .insert(name, StoredResult { graded, text })
+            .is_some()
     }
 }
 

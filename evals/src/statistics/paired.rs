@@ -24,7 +24,7 @@ pub struct PairedComparison {
     pub difference: Option<f64>,
     /// Exact two-sided p-value. The null hypothesis is that a discordant instance is equally likely to go either way.
     pub p_value: f64,
-    /// Minimum detectable difference for the observed share of discordant instances; see [`smallest_difference`].
+    /// Minimum detectable difference for the observed share of discordant instances; see [`minimum_detectable_difference`].
     pub smallest_difference: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ impl PairedComparison {
             difference: share(only_first as f64 - only_second as f64),
             p_value: mcnemar(only_first, only_second),
             smallest_difference: share((only_first + only_second) as f64)
-                .and_then(|discordant| smallest_difference(instances, discordant)),
+                .and_then(|discordant| minimum_detectable_difference(instances, discordant)),
         }
     }
 }
@@ -72,7 +72,7 @@ pub fn mcnemar(first: u64, second: u64) -> f64 {
 /// Returns the minimum difference of two rates that a paired comparison detects with 80 % power at the 5 % level
 /// (Connor 1987). `discordant` is the share of the instances on which the two disagree. Returns `None` if no difference
 /// could be shown, not even if all disagreements went one way.
-pub fn smallest_difference(instances: u64, discordant: f64) -> Option<f64> {
+pub fn minimum_detectable_difference(instances: u64, discordant: f64) -> Option<f64> {
     let needed = |difference: f64| {
         let spread = (discordant - difference * difference).max(0.0);
         ((Z * discordant.sqrt() + Z_POWER * spread.sqrt()) / difference).powi(2)
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn smallest_difference_has_stated_power() {
         let (instances, discordant) = (449, 0.25);
-        let difference = smallest_difference(instances, discordant).unwrap();
+        let difference = minimum_detectable_difference(instances, discordant).unwrap();
         let first = (discordant + difference) / 2.0;
         let mut random = SplitMix(7);
         let trials = 1000;
@@ -162,10 +162,13 @@ mod tests {
 
     #[test]
     fn few_instances_show_nothing() {
-        assert_eq!(smallest_difference(0, 0.2), None);
-        assert_eq!(smallest_difference(10, DISAGREEMENT_OF_RERUNS), None);
-        assert_eq!(smallest_difference(100, 0.0), None);
-        let some = smallest_difference(433, DISAGREEMENT_OF_RERUNS).unwrap();
+        assert_eq!(minimum_detectable_difference(0, 0.2), None);
+        assert_eq!(
+            minimum_detectable_difference(10, DISAGREEMENT_OF_RERUNS),
+            None
+        );
+        assert_eq!(minimum_detectable_difference(100, 0.0), None);
+        let some = minimum_detectable_difference(433, DISAGREEMENT_OF_RERUNS).unwrap();
         assert!((0.04..0.07).contains(&some), "{some}");
     }
 }

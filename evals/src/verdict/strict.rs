@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_tools::outcomes::report::{Outcome, is_of};
+use testwright_tools::outcomes::report::{Outcome, belongs_to_test};
 
 use super::{Observations, Pair, fails, word};
 
@@ -15,7 +15,7 @@ pub struct Strict {
 }
 
 impl Strict {
-    fn no(reason: String) -> Strict {
+    fn rejected(reason: String) -> Strict {
         Strict {
             fail_to_pass: false,
             reason,
@@ -25,30 +25,32 @@ impl Strict {
 
 pub(super) fn strict(seen: &Observations) -> Strict {
     if seen.contributed.is_empty() {
-        return Strict::no("the patch contributes no test".to_owned());
+        return Strict::rejected("the patch contributes no test".to_owned());
     }
     if seen.contributed().next().is_none() {
-        return Strict::no("none of the contributed tests was found".to_owned());
+        return Strict::rejected("none of the contributed tests was found".to_owned());
     }
     if let Some((id, pair)) = seen
         .contributed()
         .find(|(id, pair)| seen.fails(id, pair.new))
     {
         let new = word(pair.new);
-        return Strict::no(format!("{id} is {new} on the new code").replace("is failed", "failed"));
+        return Strict::rejected(
+            format!("{id} is {new} on the new code").replace("is failed", "failed"),
+        );
     }
     if let Some(path) = seen.edits.first() {
-        return Strict::no(format!(
+        return Strict::rejected(format!(
             "the patch edits {path}, which the code patch changes too"
         ));
     }
     if let Some(path) = seen.startup.first() {
-        return Strict::no(format!(
+        return Strict::rejected(format!(
             "the patch adds {path}, which runs before its tests"
         ));
     }
     if let Some(why) = seen.forged.first() {
-        return Strict::no(format!("the outcomes of the run are contradictory: {why}"));
+        return Strict::rejected(format!("the outcomes of the run are contradictory: {why}"));
     }
     // Tests broken by the code patch, or also broken without the prediction, do not count against the prediction.
     let broken = seen.others().find(|(id, pair)| {
@@ -57,7 +59,7 @@ pub(super) fn strict(seen: &Observations) -> Strict {
             && seen.base.get(*id).is_none_or(|base| !fails(base.new))
     });
     if let Some((id, _)) = broken {
-        return Strict::no(format!("{id} passed on the old code and fails on the new"));
+        return Strict::rejected(format!("{id} passed on the old code and fails on the new"));
     }
     let turned = seen
         .contributed()
@@ -73,21 +75,24 @@ pub(super) fn strict(seen: &Observations) -> Strict {
                 "{id} needs a name that the issue asks for: it could not run on the old code and passed on the new"
             ),
         },
-        None => Strict::no(no_turn(seen)),
+        None => Strict::rejected(no_reproduction_reason(seen)),
     }
 }
 
 fn reproduces(seen: &Observations, id: &str, pair: Pair) -> bool {
     let failed = match pair.old {
         Outcome::Failed => true,
-        Outcome::Error | Outcome::Absent => seen.asked_for.iter().any(|asked| is_of(id, asked)),
+        Outcome::Error | Outcome::Absent => seen
+            .asked_for
+            .iter()
+            .any(|asked| belongs_to_test(id, asked)),
         _ => false,
     };
     failed && pair.new == Outcome::Passed
 }
 
 /// Explains why no test goes from failed to passed, based on the test that came closest.
-fn no_turn(seen: &Observations) -> String {
+fn no_reproduction_reason(seen: &Observations) -> String {
     let rank = |pair: Pair| match (pair.old, pair.new) {
         (Outcome::Error | Outcome::Absent, Outcome::Passed) => 4,
         (Outcome::Failed, _) => 3,

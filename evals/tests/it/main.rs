@@ -2,4 +2,4 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod hostile;
+mod security;

@@ -14,10 +14,10 @@ use crate::{Message, Model, ModelError, Reply, Request};
 pub struct Recorder {
     inner: Box<dyn Model>,
     path: PathBuf,
-    tape: Arc<Mutex<Tape>>,
+    tape: Arc<Mutex<CassetteFile>>,
 }
 
-struct Tape {
+struct CassetteFile {
     file: File,
     /// Request on the last line written.
     last: Option<(Vec<Message>, Setting)>,
@@ -45,7 +45,7 @@ impl Recorder {
         Ok(Recorder {
             inner,
             path: path.to_owned(),
-            tape: Arc::new(Mutex::new(Tape { file, last: None })),
+            tape: Arc::new(Mutex::new(CassetteFile { file, last: None })),
         })
     }
 }
@@ -100,7 +100,7 @@ impl Model for Recorder {
     }
 }
 
-impl Tape {
+impl CassetteFile {
     fn append(
         &mut self,
         model: String,

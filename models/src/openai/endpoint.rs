@@ -18,11 +18,11 @@ use testwright_sandboxes::http_client;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::OpenAiSettings;
-use super::bounds::{Watch, bounded};
+use super::response_limits::{AbortReason, bounded};
 use crate::ModelError;
 
 /// Maximum bytes to read of a refusal's body.
-const BODY: usize = 64 * 1024;
+const MAX_REFUSAL_LEN: usize = 64 * 1024;
 
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
@@ -203,7 +203,7 @@ pub(super) fn unstreamed(error: &OpenAIError) -> Option<Value> {
 pub(super) struct Service {
     transport: Transport,
     stream: bool,
-    watch: Watch,
+    watch: AbortReason,
 }
 
 #[derive(Clone)]
@@ -249,7 +249,7 @@ impl Service {
         Ok(Service {
             transport: Transport::Http(http),
             stream: settings.stream,
-            watch: Watch::default(),
+            watch: AbortReason::default(),
         })
     }
 
@@ -259,7 +259,7 @@ impl Service {
         Service {
             transport: Transport::Canned(std::sync::Arc::new(Some(response).into())),
             stream,
-            watch: Watch::default(),
+            watch: AbortReason::default(),
         }
     }
 
@@ -277,7 +277,7 @@ impl Service {
     }
 
     /// Returns a service for one call, which records in `watch` why a reply was cut off.
-    pub(super) fn watched(&self, watch: &Watch) -> Self {
+    pub(super) fn watched(&self, watch: &AbortReason) -> Self {
         Service {
             watch: watch.clone(),
             ..self.clone()
@@ -310,7 +310,11 @@ impl Service {
 
 /// Returns the response of a successful request. Otherwise the error holds the refusal, or the complete reply
 /// if a stream was requested.
-async fn received(response: Response, stream: bool, watch: Watch) -> Result<Response, OpenAIError> {
+async fn received(
+    response: Response,
+    stream: bool,
+    watch: AbortReason,
+) -> Result<Response, OpenAIError> {
     if !response.status().is_success() {
         return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
     }
@@ -348,13 +352,13 @@ async fn read_refusal(mut response: Response) -> Refusal {
     let status = response.status().as_u16();
     let after = retry_after(response.headers(), SystemTime::now());
     let mut body = Vec::new();
-    while body.len() < BODY {
+    while body.len() < MAX_REFUSAL_LEN {
         match response.chunk().await {
             Ok(Some(piece)) => body.extend_from_slice(&piece),
             Ok(None) | Err(_) => break,
         }
     }
-    body.truncate(BODY);
+    body.truncate(MAX_REFUSAL_LEN);
     let location = response.headers().get("location");
     let location = location.and_then(|to| response.url().join(to.to_str().ok()?).ok());
     Refusal {

@@ -6,8 +6,8 @@ use async_openai::error::OpenAIError;
 use serde_json::{Value, json};
 
 use super::OpenAiSettings;
-use super::bounds;
 use super::endpoint::{self, Refusal};
+use super::response_limits;
 use crate::ModelError;
 use testwright_config::settings::RedactedUrl;
 
@@ -58,13 +58,13 @@ fn place(settings: &OpenAiSettings) -> RedactedUrl {
     RedactedUrl::new(settings.base_url.clone())
 }
 
-pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelError {
+pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> ModelError {
     let from = place(settings);
     if let Some(refusal) = endpoint::refusal(error) {
         return refused(refusal, settings);
     }
     // A retry would send as much again.
-    if let Some(excess) = bounds::excess(error) {
+    if let Some(excess) = response_limits::excess(error) {
         return ModelError::Fatal {
             message: format!("{from} sent {excess}"),
             hint: Some(format!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::endpoint::Refusal;
 use super::fault;
 use super::request::Body;
-use crate::text_calls::shape::{self, Shape};
+use crate::text_calls::parse_call::{self, ParsedCall};
 use crate::text_calls::{self, cut};
 use crate::{Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
 use testwright_config::settings::Redactor;
@@ -197,19 +197,19 @@ fn native(
     }
     let id = ids.unique(&call.id);
     let arguments = Value::String(call.arguments.clone());
-    match shape::call(&call.name, arguments, &request.tools, whole) {
-        Shape::Call { name, arguments } => reply.calls.push(ToolCall {
+    match parse_call::call(&call.name, arguments, &request.tools, whole) {
+        ParsedCall::Call { name, arguments } => reply.calls.push(ToolCall {
             id,
             name,
             arguments: Value::Object(arguments).into(),
         }),
-        Shape::Bad { problem, .. } => reply.malformed.push(MalformedCall {
+        ParsedCall::Malformed { problem, .. } => reply.malformed.push(MalformedCall {
             id: Some(id),
             name: Some(call.name),
             text: cut(&call.arguments),
             problem,
         }),
-        Shape::Other => {}
+        ParsedCall::Other => {}
     }
 }
 

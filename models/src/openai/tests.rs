@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod failures;
-mod hostile;
 mod replies;
 mod requests;
+mod security;
 mod server;
 mod settings;
 mod streams;

@@ -373,6 +373,6 @@ fn long_replies_are_read_quickly() {
     for piece in pieces {
         let text = piece.repeat(100_000 / piece.len());
         let found = read(&text, &tools(), true);
-        assert!(found.calls.len() <= BLOCKS, "{piece}");
+        assert!(found.calls.len() <= MAX_BLOCKS, "{piece}");
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn file_on_host(
     ids: Ids,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     let from = from.to_owned();
-    streamed(move |out| {
+    stream_from_writer(move |out| {
         let file = std::fs::File::open(from)?;
         let size = file.metadata()?.len();
         write_file(&path, io::Read::take(file, size), size, mode, ids, out)
@@ -108,11 +108,11 @@ pub(super) fn owned(
     ids: Ids,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     let archive = archive.to_owned();
-    streamed(move |out| rewrite(&archive, &folder, ids, out))
+    stream_from_writer(move |out| rewrite(&archive, &folder, ids, out))
 }
 
 /// Returns the output of a writing thread as a stream.
-pub(super) fn streamed(
+pub(super) fn stream_from_writer(
     write: impl FnOnce(io::BufWriter<Channel>) -> io::Result<()> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
     let (sender, receiver) = mpsc::channel(8);
@@ -192,17 +192,17 @@ impl Write for Channel {
 }
 
 /// Content of the first entry of an archive.
-pub(super) enum First {
+pub(super) enum FirstEntry {
     File(Vec<u8>),
     Link(PathBuf),
     Other,
 }
 
-pub(super) fn first(archive: &[u8]) -> io::Result<First> {
+pub(super) fn first(archive: &[u8]) -> io::Result<FirstEntry> {
     let length = archive.len() as u64;
     let mut archive = tar::Archive::new(archive);
     let Some(entry) = archive.entries()?.next() else {
-        return Ok(First::Other);
+        return Ok(FirstEntry::Other);
     };
     let mut entry = entry?;
     check_size(&entry, length)?;
@@ -210,13 +210,13 @@ pub(super) fn first(archive: &[u8]) -> io::Result<First> {
         tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
             let mut content = Vec::new();
             io::Read::read_to_end(&mut entry, &mut content)?;
-            Ok(First::File(content))
+            Ok(FirstEntry::File(content))
         }
         tar::EntryType::Symlink => {
             let target = entry.link_name()?.map(|target| target.into_owned());
-            Ok(target.map_or(First::Other, First::Link))
+            Ok(target.map_or(FirstEntry::Other, FirstEntry::Link))
         }
-        _ => Ok(First::Other),
+        _ => Ok(FirstEntry::Other),
     }
 }
 

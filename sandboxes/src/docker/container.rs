@@ -17,11 +17,11 @@ use super::container_config::{CA_BUNDLE, STORE, WORKSPACE, WRITABLE, container_c
 use super::container_guard::ContainerGuard;
 use super::disk::DiskWatch;
 use super::engine::Engine;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::exec::{self, Exec};
 use super::images::Image;
-use super::lifeline::{self, Lifeline};
 use super::owner;
+use super::parent_death::{self, ContainerAttachment};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Paths, Process, Result, SandboxInfo, Spec};
 
@@ -35,11 +35,11 @@ pub(super) struct Container {
     pub started: String,
     /// Files that were uploaded outside [`WRITABLE`] since the start.
     uploads: Mutex<BTreeSet<PathBuf>>,
-    pub facts: SandboxInfo,
+    pub info: SandboxInfo,
     pub user: Ids,
     pub guard: ContainerGuard,
     pub disk: std::sync::Arc<DiskWatch>,
-    lifeline: Option<Lifeline>,
+    lifeline: Option<ContainerAttachment>,
 }
 
 impl Container {
@@ -70,15 +70,15 @@ impl Container {
         };
         let config = container_config(engine, &spec, &image)?;
         let created = engine
-            .patient()
+            .long_timeout()
             .create_container(Some(options), config)
             .await
-            .map_err(|e| explain(&doing, e))?;
+            .map_err(|e| to_sandbox_error(&doing, e))?;
         for warning in &created.warnings {
             tracing::debug!(warning, "the engine warns");
         }
         let mut container = Container {
-            facts: SandboxInfo {
+            info: SandboxInfo {
                 backend: "docker".to_owned(),
                 isolation: isolation(&spec, user),
                 id: created.id.clone(),
@@ -102,17 +102,17 @@ impl Container {
             disk: std::sync::Arc::default(),
             lifeline: None,
         };
-        container.furnish().await?;
-        container.lifeline = Some(lifeline::tie(engine, container.id()).await?);
-        let api = engine.patient();
+        container.create_directories().await?;
+        container.lifeline = Some(parent_death::tie(engine, container.id()).await?);
+        let api = engine.long_timeout();
         api.start_container(&created.id, None)
             .await
-            .map_err(|e| explain(&doing, e))?;
+            .map_err(|e| to_sandbox_error(&doing, e))?;
         let state = engine
             .api
             .inspect_container(&created.id, None)
             .await
-            .map_err(|e| explain(&doing, e))?;
+            .map_err(|e| to_sandbox_error(&doing, e))?;
         let labels = state.config.and_then(|c| c.labels).unwrap_or_default();
         container.image.foreign |= labels.contains_key(owner::FOREIGN);
         container.image_id = state.image.unwrap_or_default();
@@ -122,13 +122,13 @@ impl Container {
     }
 
     /// Creates testwright's folders, and adds the certificates.
-    async fn furnish(&self) -> Result<()> {
+    async fn create_directories(&self) -> Result<()> {
         if !self.image.state {
             let list = [
                 (Path::new("testbed"), self.user),
                 (Path::new("opt/testwright"), Ids::ROOT),
             ];
-            self.put(Path::new("/"), Tar::Whole(archive::folders(&list)?))
+            self.upload_archive(Path::new("/"), Tar::Whole(archive::folders(&list)?))
                 .await?;
         }
         if let (true, Some(bundle)) = (self.spec.network, &self.engine.settings.ca_bundle) {
@@ -142,13 +142,13 @@ impl Container {
                 .strip_prefix("/")
                 .unwrap_or(Path::new(CA_BUNDLE));
             let tar = archive::file(relative, &content, 0o644, Ids::ROOT)?;
-            self.put(Path::new("/"), Tar::Whole(tar)).await?;
+            self.upload_archive(Path::new("/"), Tar::Whole(tar)).await?;
         }
         Ok(())
     }
 
     pub(super) fn id(&self) -> &str {
-        &self.facts.id
+        &self.info.id
     }
 
     /// Runs a program as the given user, the one for tools or root.
@@ -200,13 +200,13 @@ impl Container {
         env
     }
 
-    pub(super) async fn put(&self, folder: &Path, tar: Tar) -> Result<()> {
+    pub(super) async fn upload_archive(&self, folder: &Path, tar: Tar) -> Result<()> {
         let options = UploadToContainerOptions {
             path: folder.display().to_string(),
             ..UploadToContainerOptions::default()
         };
         let doing = format!("write to {} in the container", folder.display());
-        let api = self.engine.patient();
+        let api = self.engine.long_timeout();
         let body = match tar {
             Tar::Whole(bytes) => bollard::body_full(bytes.into()),
             Tar::Stream(stream) => bollard::body_try_stream(stream),
@@ -214,7 +214,7 @@ impl Container {
         let sent = api
             .upload_to_container(self.id(), Some(options), body)
             .await;
-        sent.map_err(|e| explain(&doing, e))
+        sent.map_err(|e| to_sandbox_error(&doing, e))
     }
 
     /// Downloads the archive of a path, with the last component of the path at its top. An archive of more than `max`
@@ -230,7 +230,11 @@ impl Container {
             .download_from_container(self.id(), Some(options));
         let mut parts = std::pin::pin!(download);
         let mut archive = Vec::new();
-        while let Some(part) = parts.try_next().await.map_err(|e| explain(&doing, e))? {
+        while let Some(part) = parts
+            .try_next()
+            .await
+            .map_err(|e| to_sandbox_error(&doing, e))?
+        {
             archive.extend_from_slice(&part);
             if archive.len() > max {
                 let text = format!("{doing}: it is larger than {} MiB", max >> 20);
@@ -241,7 +245,7 @@ impl Container {
     }
 
     /// Splits a path into its deepest existing parent folder and the rest.
-    pub(super) async fn existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
+    pub(super) async fn split_at_existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         if !path.is_absolute() || path.components().any(|c| c == Component::ParentDir) {
             return Err(SandboxError::new(
                 ErrorKind::Input,
@@ -264,7 +268,7 @@ impl Container {
                 .await
             {
                 Ok(_) => break,
-                Err(e) => match explain(
+                Err(e) => match to_sandbox_error(
                     &format!("look for {} in the container", folder.display()),
                     e,
                 ) {
@@ -281,7 +285,7 @@ impl Container {
     /// Splits the path of a new file into its deepest existing parent folder and the path from there.
     pub(super) async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         let parent = path.parent().unwrap_or(Path::new("/"));
-        let (folder, rest) = self.existing(parent).await?;
+        let (folder, rest) = self.split_at_existing(parent).await?;
         let name = path.file_name().ok_or_else(|| {
             SandboxError::new(
                 ErrorKind::Input,
@@ -296,7 +300,7 @@ impl Container {
         if WRITABLE.iter().any(|folder| path.starts_with(folder)) {
             return self.user;
         }
-        self.remember(path);
+        self.record_upload(path);
         Ids::ROOT
     }
 
@@ -307,7 +311,7 @@ impl Container {
             .unwrap_or_default()
     }
 
-    pub(super) fn remember(&self, path: &Path) {
+    pub(super) fn record_upload(&self, path: &Path) {
         if let Ok(mut list) = self.uploads.lock() {
             list.insert(path.to_owned());
         }

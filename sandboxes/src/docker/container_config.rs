@@ -6,7 +6,7 @@ use bollard::models::{
 
 use super::engine::Engine;
 use super::images::Image;
-use super::lifeline::first_process;
+use super::parent_death::first_process;
 use super::{owner, seccomp};
 use crate::sandbox::{Result, Spec};
 

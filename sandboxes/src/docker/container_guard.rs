@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bollard::query_parameters::RemoveContainerOptions;
 
 use super::engine::Engine;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::images;
 use crate::sandbox::Result;
 
@@ -64,7 +64,11 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
         v: true,
         ..RemoveContainerOptions::default()
     };
-    match engine.patient().remove_container(name, Some(options)).await {
+    match engine
+        .long_timeout()
+        .remove_container(name, Some(options))
+        .await
+    {
         Ok(()) => Ok(()),
         Err(bollard::errors::Error::DockerResponseServerError {
             status_code: 404, ..
@@ -73,6 +77,6 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
             status_code: 409,
             message,
         }) if message.contains("in progress") => Ok(()),
-        Err(e) => Err(explain("remove a container", e)),
+        Err(e) => Err(to_sandbox_error("remove a container", e)),
     }
 }

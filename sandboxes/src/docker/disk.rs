@@ -12,11 +12,11 @@ use bollard::query_parameters::{InspectContainerOptions, KillContainerOptions};
 use super::engine::Engine;
 use crate::sandbox::Spec;
 
-const STEP: Duration = Duration::from_millis(500);
-const NOW_AND_THEN: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Factor for the limits while an environment is built.
-const WHILE_BUILDING: u64 = 4;
+const BUILD_FACTOR: u64 = 4;
 
 /// A disk watch, which exists as long as its container and records why it was ended.
 #[derive(Debug, Default)]
@@ -27,12 +27,12 @@ pub(super) struct DiskWatch {
 impl DiskWatch {
     pub(super) fn start(engine: &Engine, container: &str, spec: &Spec) -> Arc<DiskWatch> {
         let watch = Arc::new(DiskWatch::default());
-        let work = Work {
+        let work = DiskWatchTask {
             watch: Arc::downgrade(&watch),
             engine: engine.clone(),
             container: container.to_owned(),
-            most: spec.limits.disk.saturating_mul(factor(spec)),
-            most_files: spec.limits.files.saturating_mul(factor(spec)),
+            max_bytes: spec.limits.disk.saturating_mul(factor(spec)),
+            max_files: spec.limits.files.saturating_mul(factor(spec)),
         };
         tokio::spawn(work.run());
         watch
@@ -46,28 +46,28 @@ impl DiskWatch {
 }
 
 fn factor(spec: &Spec) -> u64 {
-    if spec.root { WHILE_BUILDING } else { 1 }
+    if spec.root { BUILD_FACTOR } else { 1 }
 }
 
-struct Work {
+struct DiskWatchTask {
     watch: Weak<DiskWatch>,
     engine: Engine,
     container: String,
-    most: u64,
-    most_files: u64,
+    max_bytes: u64,
+    max_files: u64,
 }
 
 /// Number of bytes, and of files.
 type DiskUsage = (u64, u64);
 
-impl Work {
+impl DiskWatchTask {
     async fn run(self) {
         let (root, changes) = self.places().await;
         let of_everybody = || root.as_deref().and_then(file_system);
         let mut then = of_everybody();
         let (mut own, mut measured, mut cost) = ((0, 0), Instant::now(), Duration::ZERO);
         loop {
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             if self.watch.strong_count() == 0 {
                 return;
             }
@@ -76,13 +76,13 @@ impl Work {
                 (Some(now), Some(then)) => {
                     // Some file systems (btrfs) report no number of files.
                     now.1 == 0
-                        || now.0.saturating_sub(then.0) > self.most.saturating_sub(own.0) / 8
-                        || now.1.saturating_sub(then.1) > self.most_files.saturating_sub(own.1) / 8
+                        || now.0.saturating_sub(then.0) > self.max_bytes.saturating_sub(own.0) / 8
+                        || now.1.saturating_sub(then.1) > self.max_files.saturating_sub(own.1) / 8
                 }
                 _ => false,
             };
             let since = measured.elapsed();
-            if !((moved && since > cost * 10) || since > NOW_AND_THEN.max(cost * 50)) {
+            if !((moved && since > cost * 10) || since > MAX_INTERVAL.max(cost * 50)) {
                 continue;
             }
             let begun = Instant::now();
@@ -91,25 +91,25 @@ impl Work {
                 continue;
             };
             (own, then, measured, cost) = (found, now, Instant::now(), begun.elapsed());
-            if let Some(why) = self.beyond(own) {
+            if let Some(why) = self.exceeded_limit(own) {
                 self.end(why).await;
                 return;
             }
         }
     }
 
-    fn beyond(&self, own: DiskUsage) -> Option<String> {
-        if own.0 > self.most {
+    fn exceeded_limit(&self, own: DiskUsage) -> Option<String> {
+        if own.0 > self.max_bytes {
             return Some(format!(
                 "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
                 own.0 >> 20,
-                self.most >> 20
+                self.max_bytes >> 20
             ));
         }
-        (own.1 > self.most_files).then(|| {
+        (own.1 > self.max_files).then(|| {
             format!(
                 "it created {} files and folders, more than the limit of {} (limits.files)",
-                own.1, self.most_files
+                own.1, self.max_files
             )
         })
     }
@@ -156,7 +156,7 @@ impl Work {
         let options = InspectContainerOptions { size: true };
         let found = self
             .engine
-            .patient()
+            .long_timeout()
             .inspect_container(&self.container, Some(options))
             .await;
         u64::try_from(found.ok()?.size_rw?).ok()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::settings::DockerSettings;
 use super::unavailable;
 use crate::error::{ErrorKind, SandboxError};
@@ -37,7 +37,7 @@ pub struct EngineSecurity {
 }
 
 /// Timeout for connecting to an engine.
-const GREETING: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Engine {
     pub(super) async fn connect(settings: DockerSettings) -> Result<Engine> {
@@ -49,7 +49,7 @@ impl Engine {
         let settings = Arc::new(settings);
         let mut first = None;
         for host in &hosts {
-            match greet(host, &settings).await {
+            match connect_to(host, &settings).await {
                 Ok(engine) => return Ok(engine),
                 Err(error) => first = first.or(Some(error)),
             }
@@ -64,7 +64,7 @@ impl Engine {
 
     /// Returns whether commits may be wrong. Engines on fuse-overlayfs compare whole trees, and do not notice that a
     /// folder was removed and created again. Podman does not report whether it uses fuse-overlayfs.
-    pub(super) async fn commits_badly(&self) -> Result<bool> {
+    pub(super) async fn has_unreliable_commits(&self) -> Result<bool> {
         if self.podman {
             return Ok(true);
         }
@@ -72,7 +72,7 @@ impl Engine {
             .api
             .info()
             .await
-            .map_err(|e| explain("ask the engine about its storage", e))?;
+            .map_err(|e| to_sandbox_error("ask the engine about its storage", e))?;
         Ok(info.driver.as_deref() == Some("fuse-overlayfs"))
     }
 
@@ -81,7 +81,7 @@ impl Engine {
             .api
             .info()
             .await
-            .map_err(|e| explain("ask the engine about its isolation", e))?;
+            .map_err(|e| to_sandbox_error("ask the engine about its isolation", e))?;
         let options = info.security_options.unwrap_or_default();
         // An option has the form `name=seccomp,profile=builtin`.
         let has = |name: &str| {
@@ -101,39 +101,40 @@ impl Engine {
     }
 
     /// Returns a client for long requests, such as a commit or a large upload.
-    pub(super) fn patient(&self) -> bollard::Docker {
+    pub(super) fn long_timeout(&self) -> bollard::Docker {
         self.api.clone().with_timeout(Duration::from_secs(3600))
     }
 
     /// Returns a client for requests that must be answered at once.
-    pub(super) fn hasty(&self) -> bollard::Docker {
+    pub(super) fn short_timeout(&self) -> bollard::Docker {
         self.api.clone().with_timeout(Duration::from_secs(5))
     }
 }
 
-async fn greet(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
+async fn connect_to(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
     let doing = format!("reach the container engine at {host}");
     let address = if host.starts_with('/') {
         format!("unix://{host}")
     } else {
         host.to_owned()
     };
-    let api = bollard::Docker::connect_with_host(&address).map_err(|e| explain(&doing, e))?;
+    let api =
+        bollard::Docker::connect_with_host(&address).map_err(|e| to_sandbox_error(&doing, e))?;
     let conversation = async {
         let api = api.negotiate_version().await?;
         let version = api.version().await?;
         Ok((api, version))
     };
-    let (api, version) = tokio::time::timeout(GREETING, conversation)
+    let (api, version) = tokio::time::timeout(CONNECT_TIMEOUT, conversation)
         .await
         .map_err(|_| {
             SandboxError::new(
                 ErrorKind::Unavailable,
-                format!("{doing}: it did not answer within {} s", GREETING.as_secs()),
+                format!("{doing}: it did not answer within {} s", CONNECT_TIMEOUT.as_secs()),
             )
             .hint("check that `docker info` answers at once; the machine may be overloaded, or the engine stuck")
         })?
-        .map_err(|e| explain(&doing, e))?;
+        .map_err(|e| to_sandbox_error(&doing, e))?;
     let podman = version
         .components
         .iter()

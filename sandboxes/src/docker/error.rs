@@ -8,7 +8,7 @@ use bollard::errors::Error;
 use crate::error::{ErrorKind, SandboxError, Shortage};
 
 /// Converts an error. `doing` is the attempted action, and completes "failed to …".
-pub(super) fn explain(doing: &str, error: Error) -> SandboxError {
+pub(super) fn to_sandbox_error(doing: &str, error: Error) -> SandboxError {
     match &error {
         Error::DockerResponseServerError {
             status_code,
@@ -131,7 +131,7 @@ mod tests {
 
     fn answer(status_code: u16, message: &str) -> SandboxError {
         let message = message.to_owned();
-        explain(
+        to_sandbox_error(
             "start a container",
             Error::DockerResponseServerError {
                 status_code,
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn closed_and_forbidden_sockets_are_distinguished() {
         let io = |kind| {
-            explain(
+            to_sandbox_error(
                 "reach the engine",
                 Error::IOError {
                     err: io::Error::from(kind),

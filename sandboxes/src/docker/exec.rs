@@ -13,12 +13,12 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 
 use super::engine::Engine;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Process, Result};
 
 /// Bytes of output that can wait for a reader before the process blocks, as in a Linux pipe.
-const PIPE: usize = 64 << 10;
+const PIPE_CAPACITY: usize = 64 << 10;
 
 /// A program to run, in the engine's terms.
 pub(super) struct Exec {
@@ -44,25 +44,25 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
         .api
         .create_exec(container, options)
         .await
-        .map_err(|e| explain(&doing, e))?
+        .map_err(|e| to_sandbox_error(&doing, e))?
         .id;
     let start = StartExecOptions {
-        output_capacity: Some(PIPE),
+        output_capacity: Some(PIPE_CAPACITY),
         ..StartExecOptions::default()
     };
     let started = engine
         .api
         .start_exec(&id, Some(start))
         .await
-        .map_err(|e| explain(&doing, e))?;
+        .map_err(|e| to_sandbox_error(&doing, e))?;
     let StartExecResults::Attached { output, input } = started else {
         return Err(SandboxError::new(
             ErrorKind::System,
             format!("{doing}: the engine returned no streams"),
         ));
     };
-    let (stdout, to_stdout) = tokio::io::duplex(PIPE);
-    let (stderr, to_stderr) = tokio::io::duplex(PIPE);
+    let (stdout, to_stdout) = tokio::io::duplex(PIPE_CAPACITY);
+    let (stderr, to_stderr) = tokio::io::duplex(PIPE_CAPACITY);
     let (done, ended) = oneshot::channel();
     tokio::spawn(async move {
         let missing = sort(output, to_stdout, to_stderr).await;
@@ -148,7 +148,7 @@ async fn exit_code(
             .api
             .inspect_exec(id)
             .await
-            .map_err(|e| explain(doing, e))?;
+            .map_err(|e| to_sandbox_error(doing, e))?;
         if state.running != Some(true) {
             let code = state.exit_code.and_then(|code| i32::try_from(code).ok());
             if missing && code == Some(126) {

@@ -9,26 +9,26 @@ use bollard::query_parameters::CommitContainerOptions;
 use super::archive::Ids;
 use super::container::{Container, unique};
 use super::container_config::WRITABLE;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::images::{self, Image};
 use super::incremental_fork;
 use super::owner;
-use super::quiet;
 use super::size;
+use super::stop_processes;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, Sandbox, output};
 
 /// Saves the state as an image. It gets its name last, so an interrupted save leaves no state.
 pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
-    quiet::end_processes(container).await?;
-    hand_over(container).await?;
+    stop_processes::end_processes(container).await?;
+    chown_workspace(container).await?;
     let engine = &container.engine;
     let tag = images::state_tag(name);
     let unfinished = format!("{}:{}", images::UNFINISHED, unique());
     let mut labels = owner::labels("state", "");
     labels.insert("testwright.state".to_owned(), name.to_owned());
     let below = size::steps(engine, &container.image_id).await?;
-    labels.insert(owner::BELOW.to_owned(), below.to_string());
+    labels.insert(owner::BASE_STEPS.to_owned(), below.to_string());
     if container.image.foreign {
         labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
     }
@@ -61,7 +61,7 @@ async fn repaired(
     image: &str,
     labels: HashMap<String, String>,
 ) -> Result<Option<String>> {
-    if !container.engine.commits_badly().await? {
+    if !container.engine.has_unreliable_commits().await? {
         return Ok(None);
     }
     let start = Image {
@@ -103,17 +103,17 @@ async fn commit(
     };
     let committed = container
         .engine
-        .patient()
+        .long_timeout()
         .commit_container(options, config)
         .await;
     let id = committed
-        .map_err(|e| explain(&format!("commit the container as {image}"), e))?
+        .map_err(|e| to_sandbox_error(&format!("commit the container as {image}"), e))?
         .id;
     Ok(id)
 }
 
 /// Gives the files that root built to the tools' user, in folders that tools write.
-async fn hand_over(container: &Container) -> Result<()> {
+async fn chown_workspace(container: &Container) -> Result<()> {
     let Ids { uid, gid } = container.tool_user()?;
     if container.user() != Ids::ROOT || uid == 0 {
         return Ok(());
@@ -164,7 +164,7 @@ pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
         Some(image),
     )
     .await?;
-    if container.engine.commits_badly().await? {
+    if container.engine.has_unreliable_commits().await? {
         incremental_fork::repair(container, &copy).await?;
     }
     Ok(Box::new(copy))

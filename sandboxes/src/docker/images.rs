@@ -5,7 +5,7 @@ use futures::StreamExt;
 use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::registry_answers::{self, RegistryAnswer};
 use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
@@ -45,7 +45,7 @@ pub(super) async fn present(engine: &Engine, name: &str) -> Result<bool> {
 pub(super) async fn id(engine: &Engine, name: &str) -> Result<Option<String>> {
     match engine.api.inspect_image(name).await {
         Ok(image) => Ok(Some(image.id.unwrap_or_default())),
-        Err(e) => match explain(&format!("look for image {name}"), e) {
+        Err(e) => match to_sandbox_error(&format!("look for image {name}"), e) {
             error if error.kind == ErrorKind::NotFound => Ok(None),
             error => Err(error),
         },
@@ -59,7 +59,7 @@ pub(super) async fn tag(engine: &Engine, id: &str, name: &str) -> Result<()> {
         tag: Some(tag.to_owned()),
     };
     let done = engine.api.tag_image(id, Some(options)).await;
-    done.map_err(|e| explain(&format!("name an image {name}"), e))
+    done.map_err(|e| to_sandbox_error(&format!("name an image {name}"), e))
 }
 
 /// Removes an image if possible.
@@ -151,18 +151,22 @@ async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {
     if let Some(answer) = file.and_then(|file| registry_answers::find(file, name)) {
         return answer;
     }
-    let asked = engine.hasty().inspect_registry_image(name, None).await;
+    let asked = engine
+        .short_timeout()
+        .inspect_registry_image(name, None)
+        .await;
     let refused = asked.err();
-    let refused = refused.map(|e| explain(&format!("ask the registry for {name}"), e).to_string());
+    let refused =
+        refused.map(|e| to_sandbox_error(&format!("ask the registry for {name}"), e).to_string());
     let answer = RegistryAnswer::now(refused);
     if let Some(file) = file {
-        registry_answers::keep(file, name, answer.clone());
+        registry_answers::store(file, name, answer.clone());
     }
     answer
 }
 
 /// Repositories of copies of sandboxes, which contain the code of their sandbox.
-const COPIES: [&str; 3] = ["testwright/state", UNFINISHED, "testwright/fork"];
+const COPY_REPOSITORIES: [&str; 3] = ["testwright/state", UNFINISHED, "testwright/fork"];
 
 /// Returns whether an image is a copy of a sandbox by its name, in any registry.
 fn is_copy(name: &str) -> bool {
@@ -172,7 +176,7 @@ fn is_copy(name: &str) -> bool {
         Some((repository, tag)) if !tag.contains('/') => repository,
         _ => name,
     };
-    COPIES.iter().any(|copy| {
+    COPY_REPOSITORIES.iter().any(|copy| {
         let before = repository.strip_suffix(copy);
         before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
     })
@@ -241,11 +245,11 @@ async fn pull(engine: &Engine, name: &str) -> Result<()> {
         tag: (!last.contains([':', '@'])).then(|| "latest".to_owned()),
         ..CreateImageOptions::default()
     };
-    let api = engine.patient();
+    let api = engine.long_timeout();
     let mut progress = std::pin::pin!(api.create_image(Some(options), None, None));
     while let Some(step) = progress.next().await {
         step.map_err(|e| {
-            let mut error = explain(&doing, e);
+            let mut error = to_sandbox_error(&doing, e);
             if error.kind == ErrorKind::System {
                 error.kind = ErrorKind::NotFound;
             }
@@ -263,7 +267,7 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
     };
     match engine.api.remove_image(name, Some(options), None).await {
         Ok(_) => Ok(()),
-        Err(e) => match explain(&format!("remove image {name}"), e) {
+        Err(e) => match to_sandbox_error(&format!("remove image {name}"), e) {
             error if error.kind == ErrorKind::NotFound => Ok(()),
             error => Err(error),
         },

@@ -34,7 +34,7 @@ pub(super) async fn fork(original: &Container) -> Result<Container> {
         ..original.image.clone()
     };
     let start = Container::start(&original.engine, original.spec.clone(), image, None);
-    let (fork, survey) = tokio::try_join!(start, survey(original, &WRITABLE))?;
+    let (fork, survey) = tokio::try_join!(start, scan_changes(original, &WRITABLE))?;
     let work = async {
         transfer(original, &fork, survey).await?;
         uploads(original, &fork).await
@@ -54,7 +54,7 @@ fn unsure(why: impl std::fmt::Display) -> SandboxError {
 type Entries = BTreeMap<Vec<u8>, u8>;
 
 #[derive(Debug, Default, PartialEq)]
-struct Survey {
+struct FileScan {
     /// Changed paths, without the roots of the search.
     changed: Entries,
     /// Folders whose entries changed.
@@ -63,7 +63,7 @@ struct Survey {
     present: Entries,
 }
 
-async fn survey(original: &Container, roots: &[&str]) -> Result<Survey> {
+async fn scan_changes(original: &Container, roots: &[&str]) -> Result<FileScan> {
     // One second earlier, because the clocks are read at different moments. Copying too much does no harm.
     let started: jiff::Timestamp = original.started.parse().map_err(unsure)?;
     let since = started - jiff::SignedDuration::from_secs(1);
@@ -96,8 +96,8 @@ fn without_mounts(original: &Container) -> String {
     format!(r"\( {} \) -prune -o", tests.join(" -o "))
 }
 
-fn read_survey(output: &[u8], roots: &[&str]) -> Survey {
-    let mut survey = Survey::default();
+fn read_survey(output: &[u8], roots: &[&str]) -> FileScan {
+    let mut survey = FileScan::default();
     for record in output.split(|byte| *byte == 0) {
         let [list, kind, path @ ..] = record else {
             continue;
@@ -124,7 +124,7 @@ struct Plan {
 }
 
 /// Plans the changes. `theirs` lists the fork's entries in the changed folders.
-fn plan(survey: &Survey, theirs: &Entries) -> Result<Plan> {
+fn plan(survey: &FileScan, theirs: &Entries) -> Result<Plan> {
     let mut plan = Plan::default();
     for (path, kind) in theirs {
         if survey.present.get(path) != Some(kind) {
@@ -148,8 +148,8 @@ fn plan(survey: &Survey, theirs: &Entries) -> Result<Plan> {
     Ok(plan)
 }
 
-async fn transfer(original: &Container, fork: &Container, survey: Survey) -> Result<()> {
-    let theirs = look(fork, &survey).await?;
+async fn transfer(original: &Container, fork: &Container, survey: FileScan) -> Result<()> {
+    let theirs = list_entries(fork, &survey).await?;
     let plan = plan(&survey, &theirs)?;
     remove(fork, &plan.remove).await?;
     if !plan.copy.is_empty() {
@@ -160,7 +160,7 @@ async fn transfer(original: &Container, fork: &Container, survey: Survey) -> Res
 }
 
 /// Lists the entries of another container's folders of the same names.
-async fn look(container: &Container, survey: &Survey) -> Result<Entries> {
+async fn list_entries(container: &Container, survey: &FileScan) -> Result<Entries> {
     if survey.folders.is_empty() {
         return Ok(Entries::new());
     }
@@ -191,8 +191,8 @@ pub(super) async fn repair(original: &Container, copy: &Container) -> Result<boo
     } else {
         &WRITABLE
     };
-    let survey = survey(original, roots).await?;
-    let theirs = look(copy, &survey).await?;
+    let survey = scan_changes(original, roots).await?;
+    let theirs = list_entries(copy, &survey).await?;
     let left: BTreeSet<Vec<u8>> = theirs
         .into_keys()
         .filter(|path| !survey.present.contains_key(path))
@@ -286,13 +286,13 @@ async fn uploads(original: &Container, fork: &Container) -> Result<()> {
     for path in original.uploads() {
         let tar = original.get(&path, MAX_UPLOAD).await?;
         let parent = path.parent().unwrap_or(Path::new("/"));
-        let (folder, rest) = fork.existing(parent).await?;
+        let (folder, rest) = fork.split_at_existing(parent).await?;
         if !rest.as_os_str().is_empty() {
             let folders = archive::folders(&[(&rest, Ids::ROOT)])?;
-            fork.put(&folder, Tar::Whole(folders)).await?;
+            fork.upload_archive(&folder, Tar::Whole(folders)).await?;
         }
-        fork.put(parent, Tar::Whole(tar)).await?;
-        fork.remember(&path);
+        fork.upload_archive(parent, Tar::Whole(tar)).await?;
+        fork.record_upload(&path);
     }
     Ok(())
 }
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn old_files_in_moved_folder_fail() {
-        let survey = Survey {
+        let survey = FileScan {
             changed: entries(&[("/testbed/moved", 'd')]),
             folders: paths(&["/testbed", "/testbed/moved"]),
             present: entries(&[("/testbed/moved", 'd'), ("/testbed/moved/file", 'f')]),

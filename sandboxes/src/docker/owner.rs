@@ -14,7 +14,7 @@ pub(super) const KIND: &str = "testwright.kind";
 /// folders may be writable.
 pub(super) const FOREIGN: &str = "testwright.foreign";
 /// Label of a state with the number of history steps that belong to its base image.
-pub(super) const BELOW: &str = "testwright.below";
+pub(super) const BASE_STEPS: &str = "testwright.below";
 
 /// A process on some machine, distinguished from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use bollard::models::ContainerSummaryStateEnum;
 use bollard::query_parameters::{ListContainersOptions, ListImagesOptions};
 
 use super::engine::Engine;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::owner::{KIND, OWNER, Owner, RUN};
 use super::{container_guard, images};
 use crate::sandbox::Result;
@@ -44,7 +44,7 @@ async fn remove_where(
         .api
         .list_containers(Some(options))
         .await
-        .map_err(|e| explain(doing, e))?;
+        .map_err(|e| to_sandbox_error(doing, e))?;
     let mut left = Vec::new();
     for found in containers {
         let running = found.state == Some(ContainerSummaryStateEnum::RUNNING);
@@ -75,7 +75,7 @@ async fn remove_where(
         .api
         .list_images(Some(options))
         .await
-        .map_err(|e| explain(doing, e))?;
+        .map_err(|e| to_sandbox_error(doing, e))?;
     for image in made {
         if !owned(&image.labels, false, &whose) {
             continue;

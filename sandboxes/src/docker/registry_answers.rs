@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 /// Time until the answer that an image exists expires.
-const THERE: Duration = Duration::from_secs(24 * 3600);
+const FOUND_TTL: Duration = Duration::from_secs(24 * 3600);
 /// Time until the answer that an image is missing or unknown expires. It may appear soon.
-const NOT_THERE: Duration = Duration::from_secs(10 * 60);
+const MISSING_TTL: Duration = Duration::from_secs(10 * 60);
 
 /// An answer, with its time in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,8 +29,8 @@ impl RegistryAnswer {
 
     fn is_fresh(&self) -> bool {
         let long = match self.refused {
-            None => THERE,
-            Some(_) => NOT_THERE,
+            None => FOUND_TTL,
+            Some(_) => MISSING_TTL,
         };
         // An answer also expires if the clock was set back.
         seconds()
@@ -50,7 +50,7 @@ pub(super) fn find(file: &Path, image: &str) -> Option<RegistryAnswer> {
 }
 
 /// Adds an answer. If that fails, the registry is simply asked again.
-pub(super) fn keep(file: &Path, image: &str, answer: RegistryAnswer) {
+pub(super) fn store(file: &Path, image: &str, answer: RegistryAnswer) {
     let mut answers = all(file);
     answers.retain(|_, answer| answer.is_fresh());
     answers.insert(image.to_owned(), answer);
@@ -82,8 +82,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cache/answers.json");
         assert_eq!(find(&file, "python:3.11"), None);
-        keep(&file, "python:3.11", RegistryAnswer::now(None));
-        keep(
+        store(&file, "python:3.11", RegistryAnswer::now(None));
+        store(
             &file,
             "python:3.13",
             RegistryAnswer::now(Some("no answer".to_owned())),
@@ -93,12 +93,12 @@ mod tests {
         assert_eq!(refused.as_deref(), Some("no answer"));
 
         let mut old = RegistryAnswer::now(Some("no answer".to_owned()));
-        old.at -= NOT_THERE.as_secs();
-        keep(&file, "python:3.13", old);
+        old.at -= MISSING_TTL.as_secs();
+        store(&file, "python:3.13", old);
         assert_eq!(find(&file, "python:3.13"), None);
         let mut tomorrow = RegistryAnswer::now(None);
         tomorrow.at += 60;
-        keep(&file, "python:3.12", tomorrow);
+        store(&file, "python:3.12", tomorrow);
         assert_eq!(find(&file, "python:3.12"), None);
 
         std::fs::write(&file, "{\"python").unwrap();

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
-use super::archive::{self, First};
+use super::archive::{self, FirstEntry};
 use super::container::{Container, Tar};
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::fork;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, MAX_OUTPUT_LEN, Process, Result, Sandbox, SandboxInfo};
@@ -15,28 +15,30 @@ use crate::sandbox::{Command, MAX_OUTPUT_LEN, Process, Result, Sandbox, SandboxI
 #[async_trait]
 impl Sandbox for Container {
     fn info(&self) -> &SandboxInfo {
-        &self.facts
+        &self.info
     }
 
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
         let (folder, relative) = self.target(path).await?;
         let tar = archive::file(&relative, content, mode, self.owner_of(path))?;
-        self.put(&folder, Tar::Whole(tar)).await
+        self.upload_archive(&folder, Tar::Whole(tar)).await
     }
 
     async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
         let (folder, relative) = self.target(path).await?;
         let tar = archive::file_on_host(from, relative, mode, self.owner_of(path));
-        self.put(&folder, Tar::Stream(Box::pin(tar))).await
+        self.upload_archive(&folder, Tar::Stream(Box::pin(tar)))
+            .await
     }
 
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
         tokio::fs::metadata(archive).await.map_err(|e| {
             SandboxError::new(ErrorKind::Input, format!("read {}: {e}", archive.display()))
         })?;
-        let (existing, rest) = self.existing(folder).await?;
+        let (existing, rest) = self.split_at_existing(folder).await?;
         let tar = archive::owned(archive, rest, self.owner_of(folder));
-        self.put(&existing, Tar::Stream(Box::pin(tar))).await
+        self.upload_archive(&existing, Tar::Stream(Box::pin(tar)))
+            .await
     }
 
     async fn download(&self, path: &Path) -> Result<Vec<u8>> {
@@ -44,11 +46,13 @@ impl Sandbox for Container {
         for _ in 0..16 {
             let tar = self.get(&path, MAX_OUTPUT_LEN as usize).await?;
             match archive::first(&tar)? {
-                First::File(content) => return Ok(content),
+                FirstEntry::File(content) => return Ok(content),
                 // The engine resolves links in folders, never beyond the container, but returns a link in the last
                 // place as it is.
-                First::Link(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
-                First::Other => break,
+                FirstEntry::Link(target) => {
+                    path = path.parent().unwrap_or(Path::new("/")).join(target)
+                }
+                FirstEntry::Other => break,
             }
         }
         Err(SandboxError::new(
@@ -71,9 +75,13 @@ impl Sandbox for Container {
 
     async fn health(&self) -> Result<()> {
         let doing = "check the container";
-        let answer = self.engine.hasty().inspect_container(self.id(), None).await;
+        let answer = self
+            .engine
+            .short_timeout()
+            .inspect_container(self.id(), None)
+            .await;
         let state = answer
-            .map_err(|e| explain(doing, e))?
+            .map_err(|e| to_sandbox_error(doing, e))?
             .state
             .unwrap_or_default();
         if state.running == Some(true) {

@@ -1,7 +1,7 @@
 //! Size of a saved state in the engine: the layers that saving added to those of its base image.
 
 use super::engine::Engine;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::images::{absent, state_tag};
 use super::owner;
 use crate::error::ErrorKind;
@@ -16,13 +16,13 @@ pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
     let tag = state_tag(name);
     let found = match engine.api.inspect_image(&tag).await {
         Ok(found) => found,
-        Err(e) => match explain(&format!("look for image {tag}"), e) {
+        Err(e) => match to_sandbox_error(&format!("look for image {tag}"), e) {
             error if error.kind == ErrorKind::NotFound => return Err(absent(name, &tag)),
             error => return Err(error),
         },
     };
     let labels = found.config.and_then(|config| config.labels);
-    let below = labels.and_then(|labels| labels.get(owner::BELOW)?.parse::<usize>().ok());
+    let below = labels.and_then(|labels| labels.get(owner::BASE_STEPS)?.parse::<usize>().ok());
     Ok(on_top(&sizes(engine, &tag).await?, below))
 }
 
@@ -37,7 +37,8 @@ fn on_top(sizes: &[u64], below: Option<usize>) -> u64 {
 /// Returns the bytes that each step of the history added, the last first.
 async fn sizes(engine: &Engine, image: &str) -> Result<Vec<u64>> {
     let history = engine.api.image_history(image).await;
-    let history = history.map_err(|e| explain(&format!("read the history of image {image}"), e))?;
+    let history =
+        history.map_err(|e| to_sandbox_error(&format!("read the history of image {image}"), e))?;
     let size = |step: &bollard::models::ImageHistoryResponseItem| u64::try_from(step.size);
     Ok(history.iter().map(|step| size(step).unwrap_or(0)).collect())
 }

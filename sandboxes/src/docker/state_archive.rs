@@ -8,9 +8,9 @@ use std::path::Path;
 use bollard::query_parameters::ImportImageOptions;
 use futures::StreamExt;
 
-use super::archive::streamed;
+use super::archive::stream_from_writer;
 use super::engine::Engine;
-use super::error::explain;
+use super::error::to_sandbox_error;
 use super::images;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
@@ -18,10 +18,10 @@ use crate::sandbox::Result;
 pub(super) async fn export(engine: &Engine, name: &str, to: &Path) -> Result<()> {
     let tag = images::saved(engine, name).await?.name;
     let mut archive = zstd::Encoder::new(File::create(to)?, zstd::DEFAULT_COMPRESSION_LEVEL)?;
-    let api = engine.patient();
+    let api = engine.long_timeout();
     let mut parts = std::pin::pin!(api.export_image(&tag));
     while let Some(part) = parts.next().await {
-        let part = part.map_err(|e| explain(&format!("read the image {tag}"), e))?;
+        let part = part.map_err(|e| to_sandbox_error(&format!("read the image {tag}"), e))?;
         // A part is small, so this blocking write is short.
         archive.write_all(&part)?;
     }
@@ -33,7 +33,7 @@ pub(super) async fn export(engine: &Engine, name: &str, to: &Path) -> Result<()>
 pub(super) async fn import(engine: &Engine, name: &str, from: &Path) -> Result<()> {
     let doing = format!("import the saved state {name}");
     let archive = zstd::Decoder::new(File::open(from)?)?;
-    let parts = streamed(move |mut out| {
+    let parts = stream_from_writer(move |mut out| {
         let mut archive = archive;
         io::copy(&mut archive, &mut out)?;
         out.flush()
@@ -42,10 +42,10 @@ pub(super) async fn import(engine: &Engine, name: &str, from: &Path) -> Result<(
         quiet: true,
         ..ImportImageOptions::default()
     };
-    let api = engine.patient();
+    let api = engine.long_timeout();
     let mut steps = std::pin::pin!(api.import_image_stream(options, parts, None));
     while let Some(step) = steps.next().await {
-        step.map_err(|e| explain(&doing, e))?;
+        step.map_err(|e| to_sandbox_error(&doing, e))?;
     }
     match images::present(engine, &images::state_tag(name)).await? {
         true => Ok(()),

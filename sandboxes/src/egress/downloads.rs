@@ -21,10 +21,10 @@ use crate::hex::hex;
 use crate::sandbox::Result;
 
 /// Period for which a page counts as current.
-const FRESH: Duration = Duration::from_secs(600);
+const PAGE_MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Age after which a temporary file without an owner counts as left by an interrupted build.
-const LEFT: Duration = Duration::from_secs(60);
+const ORPHAN_AGE: Duration = Duration::from_secs(60);
 
 /// Version of stored pages. Raise it whenever pages are built differently or contain more. A page of another version
 /// counts as missing, and its ETag is not used either.
@@ -73,7 +73,7 @@ impl Page {
     pub(super) fn is_fresh(&self) -> bool {
         // A page from the future, after the clock was set back, does not count as current.
         let now = now();
-        self.head.fetched <= now && now - self.head.fetched < FRESH.as_secs()
+        self.head.fetched <= now && now - self.head.fetched < PAGE_MAX_AGE.as_secs()
     }
 
     /// Marks the page as current, after the index reported no change.
@@ -121,7 +121,7 @@ impl Downloads {
     }
 
     /// Creates a temporary file, which is deleted unless it is kept.
-    pub(super) fn aside(&self) -> io::Result<NamedTempFile> {
+    pub(super) fn temporary_file(&self) -> io::Result<NamedTempFile> {
         let aside = NamedTempFile::new_in(self.folder.join("aside"))?;
         // The lock shows other processes that the file has an owner.
         let _ = aside.as_file().try_lock();
@@ -131,7 +131,7 @@ impl Downloads {
     /// Stores a temporary file, and evicts the least recently used files if all exceed the limit.
     ///
     /// The new file stays for now, whatever its size, because it is about to be requested.
-    pub(super) fn keep(&self, aside: NamedTempFile, target: &Path) -> io::Result<fs::File> {
+    pub(super) fn store(&self, aside: NamedTempFile, target: &Path) -> io::Result<fs::File> {
         let file = aside.persist(target).map_err(|e| e.error)?;
         // The file counts as used now; its last write may be older than the use of others.
         touch(&file);
@@ -154,13 +154,13 @@ impl Downloads {
         Some(Page { head, body })
     }
 
-    pub(super) fn keep_page(&self, key: &str, page: &Page) -> io::Result<()> {
-        let mut aside = self.aside()?;
+    pub(super) fn store_page(&self, key: &str, page: &Page) -> io::Result<()> {
+        let mut aside = self.temporary_file()?;
         let mut text = serde_json::to_vec(&page.head)?;
         text.push(b'\n');
         io::Write::write_all(&mut aside, &text)?;
         io::Write::write_all(&mut aside, &page.body)?;
-        self.keep(aside, &self.folder.join("pages").join(key))?;
+        self.store(aside, &self.folder.join("pages").join(key))?;
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Downloads {
                 };
                 let used = found.modified().unwrap_or(UNIX_EPOCH);
                 let (size, path) = (blocks(found.len()), entry.path());
-                if name == "aside" && is_left(&path, used) {
+                if name == "aside" && is_orphaned(&path, used) {
                     removed(&path)?;
                     continue;
                 }
@@ -215,9 +215,9 @@ fn blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096).max(4096)
 }
 
-fn is_left(aside: &Path, used: SystemTime) -> bool {
+fn is_orphaned(aside: &Path, used: SystemTime) -> bool {
     let free = || fs::File::open(aside).is_ok_and(|file| file.try_lock().is_ok());
-    used.elapsed().unwrap_or_default() > LEFT && free()
+    used.elapsed().unwrap_or_default() > ORPHAN_AGE && free()
 }
 
 /// Removes a file. Another process may have removed it already.
@@ -243,7 +243,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 3 * 4096).unwrap();
         let page = Page::new(Some("x".to_owned()), true, Files::new(), b"{\n}".to_vec());
-        downloads.keep_page("p", &page).unwrap();
+        downloads.store_page("p", &page).unwrap();
         let again = downloads.page("p").unwrap();
         assert_eq!(
             (again.body, again.head.etag.as_deref()),
@@ -278,18 +278,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 100 << 10).unwrap();
         for n in 0..20 {
-            let aside = downloads.aside().unwrap();
+            let aside = downloads.temporary_file().unwrap();
             aside.as_file().set_len(30 << 10).unwrap();
             let target = downloads.file("x", &n.to_string());
-            downloads.keep(aside, &target).unwrap();
+            downloads.store(aside, &target).unwrap();
             assert!(target.exists());
             assert!(names(folder.path(), "files").len() <= 3);
         }
         // A file above the limit stays until the next one is stored or the build ends.
-        let aside = downloads.aside().unwrap();
+        let aside = downloads.temporary_file().unwrap();
         aside.as_file().set_len(300 << 10).unwrap();
         let target = downloads.file("x", "large");
-        downloads.keep(aside, &target).unwrap();
+        downloads.store(aside, &target).unwrap();
         assert_eq!(names(folder.path(), "files").len(), 1);
         assert!(target.exists());
         downloads.evict().unwrap();
@@ -300,10 +300,11 @@ mod tests {
     fn orphaned_temporary_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 1 << 20).unwrap();
-        let own = downloads.aside().unwrap();
+        let own = downloads.temporary_file().unwrap();
         let left = fs::File::create(folder.path().join("downloads/aside/left")).unwrap();
         for file in [own.as_file(), &left] {
-            file.set_modified(SystemTime::now() - 2 * LEFT).unwrap();
+            file.set_modified(SystemTime::now() - 2 * ORPHAN_AGE)
+                .unwrap();
         }
         drop(left);
         downloads.evict().unwrap();
@@ -316,7 +317,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 1 << 20).unwrap();
         let page = Page::new(Some("x".to_owned()), true, Files::new(), b"{}".to_vec());
-        downloads.keep_page("p", &page).unwrap();
+        downloads.store_page("p", &page).unwrap();
         let path = folder.path().join("downloads/pages/p");
         let now = fs::read_to_string(&path).unwrap();
         let version = format!("\"version\":{VERSION},");

@@ -14,7 +14,7 @@ use super::upstream::Refusal;
 use super::{Inner, lock};
 
 /// Headers of requests without TLS, and of their responses, that are passed on.
-const ASKED: [HeaderName; 7] = [
+const REQUEST_HEADERS: [HeaderName; 7] = [
     header::ACCEPT,
     header::RANGE,
     header::IF_RANGE,
@@ -23,7 +23,7 @@ const ASKED: [HeaderName; 7] = [
     header::CACHE_CONTROL,
     header::USER_AGENT,
 ];
-pub(super) const ANSWERED: [HeaderName; 9] = [
+pub(super) const RESPONSE_HEADERS: [HeaderName; 9] = [
     header::CONTENT_TYPE,
     header::CONTENT_LENGTH,
     header::CONTENT_RANGE,
@@ -37,9 +37,9 @@ pub(super) const ANSWERED: [HeaderName; 9] = [
 
 enum Permission {
     /// Allowed by the user, whatever the address.
-    Named,
+    ByUser,
     /// Allowed for the current step, if the address is public.
-    ForNow,
+    Temporary,
 }
 
 fn permission(inner: &Inner, host: &str, port: u16) -> Option<Permission> {
@@ -47,11 +47,11 @@ fn permission(inner: &Inner, host: &str, port: u16) -> Option<Permission> {
         return None;
     }
     if inner.hosts.iter().any(|known| known.matches(host, port)) {
-        return Some(Permission::Named);
+        return Some(Permission::ByUser);
     }
-    let for_now = lock(&inner.for_now);
+    let for_now = lock(&inner.temporary_hosts);
     let open = for_now.iter().any(|known| known.matches(host, port));
-    open.then_some(Permission::ForNow)
+    open.then_some(Permission::Temporary)
 }
 
 fn refuse(inner: &Inner, host: &str) -> Response<Body> {
@@ -85,7 +85,7 @@ pub(super) async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Res
     let Ok(permit) = inner.connections.clone().try_acquire_owned() else {
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
     };
-    let named = matches!(allowed, Permission::Named);
+    let named = matches!(allowed, Permission::ByUser);
     let mut out = match inner.upstream.dial(&host, port, named).await {
         Ok(stream) => stream,
         Err(refusal) => return answer(&inner, &refusal),
@@ -127,16 +127,16 @@ pub(super) async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> 
         return refuse(inner, &format!("{host}:{port}"));
     };
     let named = match allowed {
-        Permission::Named => inner.hosts.as_slice(),
-        Permission::ForNow => &[],
+        Permission::ByUser => inner.hosts.as_slice(),
+        Permission::Temporary => &[],
     };
-    let headers = pick(request.headers(), &ASKED);
+    let headers = pick(request.headers(), &REQUEST_HEADERS);
     let got = inner
         .upstream
         .get(request.method(), url, &headers, None, named, false)
         .await;
     match got {
-        Ok(response) => pass(response),
+        Ok(response) => pass_response(response),
         Err(refusal) => answer(inner, &refusal),
     }
 }
@@ -152,8 +152,11 @@ pub(super) fn pick(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
 }
 
 /// Passes a response on unchanged, except for its headers.
-pub(super) fn pass(response: reqwest::Response) -> Response<Body> {
-    let (status, headers) = (response.status(), pick(response.headers(), &ANSWERED));
+pub(super) fn pass_response(response: reqwest::Response) -> Response<Body> {
+    let (status, headers) = (
+        response.status(),
+        pick(response.headers(), &RESPONSE_HEADERS),
+    );
     let body: reqwest::Body = response.into();
     let mut passed = Response::new(body.map_err(std::io::Error::other).boxed_unsync());
     *passed.status_mut() = status;

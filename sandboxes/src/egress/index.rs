@@ -11,7 +11,7 @@ use reqwest::Url;
 use super::downloads::{Page, key};
 use super::page::{self, HTML, JSON};
 use super::pages::{CachedPage, PageBody};
-use super::response::{Body, text, whole};
+use super::response::{Body, full_response, text};
 use super::transfer::{self, FileRequest};
 use super::upstream::{Refusal, percent_decoded, redacted};
 use super::{Index, Inner, forward};
@@ -55,7 +55,7 @@ pub(super) async fn page(
     match find(inner, id, project, json).await {
         Ok(held) => {
             let kind = if held.page.head.json { JSON } else { HTML };
-            let mut response = whole(Bytes::from_owner(PageBody(held)));
+            let mut response = full_response(Bytes::from_owner(PageBody(held)));
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             let fresh = HeaderValue::from_static("max-age=600");
@@ -101,14 +101,14 @@ async fn find(
         }
         kept => (fetch(inner, index, project, json, kept).await?, true),
     };
-    let Some(page) = inner.pages.hold(name.clone(), page).await else {
+    let Some(page) = inner.pages.insert(name.clone(), page).await else {
         let why = "too many pages of package indexes are being read";
         return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
     };
     if new {
         let (downloads, held) = (inner.downloads.clone(), page.clone());
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = downloads.keep_page(&name, &held.page) {
+            if let Err(error) = downloads.store_page(&name, &held.page) {
                 tracing::warn!(%error, "could not store a page of a package index");
             }
         });
@@ -174,7 +174,9 @@ async fn fetch(
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_PAGE_LEN => {
-                inner.spend(chunk.len()).map_err(|e| bad(e.to_string()))?;
+                inner
+                    .record_download(chunk.len())
+                    .map_err(|e| bad(e.to_string()))?;
                 body.extend_from_slice(&chunk);
             }
             Ok(Some(_)) => return Err(bad(format!("{} is too large", redacted(&url)))),
@@ -291,7 +293,7 @@ pub(super) async fn file(
                     redacted(&wanted.url)
                 ));
             }
-            let mut response = forward::pass(response);
+            let mut response = forward::pass_response(response);
             let headers = response.headers_mut();
             // The host itself follows redirects.
             headers.remove(header::LOCATION);

@@ -15,14 +15,14 @@ pub(super) const HTML: &str = "text/html; charset=utf-8";
 
 /// A file that a page lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct File {
+pub(super) struct IndexFile {
     pub url: String,
     pub sha256: Option<String>,
     /// Digest of the separate metadata file (PEP 658), if the page gives it. `None` if the file does not exist.
     pub metadata: Option<Option<String>>,
 }
 
-pub(super) type Files = BTreeMap<String, File>;
+pub(super) type Files = BTreeMap<String, IndexFile>;
 
 /// Maximum files of a page, and maximum JSON values (or characters that start one). The longest page of PyPI has a
 /// tenth of them.
@@ -114,7 +114,7 @@ fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files),
             "url".to_owned(),
             format!("{place}{}", encoded(&name)).into(),
         );
-        let file = File {
+        let file = IndexFile {
             url: file.into(),
             sha256,
             metadata,
@@ -185,7 +185,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
         page.push_str(&format!(">{}</a><br>\n", escaped(&name)));
         let mut target = target;
         target.set_fragment(None);
-        let file = File {
+        let file = IndexFile {
             url: target.into(),
             sha256,
             metadata,

@@ -12,10 +12,10 @@ use super::downloads::Page;
 use super::lock;
 
 /// Limit for all pages together, in KiB.
-const ROOM: usize = 256 << 10;
+const MAX_KIB: usize = 256 << 10;
 
 /// Maximum time that a page waits for the room of pages that are being read.
-const WAIT: Duration = Duration::from_secs(60);
+const ROOM_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A page that counts towards the limit for as long as it is referenced.
 pub(super) struct CachedPage {
@@ -48,10 +48,10 @@ struct PageCache {
 
 impl Pages {
     pub(super) fn new() -> Pages {
-        Pages::of(ROOM, WAIT)
+        Pages::with_limits(MAX_KIB, ROOM_TIMEOUT)
     }
 
-    fn of(most: usize, wait: Duration) -> Pages {
+    fn with_limits(most: usize, wait: Duration) -> Pages {
         Pages {
             room: Arc::new(Semaphore::new(most)),
             most,
@@ -70,7 +70,7 @@ impl Pages {
     }
 
     /// Adds a page. Returns `None` if pages that are being read leave no room for it.
-    pub(super) async fn hold(&self, key: String, page: Page) -> Option<Arc<CachedPage>> {
+    pub(super) async fn insert(&self, key: String, page: Page) -> Option<Arc<CachedPage>> {
         let room = self.make_room(size(&page).min(self.most)).await?;
         let held = Arc::new(CachedPage { page, _room: room });
         let mut kept = lock(&self.kept);
@@ -119,18 +119,18 @@ mod tests {
 
     #[tokio::test]
     async fn least_recently_used_page_is_dropped() {
-        let pages = Pages::of(10, Duration::from_millis(10));
+        let pages = Pages::with_limits(10, Duration::from_millis(10));
         for name in ["a", "b"] {
-            pages.hold(name.to_owned(), page(4)).await.unwrap();
+            pages.insert(name.to_owned(), page(4)).await.unwrap();
         }
         assert!(pages.get("a").is_some());
-        pages.hold("c".to_owned(), page(6)).await.unwrap();
+        pages.insert("c".to_owned(), page(6)).await.unwrap();
         assert!(pages.get("b").is_none());
         let (a, c) = (pages.get("a").unwrap(), pages.get("c").unwrap());
         // Both pages are being read, so there is room only once one of them was.
-        assert!(pages.hold("d".to_owned(), page(5)).await.is_none());
+        assert!(pages.insert("d".to_owned(), page(5)).await.is_none());
         drop((a, c));
-        let larger_than_all = pages.hold("d".to_owned(), page(50)).await;
+        let larger_than_all = pages.insert("d".to_owned(), page(50)).await;
         assert!(larger_than_all.is_some());
     }
 }

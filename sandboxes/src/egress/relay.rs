@@ -23,7 +23,7 @@ const RELAY: &str = include_str!("relay.py");
 const READY: u8 = 0;
 const OPEN: u8 = 1;
 const DATA: u8 = 2;
-const CREDIT: u8 = 3;
+const CREDIT_FRAME: u8 = 3;
 const END: u8 = 4;
 const RESET: u8 = 5;
 
@@ -43,13 +43,13 @@ type Outgoing = mpsc::Sender<(u8, u32, Bytes)>;
 pub(super) struct Relay {
     /// Port on the sandbox's own loopback.
     pub port: u16,
-    _task: Task,
+    _task: AbortOnDrop,
 }
 
 /// A task that is aborted when it is dropped.
-pub(super) struct Task(pub tokio::task::JoinHandle<()>);
+pub(super) struct AbortOnDrop(pub tokio::task::JoinHandle<()>);
 
-impl Drop for Task {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -101,14 +101,14 @@ impl Relay {
             let drain = async {
                 let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
             };
-            if let (Err(error), ()) = tokio::join!(carry(stdin, stdout, accept), drain) {
+            if let (Err(error), ()) = tokio::join!(run_relay(stdin, stdout, accept), drain) {
                 tracing::debug!(%error, "the relay of a sandbox ended");
             }
             let _ = exit.await;
         });
         Ok(Relay {
             port,
-            _task: Task(task),
+            _task: AbortOnDrop(task),
         })
     }
 }
@@ -137,12 +137,12 @@ struct Connection {
     /// write never blocks.
     incoming: Option<DuplexStream>,
     /// Free bytes of the window in each direction.
-    may_come: Arc<Semaphore>,
-    may_go: Arc<Semaphore>,
+    receive_window: Arc<Semaphore>,
+    send_window: Arc<Semaphore>,
     task: AbortHandle,
 }
 
-async fn carry(
+async fn run_relay(
     stdin: impl AsyncWrite + Send + Unpin + 'static,
     stdout: impl AsyncRead + Send + Unpin,
     accept: impl Fn(DuplexStream),
@@ -195,15 +195,15 @@ async fn carry(
                     // Each direction ends on its own: a complete response must arrive even if the rest of the request
                     // is never read.
                     let _ = tokio::join!(
-                        take(number, coming, to, back, free_to_come),
-                        give(number, from, forth, free_to_go)
+                        copy_from_sandbox(number, coming, to, back, free_to_come),
+                        copy_to_sandbox(number, from, forth, free_to_go)
                     );
                     Some(number)
                 });
                 let connection = Connection {
                     incoming: Some(incoming),
-                    may_come,
-                    may_go,
+                    receive_window: may_come,
+                    send_window: may_go,
                     task,
                 };
                 connections.insert(number, connection);
@@ -214,7 +214,9 @@ async fn carry(
             // Data for a connection that has meanwhile ended is not an error.
             DATA => {
                 if let Some(connection) = connections.get_mut(&number) {
-                    let Ok(permits) = connection.may_come.try_acquire_many(content.len() as u32)
+                    let Ok(permits) = connection
+                        .receive_window
+                        .try_acquire_many(content.len() as u32)
                     else {
                         return Err(broken("more than the window"));
                     };
@@ -225,16 +227,16 @@ async fn carry(
                     }
                 }
             }
-            CREDIT => {
+            CREDIT_FRAME => {
                 let Ok(amount) = <[u8; 4]>::try_from(content.as_ref()) else {
                     return Err(broken("credit without an amount"));
                 };
                 let amount = u32::from_be_bytes(amount) as usize;
                 if let Some(connection) = connections.get(&number) {
-                    if amount > WINDOW - connection.may_go.available_permits().min(WINDOW) {
+                    if amount > WINDOW - connection.send_window.available_permits().min(WINDOW) {
                         return Err(broken("more credit than the window"));
                     }
-                    connection.may_go.add_permits(amount);
+                    connection.send_window.add_permits(amount);
                 }
             }
             END => {
@@ -253,7 +255,7 @@ async fn carry(
 }
 
 /// Copies data from the sandbox to the connection.
-async fn take(
+async fn copy_from_sandbox(
     number: u32,
     mut coming: DuplexStream,
     mut to: WriteHalf<DuplexStream>,
@@ -269,13 +271,13 @@ async fn take(
         to.write_all(&buffer[..count]).await?;
         may_come.add_permits(count);
         let amount = (count as u32).to_be_bytes();
-        let credit = (CREDIT, number, Bytes::copy_from_slice(&amount));
+        let credit = (CREDIT_FRAME, number, Bytes::copy_from_slice(&amount));
         outgoing.send(credit).await.map_err(|_| gone())?;
     }
 }
 
 /// Copies data from the connection to the sandbox.
-async fn give(
+async fn copy_to_sandbox(
     number: u32,
     mut from: ReadHalf<DuplexStream>,
     outgoing: Outgoing,

@@ -15,7 +15,7 @@ use super::response::{Body, text};
 use super::{Inner, forward, index, upstream};
 
 /// Time limit for a client to send the headers of a request.
-const HEADERS: Duration = Duration::from_secs(120);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Serves one connection of a sandbox, or closes it if too many are open.
 pub(super) async fn connection(
@@ -31,7 +31,7 @@ pub(super) async fn connection(
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
+        .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(1 << 16)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()

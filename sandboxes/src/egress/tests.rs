@@ -75,14 +75,14 @@ impl Asker {
         let folder = tempfile::tempdir().unwrap();
         let egress = Egress::new(&EgressSettings {
             cache: folder.path().to_owned(),
-            most_kept,
-            most_fetched,
+            max_cache_bytes: most_kept,
+            max_download_bytes: most_fetched,
             index_url: Some(format!("http://127.0.0.1:{port}/simple")),
             ..EgressSettings::default()
         })
         .unwrap();
         let port = egress.listen().await.unwrap();
-        let variables = egress.variables(&egress.by_host(&port));
+        let variables = egress.variables(&egress.gateway_through(&port));
         Asker {
             egress,
             folder,

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::downloads::touch;
-use super::response::{Body, text, whole};
+use super::response::{Body, full_response, text};
 use super::upstream::{Refusal, redacted};
 use super::{Inner, lock};
 use crate::hex::hex;
@@ -128,14 +128,14 @@ async fn answer(
     let Ok(length) = file.metadata().map(|found| found.len()) else {
         return failed();
     };
-    let range = match range.map(|range| span(range.to_str().unwrap_or_default(), length)) {
+    let range = match range.map(|range| parse_range(range.to_str().unwrap_or_default(), length)) {
         Some(None) => return text(StatusCode::RANGE_NOT_SATISFIABLE, "invalid range"),
         Some(span) => span,
         None => None,
     };
     let (from, to) = range.unwrap_or((0, length));
     let mut response = if head {
-        whole(Bytes::new())
+        full_response(Bytes::new())
     } else {
         let Ok(turn) = inner.readers.clone().acquire_owned().await else {
             return failed();
@@ -186,7 +186,7 @@ fn read(
 }
 
 /// Parses `bytes=a-b`, `bytes=a-` or `bytes=-n`. Returns the first byte and the one after the last.
-fn span(range: &str, length: u64) -> Option<(u64, u64)> {
+fn parse_range(range: &str, length: u64) -> Option<(u64, u64)> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let span = match (first.trim(), last.trim()) {
         ("", last) => (length.saturating_sub(last.parse().ok()?), length),
@@ -207,7 +207,7 @@ pub(super) fn serve_fetched(
 ) -> Response<Body> {
     let length = response.headers().get(header::CONTENT_LENGTH).cloned();
     // A size that is known in advance is rejected with a response, because clients would retry an interrupted transfer.
-    if let Err(error) = inner.may_fetch(response.content_length().unwrap_or(0)) {
+    if let Err(error) = inner.check_budget(response.content_length().unwrap_or(0)) {
         let why = format!("{}: {error}", redacted(&wanted.url));
         inner.note(format!("package index: {why}"));
         return text(StatusCode::BAD_GATEWAY, &why);
@@ -240,7 +240,7 @@ pub(super) async fn range(
 ) -> Result<Response<Body>, Refusal> {
     let failed = |why: &str| Refusal::Failed(format!("{}: {why}", redacted(&wanted.url)));
     let unfinished = failed("the download was interrupted");
-    let turn = inner.turn_for(wanted.path.as_deref());
+    let turn = inner.download_lock(wanted.path.as_deref());
     let (done, file) = tokio::sync::oneshot::channel();
     let of = inner.clone();
     // A client that timed out retries, and by then the file is in the cache.
@@ -278,12 +278,12 @@ async fn fetch(
     parts: Option<&Parts>,
 ) -> io::Result<Option<File>> {
     let mut aside = match &wanted.path {
-        Some(_) => Some(inner.downloads.aside()?),
+        Some(_) => Some(inner.downloads.temporary_file()?),
         None => None,
     };
     let mut checked = DigestCheck::new(wanted.sha256.as_deref());
     while let Some(part) = response.chunk().await.map_err(io::Error::other)? {
-        inner.spend(part.len())?;
+        inner.record_download(part.len())?;
         if let Some(aside) = &mut aside {
             aside.write_all(&part)?;
         }
@@ -300,7 +300,7 @@ async fn fetch(
     })?;
     let mut file = None;
     if let (Some(aside), Some(path)) = (aside, &wanted.path) {
-        file = Some(inner.downloads.keep(aside, path)?);
+        file = Some(inner.downloads.store(aside, path)?);
         inner.remember_checked(path.clone());
     }
     if let (Some(last), Some(parts)) = (last, parts) {
@@ -315,11 +315,11 @@ mod tests {
 
     #[test]
     fn byte_ranges_parse() {
-        assert_eq!(span("bytes=0-9", 100), Some((0, 10)));
-        assert_eq!(span("bytes=90-200", 100), Some((90, 100)));
-        assert_eq!(span("bytes=5-", 100), Some((5, 100)));
-        assert_eq!(span("bytes=-5", 100), Some((95, 100)));
-        assert_eq!(span("bytes=-500", 100), Some((0, 100)));
+        assert_eq!(parse_range("bytes=0-9", 100), Some((0, 10)));
+        assert_eq!(parse_range("bytes=90-200", 100), Some((90, 100)));
+        assert_eq!(parse_range("bytes=5-", 100), Some((5, 100)));
+        assert_eq!(parse_range("bytes=-5", 100), Some((95, 100)));
+        assert_eq!(parse_range("bytes=-500", 100), Some((0, 100)));
         for wrong in [
             "bytes=100-",
             "bytes=9-3",
@@ -328,7 +328,7 @@ mod tests {
             "items=0-1",
             "bytes=0-18446744073709551615x",
         ] {
-            assert_eq!(span(wrong, 100), None, "{wrong}");
+            assert_eq!(parse_range(wrong, 100), None, "{wrong}");
         }
     }
 

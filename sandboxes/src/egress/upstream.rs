@@ -22,11 +22,11 @@ use crate::plain_file::{self, Links, MAX_DOCUMENT};
 use crate::sandbox::Result;
 
 /// Maximum redirects to follow.
-const REDIRECTS: usize = 6;
+const MAX_REDIRECTS: usize = 6;
 
-const CONNECT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum time without data in a response.
-const SILENCE: Duration = Duration::from_secs(120);
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A service that the user chose. It may have any address and gets the user's credentials.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub(super) struct TrustedService {
 
 impl TrustedService {
     /// Returns whether a URL has the service's scheme, host and port.
-    pub(super) fn has(&self, url: &Url) -> bool {
+    pub(super) fn is_same_origin(&self, url: &Url) -> bool {
         self.url.origin() == url.origin()
     }
 
@@ -122,14 +122,14 @@ impl Upstream {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE);
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT);
         let mut named = http_client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE);
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT);
         for (scheme, text) in [("http", http.or(all)), ("https", https.or(all))] {
             let Some(text) = text else { continue };
             let url = address(text)?;
@@ -189,13 +189,13 @@ impl Upstream {
         redirects: bool,
     ) -> std::result::Result<Response, Refusal> {
         let mut url = url;
-        for _ in 0..REDIRECTS {
-            let own = index.filter(|index| index.has(&url));
+        for _ in 0..MAX_REDIRECTS {
+            let own = index.filter(|index| index.is_same_origin(&url));
             let named = own.is_some()
                 || matches!((url.host_str(), url.port_or_known_default()),
                     (Some(host), Some(port)) if hosts.iter().any(|h| h.matches(host, port)));
             if !named {
-                self.permitted(&url)?;
+                self.check_public(&url)?;
             }
             let client = if named { &self.named } else { &self.public };
             let mut request = client
@@ -230,7 +230,7 @@ impl Upstream {
     }
 
     /// Checks a server that the user did not name: it must be public, and not one of the user's proxies.
-    fn permitted(&self, url: &Url) -> std::result::Result<(), Refusal> {
+    fn check_public(&self, url: &Url) -> std::result::Result<(), Refusal> {
         let host = url.host_str().unwrap_or_default();
         let forbidden = || {
             let port = url.port().map(|port| format!(":{port}"));
@@ -268,7 +268,7 @@ impl Upstream {
         url.set_host(Some(host)).map_err(|e| failed(&e))?;
         let _ = url.set_port(Some(port));
         if !named {
-            self.permitted(&url)?;
+            self.check_public(&url)?;
         }
         let uri = url.as_str().parse().map_err(|e| failed(&e))?;
         let work = async {
@@ -286,7 +286,7 @@ impl Upstream {
                 .map_err(|e| failed(&e))?;
             Ok(stream)
         };
-        match tokio::time::timeout(CONNECT, work).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, work).await {
             Ok(done) => done,
             Err(_) => Err(failed(&"the connection timed out")),
         }

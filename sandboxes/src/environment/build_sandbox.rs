@@ -36,7 +36,7 @@ pub(super) struct BuildSandbox {
 }
 
 /// The tools and paths that build steps need in a sandbox.
-struct Equipment {
+struct BuildTools {
     paths: Paths,
     env: BTreeMap<String, String>,
     own_env: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ struct Equipment {
 impl Build<'_> {
     pub(super) async fn build_sandbox(&self, start: SandboxSource) -> Result<BuildSandbox> {
         let program = self.program().await?;
-        let port = match self.backend.own_loopback() {
+        let port = match self.backend.has_own_loopback() {
             true => None,
             false => Some(self.egress.listen().await?),
         };
@@ -61,7 +61,7 @@ impl Build<'_> {
             limits: self.settings.limits.clone(),
             // Variables can make almost any program run code (PERL5OPT, PYTHONWARNINGS), and a process started here may
             // still run while system packages are installed. The recipe's own steps set its variables themselves.
-            env: path_alone(&self.recipe.env),
+            env: only_path(&self.recipe.env),
             mounts: vec![Mount {
                 host: program,
                 inside: PathBuf::from(PROGRAM),
@@ -72,7 +72,10 @@ impl Build<'_> {
         let sandbox = self
             .timed("start a sandbox", retry_start(|| self.backend.start(&spec)))
             .await?;
-        match self.equip(sandbox.as_ref(), port.as_ref()).await {
+        match self
+            .install_build_tools(sandbox.as_ref(), port.as_ref())
+            .await
+        {
             Ok(equipment) => Ok(BuildSandbox {
                 sandbox,
                 paths: equipment.paths,
@@ -152,11 +155,15 @@ impl Build<'_> {
     }
 
     /// Locates the programs in the sandbox, and uploads the missing ones.
-    async fn equip(&self, sandbox: &dyn Sandbox, port: Option<&HostPort>) -> Result<Equipment> {
+    async fn install_build_tools(
+        &self,
+        sandbox: &dyn Sandbox,
+        port: Option<&HostPort>,
+    ) -> Result<BuildTools> {
         let paths = sandbox.info().paths.clone();
         let tools = paths.store.join("build");
         self.upload_constraints(sandbox, &tools).await?;
-        let mut env = self.trust(sandbox, &tools).await?;
+        let mut env = self.upload_ca_bundle(sandbox, &tools).await?;
         let programs = self.probe(sandbox).await?;
         // A remote engine has no mounts, so uv is uploaded.
         let uv = match programs.uv {
@@ -173,7 +180,7 @@ impl Build<'_> {
         let python = match (&self.recipe.image, &self.recipe.interpreter) {
             (None, _) => text(&paths.environment.join("bin/python")),
             (Some(_), Some(interpreter)) => interpreter.clone(),
-            (Some(image), None) => programs.of_image.ok_or_else(|| {
+            (Some(image), None) => programs.image_python.ok_or_else(|| {
                 SandboxError::new(
                     ErrorKind::Input,
                     format!("the image {image} has no `python` on its PATH"),
@@ -182,7 +189,7 @@ impl Build<'_> {
             })?,
         };
         let gateway = match port {
-            Some(port) => self.egress.by_host(port),
+            Some(port) => self.egress.gateway_through(port),
             None => {
                 let python = any_python.as_ref().unwrap_or(&python);
                 self.egress.attach(sandbox, python).await?
@@ -196,7 +203,7 @@ impl Build<'_> {
         }
         let own_env = env.clone();
         env.extend(self.recipe.env.clone());
-        Ok(Equipment {
+        Ok(BuildTools {
             paths,
             env,
             own_env,
@@ -224,7 +231,11 @@ impl Build<'_> {
     }
 
     /// Uploads the CA certificates from the settings. Returns the variables that point to them.
-    async fn trust(&self, sandbox: &dyn Sandbox, tools: &Path) -> Result<BTreeMap<String, String>> {
+    async fn upload_ca_bundle(
+        &self,
+        sandbox: &dyn Sandbox,
+        tools: &Path,
+    ) -> Result<BTreeMap<String, String>> {
         let mut env = BTreeMap::new();
         if let Some(bundle) = &self.settings.ca_bundle {
             let inside = tools.join("ca.pem");
@@ -269,7 +280,7 @@ impl Build<'_> {
             path,
             uv: found(),
             base: found(),
-            of_image: found(),
+            image_python: found(),
         })
     }
 }
@@ -282,7 +293,7 @@ struct Programs {
     /// Interpreter to start from, of the recipe's version if available.
     base: Option<String>,
     /// The interpreter that the image is made for.
-    of_image: Option<String>,
+    image_python: Option<String>,
 }
 
 /// Returns a PATH with the interpreter's folder first, and uv's last for the recipe's own commands.
@@ -318,7 +329,7 @@ fn fixed_variables(path: &str, tools: &Path) -> [(String, String); 12] {
 }
 
 /// Returns only PATH, so that programs are found where the recipe says.
-fn path_alone(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn only_path(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let path = env.get_key_value("PATH");
     path.map(|(name, value)| (name.clone(), value.clone()))
         .into_iter()

@@ -55,7 +55,8 @@ pub(super) fn plan(
         dependencies["services"] = json!(recipe.services);
     }
     let dependencies = name("deps", &dependencies);
-    let editable = editable::look(recipe.install.as_deref(), recipe.image.is_some(), &tree)?;
+    let editable =
+        editable::detect_editable(recipe.install.as_deref(), recipe.image.is_some(), &tree)?;
     let mut environment = json!({
             "dependencies": dependencies,
             "source": source.digest,

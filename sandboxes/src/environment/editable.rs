@@ -12,7 +12,7 @@ use crate::repository::Tree;
 use crate::sandbox::Result;
 
 /// Script that prints which modules of an editable install cannot be imported.
-pub(super) const LOST: &str = include_str!("editable.py");
+pub(super) const FIND_MISSING_SCRIPT: &str = include_str!("editable.py");
 
 pub(super) const CONFIGURATION: &str = "[editable_wheel]\nmode = compat\n";
 
@@ -24,7 +24,11 @@ pub(super) struct Editable {
     pub name: Option<String>,
 }
 
-pub(super) fn look(install: Option<&[String]>, image: bool, tree: &Tree) -> Result<Editable> {
+pub(super) fn detect_editable(
+    install: Option<&[String]>,
+    image: bool,
+    tree: &Tree,
+) -> Result<Editable> {
     let editable = match install {
         Some(install) => position(install).is_some(),
         None => !image,

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 use super::lease::{ExclusiveLock, last_used};
 use super::log::Log;
 use super::records::{self, Record};
-use super::{Event, Progress};
+use super::{BuildEvent, Progress};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result};
 
@@ -27,7 +27,7 @@ struct CachedState {
 enum Kind {
     Layer,
     /// An environment, built on the layer of this name.
-    On(String),
+    Environment(String),
 }
 
 /// Evicts states until the rest take at most `most` bytes.
@@ -41,7 +41,7 @@ pub(super) async fn evict(
     progress: Progress<'_>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Err(error) = try_make(backend, folder, most, log, progress, &mut notes).await {
+    if let Err(error) = try_evict(backend, folder, most, log, progress, &mut notes).await {
         notes.push(format!("could not check for old environments: {error}"));
     }
     for note in &notes {
@@ -50,7 +50,7 @@ pub(super) async fn evict(
     notes
 }
 
-async fn try_make(
+async fn try_evict(
     backend: &dyn Backend,
     folder: &Path,
     most: u64,
@@ -65,31 +65,31 @@ async fn try_make(
             .await
             .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
     finish(backend, folder, notes).await?;
-    let kept = survey(backend, folder).await?;
-    let doomed = choose(kept, most, |name| ExclusiveLock::take(folder, name))?;
+    let kept = list_states(backend, folder).await?;
+    let doomed = select_for_removal(kept, most, |name| ExclusiveLock::take(folder, name))?;
     if doomed.is_empty() {
         return Ok(());
     }
     let step = summary(doomed.iter().map(|(one, _)| one));
-    progress(Event::Started { step: step.clone() });
+    progress(BuildEvent::Started { step: step.clone() });
     let begun = Instant::now();
     log.line(&format!("== {step}"));
     for (one, _sole) in &doomed {
         log.line(&one.name);
         let record = records::path(folder, &one.name);
-        tokio::fs::rename(&record, records::gone(folder, &one.name)).await?;
+        tokio::fs::rename(&record, records::removal_path(folder, &one.name)).await?;
         remove(backend, folder, &one.name, notes).await;
     }
     let seconds = begun.elapsed().as_secs_f64();
     log.line(&format!("== {step}: {seconds:.1} s\n"));
-    progress(Event::Finished { step, seconds });
+    progress(BuildEvent::Finished { step, seconds });
     Ok(())
 }
 
 /// Removes a state whose record is already renamed to `NAME.gone`.
 async fn remove(backend: &dyn Backend, folder: &Path, name: &str, notes: &mut Vec<String>) {
     let removed = match backend.remove_saved(name).await {
-        Ok(()) => tokio::fs::remove_file(records::gone(folder, name))
+        Ok(()) => tokio::fs::remove_file(records::removal_path(folder, name))
             .await
             .map_err(SandboxError::from),
         Err(error) => Err(error),
@@ -103,7 +103,7 @@ async fn remove(backend: &dyn Backend, folder: &Path, name: &str, notes: &mut Ve
 async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -> Result<()> {
     for name in records::names(folder, ".gone") {
         let sole = ExclusiveLock::take(folder, &name)?;
-        let gone = records::gone(folder, &name);
+        let gone = records::removal_path(folder, &name);
         if records::path(folder, &name).exists() {
             // The state was built again in the meantime.
             tokio::fs::remove_file(&gone).await?;
@@ -119,7 +119,7 @@ async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -
 }
 
 /// Lists the states of this backend.
-async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>> {
+async fn list_states(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>> {
     let mut kept = Vec::new();
     for name in records::names(folder, ".json") {
         let path = records::path(folder, &name);
@@ -141,7 +141,7 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>
             used,
             kind: match record {
                 Record::Layer(_) => Kind::Layer,
-                Record::Environment(one) => Kind::On(one.dependencies),
+                Record::Environment(one) => Kind::Environment(one.dependencies),
             },
             name,
         });
@@ -150,7 +150,7 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>
 }
 
 /// Selects the states to remove, in order. `sole` locks a state, and returns `None` if it is in use.
-fn choose<S>(
+fn select_for_removal<S>(
     mut kept: Vec<CachedState>,
     most: u64,
     mut sole: impl FnMut(&str) -> Result<Option<S>>,
@@ -186,7 +186,7 @@ fn choose<S>(
 
 impl CachedState {
     fn is_on(&self, layer: &str) -> bool {
-        matches!(&self.kind, Kind::On(name) if name == layer)
+        matches!(&self.kind, Kind::Environment(name) if name == layer)
     }
 }
 

@@ -134,7 +134,7 @@ const KNOWN: [(&[&str], &str); 20] = [
     ),
 ];
 
-const ELSE: &str = "add what is missing to [environment] of testwright.toml, e.g. requirements, system-packages or python";
+const DEFAULT_HINT: &str = "add what is missing to [environment] of testwright.toml, e.g. requirements, system-packages or python";
 
 /// C headers, by the beginning of their path, and the Debian packages that contain them.
 const HEADERS: [(&str, &str); 24] = [
@@ -173,7 +173,7 @@ pub(super) fn hint(output: &str) -> String {
     KNOWN
         .iter()
         .find(|(signs, _)| signs.iter().any(|sign| output.contains(sign)))
-        .map_or(ELSE, |(_, hint)| hint)
+        .map_or(DEFAULT_HINT, |(_, hint)| hint)
         .to_owned()
 }
 

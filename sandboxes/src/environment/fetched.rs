@@ -6,32 +6,32 @@ use super::build::BuildInput;
 use super::lease::Lease;
 use super::log::Log;
 use super::records;
-use super::sharing::Obtained;
+use super::sharing::FetchOutcome;
 use super::{Environment, eviction};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Limits, Result, output};
 use crate::starting::retry_start;
 
 /// Time limit for one call of the environment's interpreter.
-const QUICK: Duration = Duration::from_secs(60);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Fetches the environment if it is shared, and records it. The caller holds the lock on its name.
-pub(super) async fn obtain(input: &BuildInput<'_>) -> Obtained<Environment> {
+pub(super) async fn fetch_environment(input: &BuildInput<'_>) -> FetchOutcome<Environment> {
     let Some(sharing) = input.sharing.filter(|_| !input.settings.rebuild) else {
-        return Obtained::Missing(None);
+        return FetchOutcome::Missing(None);
     };
     let name = &input.plan.environment;
-    let found: Environment = match sharing.obtain(name).await {
-        Obtained::Fetched(found) => found,
-        Obtained::Missing(claim) => return Obtained::Missing(claim),
+    let found: Environment = match sharing.fetch_or_claim(name).await {
+        FetchOutcome::Fetched(found) => found,
+        FetchOutcome::Missing(claim) => return FetchOutcome::Missing(claim),
     };
     match adopt(input, found).await {
-        Ok(environment) => Obtained::Fetched(environment),
+        Ok(environment) => FetchOutcome::Fetched(environment),
         Err(error) => {
             tracing::warn!(%error, name, "a shared environment does not work here, so it is built");
             // A broken environment must not stay available under its name.
             let _ = input.backend.remove_saved(name).await;
-            Obtained::Missing(None)
+            FetchOutcome::Missing(None)
         }
     }
 }
@@ -75,7 +75,7 @@ async fn check(input: &BuildInput<'_>, environment: &Environment) -> Result<()> 
     let python = python.to_string_lossy();
     let question = "import sys; print('%d.%d' % sys.version_info[:2])";
     let command = Command::new([python.as_ref(), "-c", question]);
-    let asked = output(sandbox.as_ref(), &command, QUICK).await;
+    let asked = output(sandbox.as_ref(), &command, CHECK_TIMEOUT).await;
     sandbox.stop().await?;
     let asked = asked?;
     let version = String::from_utf8_lossy(&asked.stdout);

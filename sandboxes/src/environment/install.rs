@@ -80,7 +80,7 @@ impl Build<'_> {
         if !extras.is_empty() && attempt(&bare, general).await?.code == 0 {
             self.after_package(builder, steps, &bare, general).await?;
             let metadata = Metadata::read(builder, steps).await?;
-            let lines = metadata.of_extras(&extras);
+            let lines = metadata.extra_requirements(&extras);
             notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
             return Ok(notes);
         }
@@ -118,7 +118,7 @@ impl Build<'_> {
             return Ok(Vec::new());
         }
         let metadata = Metadata::read(builder, steps).await?;
-        let lines = metadata.of_extras(&test_extras(&metadata.extras));
+        let lines = metadata.extra_requirements(&test_extras(&metadata.extras));
         self.install_one_by_one(builder, steps, &lines).await
     }
 
@@ -198,7 +198,7 @@ impl Build<'_> {
         };
         let mut notes =
             vec!["uv cannot read the package's metadata: it was installed with pip".to_owned()];
-        let lines = metadata.of_extras(&extras);
+        let lines = metadata.extra_requirements(&extras);
         notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
         Ok(notes)
     }
@@ -217,7 +217,7 @@ impl Build<'_> {
         let script = builder.tools.join("editable.py");
         builder
             .sandbox
-            .upload(&script, editable::LOST.as_bytes(), 0o644)
+            .upload(&script, editable::FIND_MISSING_SCRIPT.as_bytes(), 0o644)
             .await?;
         let command = Command::new([
             builder.python.clone(),

@@ -9,7 +9,7 @@ use super::build_sandbox::BuildSandbox;
 use super::lease::Lease;
 use super::log::Log;
 use super::records::{self, Layer};
-use super::sharing::Obtained;
+use super::sharing::FetchOutcome;
 use super::steps::{Steps, label, secret, text};
 use super::{Environment, lock};
 use crate::egress::{Egress, EgressSettings, Host};
@@ -61,8 +61,8 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
         .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
     let egress = Egress::new(&EgressSettings {
         cache: settings.cache.clone(),
-        most_kept: settings.cache_size / 10,
-        most_fetched: settings.limits.disk,
+        max_cache_bytes: settings.cache_size / 10,
+        max_download_bytes: settings.limits.disk,
         index_url: settings.index_url.clone(),
         extra_index_urls: settings.extra_index_urls.clone(),
         proxies: settings.proxies.clone(),
@@ -130,12 +130,12 @@ impl<'a> Build<'a> {
         }
         let sharing = self.sharing.filter(|_| !self.settings.rebuild);
         let claim = match sharing {
-            Some(sharing) => match sharing.obtain::<Layer>(name).await {
-                Obtained::Fetched(layer) => {
+            Some(sharing) => match sharing.fetch_or_claim::<Layer>(name).await {
+                FetchOutcome::Fetched(layer) => {
                     self.log.line(&format!("== {name} was fetched\n"));
                     return self.record_layer(layer.notes).await;
                 }
-                Obtained::Missing(claim) => claim,
+                FetchOutcome::Missing(claim) => claim,
             },
             None => None,
         };
@@ -255,9 +255,16 @@ impl<'a> Build<'a> {
         if builder.sandbox.info().backend != "local" {
             // The image lists Debian's own servers. No code of the repository or of packages has run in it yet.
             let sources = "cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null; true";
-            let sources = output(builder.sandbox.as_ref(), &Command::shell(sources), QUICK).await?;
+            let sources = output(
+                builder.sandbox.as_ref(),
+                &Command::shell(sources),
+                COMMAND_TIMEOUT,
+            )
+            .await?;
             let sources = String::from_utf8_lossy(&sources.stdout).into_owned();
-            let _open = self.egress.open_for_now(Host::in_apt_sources(&sources));
+            let _open = self
+                .egress
+                .allow_temporarily(Host::in_apt_sources(&sources));
             let script = format!(
                 "export DEBIAN_FRONTEND=noninteractive; apt='apt-get -qq -o APT::Sandbox::User=root'; $apt update && \
                  $apt install -y --no-install-recommends -- {names} && rm -rf /var/lib/apt/lists/*"
@@ -359,7 +366,7 @@ impl<'a> Build<'a> {
             // Set during verification.
             python_version: String::new(),
             base_archive,
-            env: self.lasting(builder),
+            env: self.runtime_variables(builder),
             log: self.log.path.clone(),
             cached: false,
             fetched: false,
@@ -431,7 +438,7 @@ impl<'a> Build<'a> {
     }
 
     /// Returns the variables for every later process: those of the recipe, and PATH if the interpreter is not on it.
-    fn lasting(&self, builder: &BuildSandbox) -> BTreeMap<String, String> {
+    fn runtime_variables(&self, builder: &BuildSandbox) -> BTreeMap<String, String> {
         let mut env = self.recipe.env.clone();
         for service in &self.recipe.services {
             env.extend(service.env.clone());
@@ -446,7 +453,7 @@ impl<'a> Build<'a> {
 }
 
 /// Time limit of short commands.
-const QUICK: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Quotes text for `sh`.
 fn quote(text: &str) -> String {

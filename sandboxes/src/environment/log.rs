@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 use crate::sandbox::Result;
 
 /// Maximum bytes kept of one line.
-const LINE: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Bytes kept of the beginning, and minimum bytes kept of the end. The file also holds up to twice the end.
-const BEGINNING: u64 = 16 << 20;
-const END: u64 = 16 << 20;
+const KEPT_HEAD_BYTES: u64 = 16 << 20;
+const KEPT_TAIL_BYTES: u64 = 16 << 20;
 
 /// The log of one build.
 pub(super) struct Log {
@@ -36,7 +36,7 @@ impl Log {
             .create(true)
             .truncate(true)
             .open(&path)?;
-        let file = Mutex::new(BoundedFile::new(file, BEGINNING, END));
+        let file = Mutex::new(BoundedFile::new(file, KEPT_HEAD_BYTES, KEPT_TAIL_BYTES));
         Ok(Log {
             path,
             file,
@@ -124,7 +124,9 @@ impl Lines {
                 Some((b'\n', text)) => (text, true),
                 _ => (piece, false),
             };
-            let room = LINE.saturating_sub(self.line.len()).min(text.len());
+            let room = MAX_LINE_BYTES
+                .saturating_sub(self.line.len())
+                .min(text.len());
             self.line.extend_from_slice(&text[..room]);
             self.left_out += (text.len() - room) as u64;
             if ends {
@@ -164,16 +166,18 @@ mod tests {
         let mut lines = Lines::default();
         for _ in 0..100 {
             assert_eq!(lines.push(&[b'x'; 16 << 10]), "");
-            assert!(lines.line.len() <= LINE);
+            assert!(lines.line.len() <= MAX_LINE_BYTES);
         }
         let whole = lines.push(b"y\nnext\nla");
         let (first, others) = whole.split_once('\n').unwrap();
-        let left_out = 100 * (16 << 10) + 1 - LINE;
-        assert!(first.starts_with(&"x".repeat(LINE)) && first.len() < LINE + 100);
+        let left_out = 100 * (16 << 10) + 1 - MAX_LINE_BYTES;
+        assert!(
+            first.starts_with(&"x".repeat(MAX_LINE_BYTES)) && first.len() < MAX_LINE_BYTES + 100
+        );
         assert!(
             first.contains(&format!("{left_out} bytes")),
             "{}",
-            &first[LINE..]
+            &first[MAX_LINE_BYTES..]
         );
         assert_eq!(others, "next\n");
         assert_eq!(lines.push(b"st"), "");

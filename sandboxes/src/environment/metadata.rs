@@ -47,7 +47,7 @@ impl Metadata {
 
     /// Returns the additional requirements of these extras. The condition on the extra is removed, other conditions
     /// stay.
-    pub(super) fn of_extras(&self, extras: &[String]) -> Vec<String> {
+    pub(super) fn extra_requirements(&self, extras: &[String]) -> Vec<String> {
         let wanted = |line: &&String| {
             let named = extra_of(line).map(|extra| normalized_name(&extra));
             named.is_some_and(|named| extras.iter().any(|e| normalized_name(e) == named))
@@ -94,7 +94,7 @@ mod tests {
         };
         assert_eq!(metadata.base(), ["a>=1", "b; python_version < '3.9'"]);
         assert_eq!(
-            metadata.of_extras(&["test-all".to_owned()]),
+            metadata.extra_requirements(&["test-all".to_owned()]),
             ["c (>=2) ; (sys_platform == 'linux') and python_version > '0'"]
         );
     }

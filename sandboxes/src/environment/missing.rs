@@ -119,7 +119,7 @@ pub(super) struct Missing {
     /// Requirement line, as pip accepts it.
     pub requirement: String,
     /// The first file or test that needs the package.
-    pub asked_by: String,
+    pub required_by: String,
 }
 
 /// Returns the packages that the failures in a report ask for, without duplicates.
@@ -144,7 +144,7 @@ pub(super) fn find(
                 Missing {
                     requirement: requirement.unwrap_or_else(|| package.clone()),
                     package,
-                    asked_by: file.clone(),
+                    required_by: file.clone(),
                 },
             );
         }
@@ -163,7 +163,7 @@ pub(super) fn find(
             all.entry(package.clone()).or_insert(Missing {
                 package,
                 requirement,
-                asked_by,
+                required_by: asked_by,
             });
         }
     }
@@ -358,7 +358,7 @@ mod tests {
         let missing = find(&report, &named, &|_| false);
         let missing: Vec<_> = missing
             .iter()
-            .map(|m| (&*m.requirement, &*m.asked_by))
+            .map(|m| (&*m.requirement, &*m.required_by))
             .collect();
         assert_eq!(missing, [("pytest-mock", "a.py"), ("syrupy<5", "b.py")]);
     }
@@ -374,6 +374,6 @@ mod tests {
         };
         let missing = find(&report, &BTreeMap::new(), &|_| false);
         assert_eq!(missing[0].requirement, "pytest-benchmark");
-        assert_eq!(missing[0].asked_by, "pytest");
+        assert_eq!(missing[0].required_by, "pytest");
     }
 }

@@ -53,7 +53,7 @@ impl Record {
 }
 
 /// Returns the bytes that environments and their requirements take in a cache folder, by backend.
-pub async fn kept_bytes(cache: &Path) -> BTreeMap<String, u64> {
+pub async fn cached_bytes(cache: &Path) -> BTreeMap<String, u64> {
     let folder = cache.join("environments");
     let mut kept = BTreeMap::new();
     for name in names(&folder, ".json") {
@@ -75,7 +75,7 @@ pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Returns the path of a record while its state is being removed.
-pub(super) fn gone(folder: &Path, name: &str) -> PathBuf {
+pub(super) fn removal_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.gone"))
 }
 

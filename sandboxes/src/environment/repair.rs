@@ -68,7 +68,7 @@ impl Build<'_> {
         let steps = self.steps(builder);
         for Missing {
             requirement,
-            asked_by,
+            required_by: asked_by,
             ..
         } in missing
         {

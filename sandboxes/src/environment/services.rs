@@ -97,7 +97,7 @@ impl Environment {
     pub async fn start_services(&self, sandbox: &dyn Sandbox, confined: &[String]) -> Result<()> {
         let paths = &sandbox.info().paths;
         for service in &self.recipe.services {
-            if answers(sandbox, service, Duration::ZERO).await? {
+            if accepts_connections(sandbox, service, Duration::ZERO).await? {
                 continue;
             }
             let log = paths
@@ -108,11 +108,11 @@ impl Environment {
                 .await?;
             let begun = Instant::now();
             let ready = tokio::select! {
-                ready = answers(sandbox, service, START_TIMEOUT) => ready?,
+                ready = accepts_connections(sandbox, service, START_TIMEOUT) => ready?,
                 // A program that moves itself to the background exits with code 0.
                 code = process.exit => {
                     let left = START_TIMEOUT.saturating_sub(begun.elapsed());
-                    code? == 0 && answers(sandbox, service, left).await?
+                    code? == 0 && accepts_connections(sandbox, service, left).await?
                 }
             };
             if !ready {
@@ -143,7 +143,11 @@ fn command(paths: &Paths, service: &Service, log: &Path, confined: &[String]) ->
     }
 }
 
-async fn answers(sandbox: &dyn Sandbox, service: &Service, patience: Duration) -> Result<bool> {
+async fn accepts_connections(
+    sandbox: &dyn Sandbox,
+    service: &Service,
+    timeout: Duration,
+) -> Result<bool> {
     let python = folder(&sandbox.info().paths, service).join("bin/python");
     let code = format!(
         "import socket, sys, time\n\
@@ -156,7 +160,7 @@ async fn answers(sandbox: &dyn Sandbox, service: &Service, patience: Duration) -
                  if time.time() >= end:\n            \
                      sys.exit(1)\n        \
                  time.sleep(0.05)\n",
-        patience.as_secs_f64(),
+        timeout.as_secs_f64(),
         service.port,
     );
     let ask = Command::new([
@@ -166,7 +170,7 @@ async fn answers(sandbox: &dyn Sandbox, service: &Service, patience: Duration) -
         "-c".to_owned(),
         code,
     ]);
-    let answer = output(sandbox, &ask, patience + START_TIMEOUT).await?;
+    let answer = output(sandbox, &ask, timeout + START_TIMEOUT).await?;
     Ok(answer.code == 0)
 }
 

@@ -16,14 +16,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::{BuildSettings, Event, Progress};
+use super::{BuildEvent, BuildSettings, Progress};
 use crate::hex::hex;
 use crate::private;
 use crate::recipe::Recipe;
 use crate::sandbox::{Backend, Result};
 
 /// Interval of checks whether another machine has finished its build.
-const ASKED_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A store through which machines share environments.
 #[async_trait]
@@ -31,7 +31,7 @@ pub trait SharedEnvironments: std::fmt::Debug + Send + Sync {
     /// Fetches the record stored under a key and writes its archive to a file. Returns `None` if there is no record.
     async fn fetch(&self, key: &str, archive: &Path) -> Result<Option<String>>;
 
-    async fn put(&self, key: &str, record: &str, archive: &Path) -> Result<()>;
+    async fn publish(&self, key: &str, record: &str, archive: &Path) -> Result<()>;
 
     /// Claims the build of the state for a key. Returns `None` if another process has the claim.
     async fn claim(&self, key: &str) -> Result<Option<BuildClaim>>;
@@ -41,7 +41,7 @@ pub trait SharedEnvironments: std::fmt::Debug + Send + Sync {
 pub type BuildClaim = Box<dyn Send + Sync>;
 
 /// The outcome of a search for a state that is not in the cache.
-pub(super) enum Obtained<T> {
+pub(super) enum FetchOutcome<T> {
     /// The state was fetched into the cache.
     Fetched(T),
     /// The state must be built here.
@@ -96,27 +96,27 @@ impl<'a> Sharing<'a> {
     }
 
     /// Fetches a state, or returns that it must be built here. Waits if another machine is building it.
-    pub(super) async fn obtain<T: DeserializeOwned>(&self, name: &str) -> Obtained<T> {
+    pub(super) async fn fetch_or_claim<T: DeserializeOwned>(&self, name: &str) -> FetchOutcome<T> {
         let mut waits = false;
         loop {
             if let Some(found) = self.fetch(name).await {
-                return Obtained::Fetched(found);
+                return FetchOutcome::Fetched(found);
             }
             match self.store.claim(&self.key(name)).await {
                 Ok(None) => {
                     if !std::mem::replace(&mut waits, true) {
-                        (self.progress)(Event::Waiting);
+                        (self.progress)(BuildEvent::Waiting);
                     }
-                    tokio::time::sleep(ASKED_EVERY).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 // Another machine may have published it in the meantime.
                 Ok(claim) => match self.fetch(name).await {
-                    Some(found) => return Obtained::Fetched(found),
-                    None => return Obtained::Missing(claim),
+                    Some(found) => return FetchOutcome::Fetched(found),
+                    None => return FetchOutcome::Missing(claim),
                 },
                 Err(error) => {
                     tracing::warn!(%error, "could not claim the build of an environment; building it anyway");
-                    return Obtained::Missing(None);
+                    return FetchOutcome::Missing(None);
                 }
             }
         }
@@ -141,23 +141,23 @@ impl<'a> Sharing<'a> {
             return Ok(None);
         };
         let step = "unpack the environment of another machine".to_owned();
-        (self.progress)(Event::Started { step: step.clone() });
+        (self.progress)(BuildEvent::Started { step: step.clone() });
         self.backend.import_saved(name, archive.path()).await?;
         let seconds = begun.elapsed().as_secs_f64();
-        (self.progress)(Event::Finished { step, seconds });
+        (self.progress)(BuildEvent::Finished { step, seconds });
         Ok(Some(record))
     }
 
     /// Publishes a state of the cache for other machines.
     pub(super) async fn publish(&self, name: &str, record: &impl Serialize) {
         let step = "share the environment with other machines".to_owned();
-        (self.progress)(Event::Started { step: step.clone() });
+        (self.progress)(BuildEvent::Started { step: step.clone() });
         let begun = Instant::now();
         if let Err(error) = self.try_publish(name, record).await {
             tracing::warn!(%error, name, "could not share an environment");
         }
         let seconds = begun.elapsed().as_secs_f64();
-        (self.progress)(Event::Finished { step, seconds });
+        (self.progress)(BuildEvent::Finished { step, seconds });
     }
 
     async fn try_publish(&self, name: &str, record: &impl Serialize) -> Result<()> {
@@ -165,6 +165,6 @@ impl<'a> Sharing<'a> {
         self.backend.export_saved(name, archive.path()).await?;
         let record = serde_json::to_string(record).map_err(std::io::Error::from)?;
         let key = self.key(name);
-        self.store.put(&key, &record, archive.path()).await
+        self.store.publish(&key, &record, archive.path()).await
     }
 }

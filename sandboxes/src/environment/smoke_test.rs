@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("smoke_test.py");
 const SCRIPT_NAME: &str = "testwright-smoke-test.py";
 
 /// Prefix of the lines that the script prints for testwright.
-const MARK: &str = "testwright-smoke-test: ";
+const RESULT_PREFIX: &str = "testwright-smoke-test: ";
 
 /// Message of pytest when it skips an async test.
 pub(super) const NO_ASYNC_PLUGIN: &str = "no async plugin installed";
@@ -130,7 +130,7 @@ impl Report {
     fn read(printed: StepOutput) -> Report {
         let mut report = Report::default();
         for line in printed.text.lines() {
-            let Some(json) = line.strip_prefix(MARK) else {
+            let Some(json) = line.strip_prefix(RESULT_PREFIX) else {
                 continue;
             };
             match serde_json::from_str(json) {
@@ -179,7 +179,9 @@ impl Report {
     /// Returns the output without the marked lines.
     pub(super) fn printed_lines(&self) -> StepOutput {
         let lines = self.printed.text.lines();
-        let lines: Vec<&str> = lines.filter(|line| !line.starts_with(MARK)).collect();
+        let lines: Vec<&str> = lines
+            .filter(|line| !line.starts_with(RESULT_PREFIX))
+            .collect();
         StepOutput {
             code: self.printed.code,
             text: lines.join("\n"),

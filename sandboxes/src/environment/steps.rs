@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::log::{Lines, Log};
-use super::{Event, Progress, failure_hints};
+use super::{BuildEvent, Progress, failure_hints};
 use crate::egress::Egress;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
@@ -47,7 +47,7 @@ impl Steps<'_> {
 
     /// Runs a step and returns its output, whatever the exit code.
     pub(super) async fn attempt(&self, step: &str, command: &Command) -> Result<StepOutput> {
-        (self.progress)(Event::Started {
+        (self.progress)(BuildEvent::Started {
             step: step.to_owned(),
         });
         let begun = Instant::now();
@@ -62,7 +62,7 @@ impl Steps<'_> {
         }
         let work = self.stream(&command);
         let mut printed = match tokio::time::timeout(self.deadline, work).await {
-            Ok(printed) => printed.map_err(|e| self.broken_off(step, e))?,
+            Ok(printed) => printed.map_err(|e| self.interrupted_error(step, e))?,
             Err(_) => {
                 let seconds = self.deadline.as_secs();
                 self.log
@@ -81,7 +81,7 @@ impl Steps<'_> {
             printed.code
         ));
         if printed.code == 0 {
-            (self.progress)(Event::Finished {
+            (self.progress)(BuildEvent::Finished {
                 step: step.to_owned(),
                 seconds,
             });
@@ -95,7 +95,7 @@ impl Steps<'_> {
     }
 
     /// Returns the error for a step whose sandbox or engine was lost.
-    fn broken_off(&self, step: &str, error: SandboxError) -> SandboxError {
+    fn interrupted_error(&self, step: &str, error: SandboxError) -> SandboxError {
         self.log
             .line(&format!("== {step} was interrupted: {error}"));
         let log = self.log.path.display();

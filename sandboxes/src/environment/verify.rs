@@ -40,7 +40,7 @@ impl Build<'_> {
                 .start(&environment.tool_spec(Limits::default(), "verify"))
                 .await?;
             let looked = self
-                .look(sandbox.as_ref(), environment, &tree, round == 0)
+                .try_tests(sandbox.as_ref(), environment, &tree, round == 0)
                 .await;
             let stopped = sandbox.stop().await;
             let looked = looked?;
@@ -51,7 +51,7 @@ impl Build<'_> {
                 false => Vec::new(),
             };
             if missing.is_empty() {
-                environment.notes.extend(self.judge(&report)?);
+                environment.notes.extend(self.assess_report(&report)?);
                 break;
             }
             bytes += self.install_missing(environment, &missing).await?;
@@ -61,7 +61,7 @@ impl Build<'_> {
     }
 
     /// Tries some tests. Returns `None` if there is nothing that pytest could run.
-    async fn look(
+    async fn try_tests(
         &self,
         sandbox: &dyn Sandbox,
         environment: &mut Environment,
@@ -155,7 +155,7 @@ impl Build<'_> {
     }
 
     /// Returns a note, or an error if nothing can be collected.
-    fn judge(&self, report: &Report) -> Result<Option<String>> {
+    fn assess_report(&self, report: &Report) -> Result<Option<String>> {
         let code = report.printed.code;
         if !report.collected.is_empty() {
             if !report.ended && !report.stopped && code > 128 {

@@ -33,7 +33,7 @@ pub(super) struct Jail {
     reader: tokio::task::JoinHandle<()>,
     next: AtomicU64,
     /// Protections that are not in force, as texts for people.
-    pub lacking: Vec<String>,
+    pub missing_protections: Vec<String>,
 }
 
 #[derive(Default)]
@@ -79,10 +79,10 @@ pub(super) async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> 
         .spawn()
         .map_err(|e| {
             let what = format!("start the launcher {}", program.display());
-            SandboxError::of_spawn(&what, &e)
+            SandboxError::from_spawn_error(&what, &e)
         })?;
     // This must be dropped after the socket, unless the jail starts.
-    let leaving = keeper.id().map(Leaving::new);
+    let leaving = keeper.id().map(ReapOnDrop::new);
     let (mut read, mut write) = UnixStream::from_std(ours)?.into_split();
     let ready = async {
         let (header, body) = protocol::encode(setup)?;
@@ -107,13 +107,13 @@ pub(super) async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> 
         socket: tokio::sync::Mutex::new(Some(write)),
         keeper: tokio::sync::Mutex::new(keeper),
         next: AtomicU64::new(0),
-        lacking,
+        missing_protections: lacking,
     })
 }
 
 fn refused(why: &str) -> SandboxError {
     let message = format!("set up the jail: {why}");
-    match Shortage::named_in(why) {
+    match Shortage::in_message(why) {
         Some(shortage) => SandboxError::exhausted(shortage, message),
         None => SandboxError::new(ErrorKind::Unavailable, message),
     }
@@ -162,12 +162,12 @@ impl Jail {
     async fn request(&self, task: Task, streams: &[OwnedFd]) -> Result<oneshot::Receiver<i32>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (header, body) = protocol::encode(&Request { id, task })?;
-        let (tell, ended) = oneshot::channel();
+        let (exit_sender, ended) = oneshot::channel();
         let mut socket = self.socket.lock().await;
         let Some(socket) = socket.as_mut() else {
             return Err(self.shared.dead());
         };
-        self.shared.waiting().insert(id, tell);
+        self.shared.waiting().insert(id, exit_sender);
         if self.shared.is_dead() {
             self.shared.waiting().clear();
             return Err(self.shared.dead());
@@ -192,20 +192,20 @@ impl Jail {
     }
 
     pub(super) async fn health(&self) -> Result<()> {
-        self.answer(Task::Ping, Duration::from_secs(1)).await
+        self.await_reply(Task::Ping, Duration::from_secs(1)).await
     }
 
     /// Sends the supervisor a task that needs no process.
-    pub(super) async fn ask(&self, task: Task) -> Result<()> {
-        self.answer(task, SETUP_TIMEOUT).await
+    pub(super) async fn run_task(&self, task: Task) -> Result<()> {
+        self.await_reply(task, SETUP_TIMEOUT).await
     }
 
-    async fn answer(&self, task: Task, patience: Duration) -> Result<()> {
+    async fn await_reply(&self, task: Task, timeout: Duration) -> Result<()> {
         let answered = async {
             let answer = self.request(task, &[]).await?;
             answer.await.map_err(|_| self.shared.dead())
         };
-        match tokio::time::timeout(patience, answered).await {
+        match tokio::time::timeout(timeout, answered).await {
             Ok(Ok(0)) => Ok(()),
             Ok(Ok(_)) => {
                 let text = "stop the sandbox's processes: some could not be reached";
@@ -220,10 +220,10 @@ impl Jail {
     }
 
     /// Closes the socket, so that all processes end.
-    pub(super) fn abandon(&mut self) -> Option<Leaving> {
+    pub(super) fn abandon(&mut self) -> Option<ReapOnDrop> {
         self.reader.abort();
         self.socket.get_mut().take();
-        self.keeper.get_mut().id().map(Leaving::new)
+        self.keeper.get_mut().id().map(ReapOnDrop::new)
     }
 
     /// Ends all processes, and returns when they are gone.
@@ -245,15 +245,15 @@ impl Jail {
 }
 
 /// A keeper that is ending because its socket was closed. Dropping this value waits for its end.
-pub(super) struct Leaving(nix::unistd::Pid);
+pub(super) struct ReapOnDrop(nix::unistd::Pid);
 
-impl Leaving {
-    fn new(pid: u32) -> Leaving {
-        Leaving(nix::unistd::Pid::from_raw(pid.cast_signed()))
+impl ReapOnDrop {
+    fn new(pid: u32) -> ReapOnDrop {
+        ReapOnDrop(nix::unistd::Pid::from_raw(pid.cast_signed()))
     }
 }
 
-impl Drop for Leaving {
+impl Drop for ReapOnDrop {
     /// Blocks until the keeper has ended (its parent reaps it meanwhile), for a limited time.
     fn drop(&mut self) {
         let step = Duration::from_millis(20);

@@ -20,28 +20,28 @@ use nix::sys::stat::{
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, Whence, fchown, fchownat, getegid, geteuid, linkat, lseek, symlinkat};
 
-use super::beneath::open_beneath;
 use super::file_equality::has_equal_file;
+use super::openat2::open_beneath;
 
 /// Set-user-id and set-group-id bits, which no copy keeps.
-pub(super) const LENDING: u32 = 0o6000;
+pub(super) const SETID_BITS: u32 = 0o6000;
 
 /// Treatment of plain files.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Files<'a> {
+pub(super) enum CopyMode<'a> {
     Copy,
     /// Create hard links, for files that are never written again.
     Link,
     /// Copy, but create a hard link if this folder has an equal file at the same path. Neither its files nor the new
     /// ones may be written again.
-    CopyUnlessIn(&'a Path),
+    CopyOrLink(&'a Path),
 }
 
 /// Copies the folder `from` to `to`, which must not exist. The copies belong to `owner` (needs root).
 pub(super) fn copy_tree(
     from: &Path,
     to: &Path,
-    files: Files<'_>,
+    files: CopyMode<'_>,
     owner: Option<u32>,
 ) -> io::Result<()> {
     fs::create_dir(to)?;
@@ -56,15 +56,15 @@ pub(super) fn copy_tree(
     let copy = TreeCopy {
         from: open(from)?,
         to: open(to)?,
-        link: files == Files::Link,
+        link: files == CopyMode::Link,
         // If the folder does not exist, nothing can be shared.
         model: match files {
-            Files::CopyUnlessIn(model) => open(model).ok(),
-            Files::Copy | Files::Link => None,
+            CopyMode::CopyOrLink(model) => open(model).ok(),
+            CopyMode::Copy | CopyMode::Link => None,
         },
         owner,
         copied: Mutex::default(),
-        state: Mutex::new(State {
+        state: Mutex::new(CopyQueue {
             waiting: VecDeque::from([PathBuf::from(".")]),
             busy: 0,
             failure: None,
@@ -74,7 +74,7 @@ pub(super) fn copy_tree(
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
     std::thread::scope(|scope| {
         for _ in 0..workers {
-            scope.spawn(|| copy.work());
+            scope.spawn(|| copy.run_worker());
         }
     });
     match copy.lock().failure.take() {
@@ -91,37 +91,37 @@ struct TreeCopy {
     model: Option<OwnedFd>,
     owner: Option<u32>,
     /// Copies of files with several names, by device and inode of the original.
-    copied: Mutex<HashMap<(u64, u64), Place>>,
-    state: Mutex<State>,
+    copied: Mutex<HashMap<(u64, u64), CopiedFile>>,
+    state: Mutex<CopyQueue>,
     changed: Condvar,
 }
 
 /// A file below the target folder.
-struct Place {
+struct CopiedFile {
     folder: Arc<Path>,
     name: CString,
 }
 
 /// A folder in all trees.
-struct Folder {
+struct FolderHandles {
     relative: Arc<Path>,
     from: OwnedFd,
     to: OwnedFd,
     model: Option<OwnedFd>,
 }
 
-struct State {
+struct CopyQueue {
     waiting: VecDeque<PathBuf>,
     busy: usize,
     failure: Option<io::Error>,
 }
 
 impl TreeCopy {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CopyQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self) {
+    fn run_worker(&self) {
         let mut state = self.lock();
         loop {
             if state.failure.is_some() || (state.waiting.is_empty() && state.busy == 0) {
@@ -154,13 +154,13 @@ impl TreeCopy {
     /// Copies the entries of one folder. Returns the subfolders, which exist in the copy but are still empty.
     fn folder(&self, relative: &Path) -> io::Result<Vec<PathBuf>> {
         let model = self.model.as_ref();
-        let folder = Folder {
+        let folder = FolderHandles {
             relative: Arc::from(relative),
             from: open_beneath(&self.from, relative, OFlag::O_DIRECTORY)?,
             to: open_beneath(&self.to, relative, OFlag::O_DIRECTORY)?,
             model: model.and_then(|model| open_beneath(model, relative, OFlag::O_DIRECTORY).ok()),
         };
-        let Folder { from, to, .. } = &folder;
+        let FolderHandles { from, to, .. } = &folder;
         let mut folders = Vec::new();
         for entry in Dir::from_fd(from.try_clone()?)?.iter() {
             let entry = entry?;
@@ -198,7 +198,7 @@ impl TreeCopy {
         Ok(folders)
     }
 
-    fn file(&self, folder: &Folder, name: &CStr) -> io::Result<()> {
+    fn file(&self, folder: &FolderHandles, name: &CStr) -> io::Result<()> {
         let read = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let mut source = match openat(&folder.from, name, read, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -224,7 +224,7 @@ impl TreeCopy {
             if self.link_to_copy(copied, folder, name, &found)? {
                 return Ok(());
             }
-            let place = Place {
+            let place = CopiedFile {
                 folder: folder.relative.clone(),
                 name: name.to_owned(),
             };
@@ -252,15 +252,15 @@ impl TreeCopy {
         self.finish(&target, &found)
     }
 
-    fn lock_copied(&self) -> MutexGuard<'_, HashMap<(u64, u64), Place>> {
+    fn lock_copied(&self) -> MutexGuard<'_, HashMap<(u64, u64), CopiedFile>> {
         self.copied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Links a further name of a file that was copied already to the copy. Returns false if that is not possible.
     fn link_to_copy(
         &self,
-        copied: &HashMap<(u64, u64), Place>,
-        folder: &Folder,
+        copied: &HashMap<(u64, u64), CopiedFile>,
+        folder: &FolderHandles,
         name: &CStr,
         found: &FileStat,
     ) -> io::Result<bool> {
@@ -307,7 +307,7 @@ impl TreeCopy {
         }
         fchmod(
             target,
-            Mode::from_bits_truncate(like.st_mode & 0o7777 & !LENDING),
+            Mode::from_bits_truncate(like.st_mode & 0o7777 & !SETID_BITS),
         )?;
         let (access, change) = times(like);
         futimens(target, &access, &change)?;

@@ -9,7 +9,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 
 /// Bytes that are compared at once.
-const PART: usize = 1 << 16;
+const BLOCK_LEN: usize = 1 << 16;
 
 /// Returns whether `folder` has a plain file with this name that equals a copy of `source`: same size, time, mode and
 /// bytes, and owned by `owner`. Reads `source` from its beginning.
@@ -38,13 +38,13 @@ pub(super) fn has_equal_file(
 }
 
 fn same_bytes(mut one: &File, mut other: &File) -> io::Result<bool> {
-    let (mut left, mut right) = (vec![0; PART], vec![0; PART]);
+    let (mut left, mut right) = (vec![0; BLOCK_LEN], vec![0; BLOCK_LEN]);
     loop {
         let (a, b) = (fill(&mut one, &mut left)?, fill(&mut other, &mut right)?);
         if left[..a] != right[..b] {
             return Ok(false);
         }
-        if a < PART {
+        if a < BLOCK_LEN {
             return Ok(true);
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::protocol::{Bind, Isolation, Overlay};
 use super::sandbox_dirs::SandboxDirs;
-use super::{Inner, beneath};
+use super::{LocalContext, openat2};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result, Spec};
 
@@ -23,7 +23,7 @@ const MAX_HOOK_LEN: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub(super) fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> {
+pub(super) fn layout(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> {
     let folder = &dirs.owned.folder;
     let (paths, home) = match inner.isolation {
         Isolation::Namespaces => (
@@ -87,7 +87,7 @@ pub(super) fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<L
             SandboxError::new(ErrorKind::Input, text)
         })?;
         if !mount.read_only {
-            hand_over(&host, dirs.owner)?;
+            give_to_owner(&host, dirs.owner)?;
         }
         binds.push(bind(&host, &mount.inside, !mount.read_only));
     }
@@ -103,7 +103,7 @@ pub(super) fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<L
 
 /// Gives a mounted folder to the user inside, if this process is root: that user exists nowhere else, so it could not
 /// write there.
-fn hand_over(folder: &Path, owner: Option<u32>) -> Result<()> {
+fn give_to_owner(folder: &Path, owner: Option<u32>) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, lchown};
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
@@ -115,14 +115,14 @@ fn hand_over(folder: &Path, owner: Option<u32>) -> Result<()> {
     }
     if found.is_dir() {
         for entry in fs::read_dir(folder)? {
-            hand_over(&entry?.path(), Some(owner))?;
+            give_to_owner(&entry?.path(), Some(owner))?;
         }
     }
     Ok(lchown(folder, Some(owner), Some(owner))?)
 }
 
 fn environment(
-    inner: &Inner,
+    inner: &LocalContext,
     spec: &Spec,
     dirs: &SandboxDirs,
     paths: &Paths,
@@ -165,7 +165,7 @@ fn importable(environment: &Path) -> Vec<(String, String)> {
         let hook = name.starts_with("__editable__") && name.ends_with(".py");
         hook || name.ends_with(".pth") || name.ends_with(".egg-link")
     };
-    let Ok(tree) = beneath::Folder::open(environment) else {
+    let Ok(tree) = openat2::Folder::open(environment) else {
         return Vec::new();
     };
     let mut found = Vec::new();
@@ -221,7 +221,7 @@ fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
 
 /// Translates a path inside a mount to the host's path. Without an own root file system, mounted folders keep their
 /// host paths.
-pub(super) fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
+pub(super) fn host_path(inner: &LocalContext, spec: &Spec, text: &String) -> String {
     if inner.isolation == Isolation::Namespaces {
         return text.clone();
     }
@@ -239,7 +239,7 @@ pub(super) fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
 }
 
 /// Describes the isolation, for [`crate::SandboxInfo::isolation`].
-pub(super) fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
+pub(super) fn describe(inner: &LocalContext, spec: &Spec, lacking: &[String]) -> String {
     let network = if spec.network {
         "with network"
     } else {

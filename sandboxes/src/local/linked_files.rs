@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::program_writer::{self, Content};
-use super::state_store::{Cache, about};
+use super::state_store::{Cache, with_context};
 use crate::sandbox::Result;
 
 /// Permission bit of readable files. The user inside must be able to read a linked file, which belongs to this
 /// process's user.
-const READABLE: u32 = 0o004;
+const OTHERS_READ: u32 = 0o004;
 
 /// Lock file, held while a process looks for a copy, creates one or removes unused ones.
 const LOCK: &str = "lock";
@@ -40,7 +40,7 @@ impl LinkedFiles {
         mode: u32,
         target: &Path,
     ) -> Result<bool> {
-        if mode & READABLE == 0 {
+        if mode & OTHERS_READ == 0 {
             return Ok(false);
         }
         let copy = self.copy(cache, launcher, from, mode & 0o7777)?;
@@ -49,10 +49,10 @@ impl LinkedFiles {
             Ok(found) if found.ino() == source.ino() && found.dev() == source.dev() => {
                 return Ok(true);
             }
-            Ok(_) => fs::remove_file(target).map_err(about("replace", target))?,
+            Ok(_) => fs::remove_file(target).map_err(with_context("replace", target))?,
             Err(_) => {}
         }
-        fs::hard_link(&copy, target).map_err(about("link", target))?;
+        fs::hard_link(&copy, target).map_err(with_context("link", target))?;
         Ok(true)
     }
 
@@ -63,7 +63,7 @@ impl LinkedFiles {
         from: &Path,
         mode: u32,
     ) -> Result<PathBuf> {
-        let source = File::open(from).map_err(about("open", from))?;
+        let source = File::open(from).map_err(with_context("open", from))?;
         let metadata = source.metadata()?;
         let version = version(&metadata, mode);
         let mut copies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +71,7 @@ impl LinkedFiles {
             return Ok(copy.path.clone());
         }
         let folder = cache.programs();
-        let turn = File::create(folder.join(LOCK)).map_err(about("lock", &folder))?;
+        let turn = File::create(folder.join(LOCK)).map_err(with_context("lock", &folder))?;
         turn.lock()?;
         let path = folder.join(&version);
         // After a machine crash, a file can be shorter than what was written.
@@ -80,7 +80,7 @@ impl LinkedFiles {
             let _ = fs::remove_file(&aside);
             program_writer::write(launcher, &aside, Content::File(source), mode)
                 .and_then(|()| fs::rename(&aside, &path))
-                .map_err(about("copy", from))?;
+                .map_err(with_context("copy", from))?;
         }
         let in_use = File::open(&path)?;
         in_use.lock_shared()?;

@@ -6,7 +6,6 @@
 //! No sandboxed code runs in the host's process: a launcher (this program again, with [`jail_main`] as its entry point)
 //! creates the jail. The backend does not support system packages, images or CPU shares.
 
-mod beneath;
 mod client;
 mod container;
 mod copy;
@@ -14,6 +13,7 @@ mod file_equality;
 mod jail;
 mod layout;
 mod linked_files;
+mod openat2;
 mod probe;
 mod program_writer;
 #[cfg(not(fuzzing))]
@@ -49,13 +49,13 @@ use linked_files::LinkedFiles;
 use state_store::Cache;
 
 /// Host user that tools run as in namespaces if this process is root. No account has this number.
-const NOBODY_ELSE: u32 = 777_001_000;
+const SANDBOX_UID: u32 = 777_001_000;
 
 /// First of the host users for sandboxes in place if this process is root. Each sandbox gets its own user, since it can
 /// see files of other sandboxes.
-const NOBODY_ELSE_IN_PLACE: u32 = 777_010_000;
+const FIRST_IN_PLACE_UID: u32 = 777_010_000;
 
-const REDUCED: &str = "reduced isolation: Landlock and seccomp without namespaces; the repository's code can see which \
+const REDUCED_ISOLATION_WARNING: &str = "reduced isolation: Landlock and seccomp without namespaces; the repository's code can see which \
      paths and processes exist on this machine";
 
 #[derive(Debug, Clone, Default)]
@@ -73,7 +73,7 @@ pub struct LocalSettings {
 }
 
 pub struct Local {
-    inner: Arc<Inner>,
+    inner: Arc<LocalContext>,
 }
 
 /// Isolation of sandboxes on this machine.
@@ -86,7 +86,7 @@ pub struct LocalSecurity {
     pub memory_is_counted: bool,
 }
 
-pub struct Inner {
+pub struct LocalContext {
     cache: Cache,
     launcher: Vec<OsString>,
     isolation: Isolation,
@@ -97,22 +97,22 @@ pub struct Inner {
     linked_files: LinkedFiles,
 }
 
-impl Drop for Inner {
+impl Drop for LocalContext {
     fn drop(&mut self) {
         self.cache.finish_removals();
     }
 }
 
-impl Inner {
+impl LocalContext {
     /// Returns the host user that owns what a sandbox writes; `None` unless this process is root.
     fn owner(&self, sandbox: &str) -> Option<u32> {
         match self.isolation {
-            Isolation::Namespaces => self.root.then_some(NOBODY_ELSE),
+            Isolation::Namespaces => self.root.then_some(SANDBOX_UID),
             Isolation::Landlock => self.root.then(|| {
                 let hash = sandbox.bytes().fold(5381u32, |hash, byte| {
                     hash.wrapping_mul(33) ^ u32::from(byte)
                 });
-                NOBODY_ELSE_IN_PLACE + hash % 900_000
+                FIRST_IN_PLACE_UID + hash % 900_000
             }),
             Isolation::None => None,
         }
@@ -131,7 +131,7 @@ impl Inner {
     /// Returns the user that owns the workspace of a saved state. It is an overlay's lower layer in namespaces, and
     /// copied otherwise.
     fn owner_of_states(&self) -> Option<u32> {
-        (self.root && self.isolation == Isolation::Namespaces).then_some(NOBODY_ELSE)
+        (self.root && self.isolation == Isolation::Namespaces).then_some(SANDBOX_UID)
     }
 
     fn interpreter(&self, version: &str) -> Result<Interpreter> {
@@ -161,7 +161,7 @@ impl Local {
         let probe = probe::choose(&settings, &cache)?;
         let root = nix::unistd::geteuid().is_root();
         Ok(Local {
-            inner: Arc::new(Inner {
+            inner: Arc::new(LocalContext {
                 cache,
                 launcher: settings.launcher,
                 isolation: probe.isolation,
@@ -193,14 +193,14 @@ impl Backend for Local {
         "local"
     }
 
-    fn own_loopback(&self) -> bool {
+    fn has_own_loopback(&self) -> bool {
         self.inner.isolation == Isolation::Namespaces
     }
 
-    fn caution(&self) -> Option<&'static str> {
+    fn isolation_warning(&self) -> Option<&'static str> {
         match self.inner.isolation {
             Isolation::Namespaces => None,
-            Isolation::Landlock => Some(REDUCED),
+            Isolation::Landlock => Some(REDUCED_ISOLATION_WARNING),
             Isolation::None => {
                 Some("no isolation: the repository's code can do everything that you can")
             }

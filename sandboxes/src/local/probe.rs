@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::protocol::{self, Isolation, Overlay, Reply, Setup};
 use super::state_store::Cache;
-use super::{LocalSettings, NOBODY_ELSE};
+use super::{LocalSettings, SANDBOX_UID};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Limits, Paths, Result};
 
@@ -105,7 +105,7 @@ fn set_up(
             toolbox: here("root"),
         },
         home: here("root"),
-        owner: (root && isolation != Isolation::None).then_some(NOBODY_ELSE),
+        owner: (root && isolation != Isolation::None).then_some(SANDBOX_UID),
         building: false,
         limits: Limits::default(),
         env: Default::default(),

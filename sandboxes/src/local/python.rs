@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, SandboxError};
-use crate::programs::{named, outside};
+use crate::programs::{command_outside_cwd, named};
 use crate::sandbox::Result;
 
 /// A CPython interpreter on the host.
@@ -51,7 +51,7 @@ pub(super) fn describe(interpreter: &Interpreter) -> Result<String> {
     const QUESTION: &str = "import sys, sysconfig
 print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('HOST_GNU_TYPE'))";
     let executable = interpreter.executable.display();
-    let out = outside(&interpreter.executable)
+    let out = command_outside_cwd(&interpreter.executable)
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
@@ -108,7 +108,7 @@ fn on_path(version: &str) -> Vec<PathBuf> {
 }
 
 fn from_uv(version: &str) -> Option<PathBuf> {
-    let out = outside("uv")
+    let out = command_outside_cwd("uv")
         .args([
             "python",
             "find",
@@ -130,7 +130,7 @@ fn ask(candidate: &Path, version: &str) -> Option<Interpreter> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
-    let out = outside(candidate)
+    let out = command_outside_cwd(candidate)
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())
         .stderr(Stdio::null())

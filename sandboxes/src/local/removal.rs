@@ -11,7 +11,7 @@ use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 /// Maximum depth of the recursion. Deeper folders are moved up first.
-const DEPTH: usize = 48;
+const MAX_DEPTH: usize = 48;
 
 /// Removes a folder; a missing one is not an error.
 pub(super) fn remove_tree(folder: &Path) -> io::Result<()> {
@@ -68,7 +68,7 @@ fn empty(folder: &OwnedFd, top: &OwnedFd, depth: usize, moved: &mut u64) -> io::
             Err(e) => return Err(e.into()),
         }
         let inner = open(folder, name)?;
-        if depth < DEPTH {
+        if depth < MAX_DEPTH {
             again |= empty(&inner, top, depth + 1, moved)?;
             unlinkat(folder, name, UnlinkatFlags::RemoveDir)?;
         } else {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::io::AsyncWriteExt;
 
-use super::Inner;
-use super::client::{Jail, Leaving, launch};
-use super::copy::{Files, copy_tree};
+use super::LocalContext;
+use super::client::{Jail, ReapOnDrop, launch};
+use super::copy::{CopyMode, copy_tree};
 use super::layout;
 use super::protocol::{Isolation, NOT_FOUND, Setup, Task};
 use super::sandbox_dirs::{SandboxDirs, create_dirs, fill};
-use super::state_store::{InUse, State, about};
+use super::state_store::{SavedState, StateLease, with_context};
 use super::store::Store;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{
@@ -22,15 +22,15 @@ use crate::sandbox::{
 };
 
 pub(super) struct LocalSandbox {
-    inner: Arc<Inner>,
+    inner: Arc<LocalContext>,
     spec: Spec,
-    facts: SandboxInfo,
+    info: SandboxInfo,
     jail: Jail,
     dirs: Arc<SandboxDirs>,
 }
 
 /// Starts a sandbox with the files of `spec.start`.
-pub(super) async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
+pub(super) async fn start(inner: Arc<LocalContext>, spec: &Spec) -> Result<LocalSandbox> {
     if spec.network && inner.isolation == Isolation::Landlock {
         let text = "start a sandbox with network access: a Landlock sandbox has no network";
         return Err(SandboxError::new(ErrorKind::Input, text).hint("use --sandbox docker"));
@@ -40,7 +40,7 @@ pub(super) async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox
     enter(inner, spec.clone(), dirs).await
 }
 
-async fn enter(inner: Arc<Inner>, spec: Spec, dirs: SandboxDirs) -> Result<LocalSandbox> {
+async fn enter(inner: Arc<LocalContext>, spec: Spec, dirs: SandboxDirs) -> Result<LocalSandbox> {
     let layout = layout::layout(&inner, &spec, &dirs)?;
     let folder = &dirs.owned.folder;
     let setup = Setup {
@@ -60,14 +60,14 @@ async fn enter(inner: Arc<Inner>, spec: Spec, dirs: SandboxDirs) -> Result<Local
     let jail = launch(&inner.launcher, &setup, &folder.join("launcher.log")).await?;
     let facts = SandboxInfo {
         backend: "local".to_owned(),
-        isolation: layout::describe(&inner, &spec, &jail.lacking),
+        isolation: layout::describe(&inner, &spec, &jail.missing_protections),
         id: dirs.owned.id.clone(),
         paths: layout.paths,
     };
     Ok(LocalSandbox {
         inner,
         spec,
-        facts,
+        info: facts,
         jail,
         dirs: Arc::new(dirs),
     })
@@ -82,10 +82,10 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The remains of a dropped sandbox, in the order in which they must end.
-struct Remains {
-    _keeper: Option<Leaving>,
+struct DroppedSandbox {
+    _keeper: Option<ReapOnDrop>,
     _dirs: Arc<SandboxDirs>,
-    _inner: Arc<Inner>,
+    _inner: Arc<LocalContext>,
 }
 
 impl Drop for LocalSandbox {
@@ -95,7 +95,7 @@ impl Drop for LocalSandbox {
         if !self.dirs.owned.folder.exists() {
             return;
         }
-        let remains = Remains {
+        let remains = DroppedSandbox {
             _keeper: self.jail.abandon(),
             _dirs: self.dirs.clone(),
             _inner: self.inner.clone(),
@@ -149,7 +149,7 @@ impl LocalSandbox {
 
     /// Packs the workspace as the jail sees it.
     async fn pack(&self) -> Result<fs::File> {
-        let folder = self.facts.paths.workspace.clone();
+        let folder = self.info.paths.workspace.clone();
         let process = self.jail.start(Task::Pack { folder }).await?;
         drop(process.stdin);
         let mut archive = process.stdout;
@@ -172,7 +172,7 @@ impl LocalSandbox {
                 .dirs
                 .shares_environment(&self.inner, &self.spec)
                 .is_some(),
-            inside: self.facts.paths.store.clone(),
+            inside: self.info.paths.store.clone(),
             inner: self.inner.clone(),
             dirs: self.dirs.clone(),
         }
@@ -181,7 +181,7 @@ impl LocalSandbox {
 
 /// Checks that the environment is a real folder. It is mounted when a sandbox starts from the state, and a link would
 /// be resolved on the host.
-fn no_link(environment: &Path) -> Result<()> {
+fn check_is_folder(environment: &Path) -> Result<()> {
     match fs::symlink_metadata(environment) {
         Ok(found) if !found.is_dir() => {
             let kind = if found.is_symlink() {
@@ -205,9 +205,9 @@ fn unpack_saved(mut archive: fs::File, folder: &Path, owner: Option<u32>) -> Res
     let mut archive = tar::Archive::new(std::io::BufReader::new(archive));
     archive.set_preserve_permissions(true);
     // Such bits must not exist even for a moment, since the unpacked files belong to the user of this process.
-    archive.set_mask(super::copy::LENDING);
+    archive.set_mask(super::copy::SETID_BITS);
     archive.unpack(&aside)?;
-    copy_tree(&aside, folder, Files::Copy, owner)?;
+    copy_tree(&aside, folder, CopyMode::Copy, owner)?;
     Ok(super::removal::remove_tree(&aside)?)
 }
 
@@ -219,12 +219,12 @@ enum Input<'a> {
 #[async_trait]
 impl Sandbox for LocalSandbox {
     fn info(&self) -> &SandboxInfo {
-        &self.facts
+        &self.info
     }
 
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
         if !self.spec.root
-            && let Ok(relative) = path.strip_prefix(&self.facts.paths.store)
+            && let Ok(relative) = path.strip_prefix(&self.info.paths.store)
         {
             let (relative, content) = (relative.to_owned(), content.to_owned());
             let store = self.store();
@@ -241,7 +241,7 @@ impl Sandbox for LocalSandbox {
 
     async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
         if !self.spec.root
-            && let Ok(relative) = path.strip_prefix(&self.facts.paths.store)
+            && let Ok(relative) = path.strip_prefix(&self.info.paths.store)
         {
             let (relative, from) = (relative.to_owned(), from.to_owned());
             let store = self.store();
@@ -249,7 +249,7 @@ impl Sandbox for LocalSandbox {
         }
         let file = tokio::fs::File::open(from)
             .await
-            .map_err(about("open", from))?;
+            .map_err(with_context("open", from))?;
         let task = Task::Upload {
             path: path.to_owned(),
             mode,
@@ -261,7 +261,7 @@ impl Sandbox for LocalSandbox {
 
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
         if !self.spec.root
-            && let Ok(relative) = folder.strip_prefix(&self.facts.paths.store)
+            && let Ok(relative) = folder.strip_prefix(&self.info.paths.store)
         {
             let (store, relative, archive) =
                 (self.store(), relative.to_owned(), archive.to_owned());
@@ -269,7 +269,7 @@ impl Sandbox for LocalSandbox {
         }
         let file = tokio::fs::File::open(archive)
             .await
-            .map_err(about("open", archive))?;
+            .map_err(with_context("open", archive))?;
         let task = Task::Unpack {
             folder: folder.to_owned(),
         };
@@ -289,7 +289,7 @@ impl Sandbox for LocalSandbox {
         let directory = command
             .directory
             .as_ref()
-            .unwrap_or(&self.facts.paths.workspace);
+            .unwrap_or(&self.info.paths.workspace);
         let outside = |text: &String| layout::host_path(&self.inner, &self.spec, text);
         let env: BTreeMap<_, _> = command
             .env
@@ -307,12 +307,14 @@ impl Sandbox for LocalSandbox {
 
     async fn fork(&self) -> Result<Box<dyn Sandbox>> {
         // The files must not change, or become links, while they are copied.
-        self.jail.ask(Task::Freeze).await?;
+        self.jail.run_task(Task::Freeze).await?;
         let (inner, spec, dirs) = (self.inner.clone(), self.spec.clone(), self.dirs.clone());
         let copied = blocking(move || {
             let owned = inner.cache.new_sandbox(&spec.purpose)?;
             let state = match &spec.start {
-                SandboxSource::Saved(_) => dirs.state.as_ref().map(InUse::again).transpose()?,
+                SandboxSource::Saved(_) => {
+                    dirs.state.as_ref().map(StateLease::duplicate).transpose()?
+                }
                 _ => None,
             };
             let copy = SandboxDirs {
@@ -331,7 +333,7 @@ impl Sandbox for LocalSandbox {
             filled.map(|()| copy)
         });
         let copied = copied.await;
-        self.jail.ask(Task::Thaw).await?;
+        self.jail.run_task(Task::Thaw).await?;
         let copy = copied?;
         Ok(Box::new(
             enter(self.inner.clone(), self.spec.clone(), copy).await?,
@@ -339,13 +341,13 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn save(&self, name: &str) -> Result<()> {
-        self.jail.ask(Task::EndProcesses).await?;
+        self.jail.run_task(Task::EndProcesses).await?;
         let (inner, dirs, name) = (self.inner.clone(), self.dirs.clone(), name.to_owned());
-        let state = State {
+        let state = SavedState {
             python: dirs.python.clone(),
             built: match &dirs.state {
                 Some(state) if !self.spec.root => state.state.built.clone(),
-                _ => self.facts.paths.clone(),
+                _ => self.info.paths.clone(),
             },
             bytes: 0,
         };
@@ -359,8 +361,8 @@ impl Sandbox for LocalSandbox {
             let made_from = dirs.state.as_ref().map(|state| state.folder.as_path());
             inner.cache.save(&name, state, made_from, |folder| {
                 let from = &dirs.owned.folder;
-                let copy = |source: &Path, target: &Path, files: Files<'_>| {
-                    copy_tree(source, target, files, None).map_err(about("copy", source))
+                let copy = |source: &Path, target: &Path, files: CopyMode<'_>| {
+                    copy_tree(source, target, files, None).map_err(with_context("copy", source))
                 };
                 let workspace = folder.join("workspace");
                 match packed {
@@ -368,20 +370,22 @@ impl Sandbox for LocalSandbox {
                     None => copy_tree(
                         &from.join("workspace"),
                         &workspace,
-                        Files::Copy,
+                        CopyMode::Copy,
                         inner.owner_of_states(),
                     )
-                    .map_err(about("copy", from))?,
+                    .map_err(with_context("copy", from))?,
                 }
                 let (source, store) = (from.join("store"), folder.join("store"));
                 if shared.is_none() {
-                    no_link(&source.join("env"))?;
+                    check_is_folder(&source.join("env"))?;
                 }
                 if spec.root || !inner.shares_files() {
                     // Without isolation, tests could write to shared files.
                     let made_from = made_from.filter(|_| inner.isolation != Isolation::None);
                     let there = made_from.map(|state| state.join("store"));
-                    let files = there.as_deref().map_or(Files::Copy, Files::CopyUnlessIn);
+                    let files = there
+                        .as_deref()
+                        .map_or(CopyMode::Copy, CopyMode::CopyOrLink);
                     return copy(&source, &store, files);
                 }
                 fs::create_dir(&store)?;
@@ -394,7 +398,7 @@ impl Sandbox for LocalSandbox {
                     }
                     // Tools cannot write these files, so they need no copies.
                     if kind.is_dir() {
-                        copy(&source, &target, Files::Link)?;
+                        copy(&source, &target, CopyMode::Link)?;
                     } else if kind.is_symlink() {
                         std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
                     } else if kind.is_file() {
@@ -402,7 +406,7 @@ impl Sandbox for LocalSandbox {
                     }
                 }
                 match &shared {
-                    Some(shared) => copy(shared, &store.join("env"), Files::Link),
+                    Some(shared) => copy(shared, &store.join("env"), CopyMode::Link),
                     None => Ok(()),
                 }
             })

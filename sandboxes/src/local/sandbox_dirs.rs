@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use super::Inner;
-use super::copy::{Files, copy_tree};
+use super::LocalContext;
+use super::copy::{CopyMode, copy_tree};
 use super::protocol::Isolation;
 use super::python::Interpreter;
-use super::state_store::{InUse, LockedFolder, about};
+use super::state_store::{LockedFolder, StateLease, with_context};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, SandboxSource, Spec};
 
@@ -18,7 +18,7 @@ pub(super) struct SandboxDirs {
     /// Host user that owns what is written inside.
     pub owner: Option<u32>,
     /// Saved state that it started from, whose environment is shared.
-    pub state: Option<InUse>,
+    pub state: Option<StateLease>,
     pub python: Option<Interpreter>,
 }
 
@@ -32,13 +32,13 @@ impl Drop for SandboxDirs {
 
 impl SandboxDirs {
     /// Returns the environment of the state in use, if it is shared instead of copied.
-    pub(super) fn shares_environment(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
+    pub(super) fn shares_environment(&self, inner: &LocalContext, spec: &Spec) -> Option<PathBuf> {
         let shared = self.state.as_ref()?.folder.join("store/env");
         (inner.shares_files() && !spec.root && is_real_folder(&shared)).then_some(shared)
     }
 
     /// Returns the saved workspace below the changes, if it is overlaid instead of copied.
-    pub(super) fn overlaid(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
+    pub(super) fn overlaid(&self, inner: &LocalContext, spec: &Spec) -> Option<PathBuf> {
         let lower = self.state.as_ref()?.folder.join("workspace");
         (inner.overlay && !spec.root).then_some(lower)
     }
@@ -49,7 +49,7 @@ pub(super) fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-pub(super) fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
+pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDirs> {
     let (state, python) = match &spec.start {
         SandboxSource::Python(version) => (None, Some(inner.interpreter(version)?)),
         SandboxSource::Image(name) => return Err(no_images(name)),
@@ -89,7 +89,7 @@ pub(super) fn no_images(name: &str) -> SandboxError {
 
 /// Creates the folders, and copies the content of those that `from` has.
 pub(super) fn fill(
-    inner: &Inner,
+    inner: &LocalContext,
     spec: &Spec,
     dirs: &SandboxDirs,
     folder: &Path,
@@ -108,9 +108,8 @@ pub(super) fn fill(
         }
         let (source, target) = (from.map(|from| from.join(name)), folder.join(name));
         match source.filter(|source| is_real_folder(source)) {
-            Some(source) => {
-                copy_tree(&source, &target, Files::Copy, owner).map_err(about("copy", &source))?
-            }
+            Some(source) => copy_tree(&source, &target, CopyMode::Copy, owner)
+                .map_err(with_context("copy", &source))?,
             None => {
                 fs::create_dir(&target)?;
                 fs::set_permissions(&target, fs::Permissions::from_mode(mode))?;
@@ -120,7 +119,8 @@ pub(super) fn fill(
     }
     let (source, store) = (from.map(|from| from.join("store")), folder.join("store"));
     if let (true, Some(source)) = (spec.root, &source) {
-        return copy_tree(source, &store, Files::Copy, owner).map_err(about("copy", source));
+        return copy_tree(source, &store, CopyMode::Copy, owner)
+            .map_err(with_context("copy", source));
     }
     fs::create_dir(&store)?;
     if spec.root {
@@ -129,8 +129,8 @@ pub(super) fn fill(
     let shared = dirs.shares_environment(inner, spec);
     // Tools cannot write to the store, so its files can be shared with the state.
     let files = match inner.shares_files() {
-        true => Files::Link,
-        false => Files::Copy,
+        true => CopyMode::Link,
+        false => CopyMode::Copy,
     };
     for entry in source.map(fs::read_dir).transpose()?.into_iter().flatten() {
         let entry = entry?;
@@ -140,10 +140,10 @@ pub(super) fn fill(
             continue;
         }
         if kind.is_dir() {
-            copy_tree(&source, &target, files, None).map_err(about("copy", &source))?;
+            copy_tree(&source, &target, files, None).map_err(with_context("copy", &source))?;
         } else if kind.is_symlink() {
             std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_file() && files == Files::Link {
+        } else if kind.is_file() && files == CopyMode::Link {
             fs::hard_link(&source, &target)?;
         } else if kind.is_file() {
             copy_file(&source, &target, None)?;
@@ -172,9 +172,8 @@ fn fill_overlay(
         .map(|from| from.join("upper"))
         .filter(|changes| is_real_folder(changes))
     {
-        Some(changes) => {
-            copy_tree(&changes, &upper, Files::Copy, owner).map_err(about("copy", &changes))?
-        }
+        Some(changes) => copy_tree(&changes, &upper, CopyMode::Copy, owner)
+            .map_err(with_context("copy", &changes))?,
         None => {
             let like = fs::metadata(lower)?;
             fs::create_dir(&upper)?;

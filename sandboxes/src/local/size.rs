@@ -13,10 +13,10 @@ use nix::dir::Dir;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 
-use super::beneath::open_beneath;
+use super::openat2::open_beneath;
 
 /// Length from which a path is looked up from a folder on the way: the kernel accepts at most 4096 bytes.
-const LONG: usize = 2000;
+const MAX_RELATIVE_LEN: usize = 2000;
 
 /// Disk usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -92,7 +92,7 @@ fn is_folder(found: &FileStat) -> bool {
 }
 
 /// A folder to visit: its path from an open folder, and its whole path if that is short.
-struct Waiting {
+struct PendingFolder {
     from: Rc<OwnedFd>,
     place: PathBuf,
     path: PathBuf,
@@ -105,27 +105,27 @@ fn walk(
 ) -> io::Result<()> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let top = Rc::new(openat(AT_FDCWD, folder, flags, Mode::empty())?);
-    let mut waiting = vec![Waiting {
+    let mut waiting = vec![PendingFolder {
         from: top,
         place: PathBuf::from("."),
         path: PathBuf::new(),
     }];
     while let Some(next) = waiting.pop() {
-        if let Err(e) = look_through(next, &mut waiting, &mut visit) {
+        if let Err(e) = visit_folder(next, &mut waiting, &mut visit) {
             failed(e)?;
         }
     }
     Ok(())
 }
 
-fn look_through(
-    next: Waiting,
-    waiting: &mut Vec<Waiting>,
+fn visit_folder(
+    next: PendingFolder,
+    waiting: &mut Vec<PendingFolder>,
     visit: &mut impl FnMut(&Path, &FileStat) -> io::Result<()>,
 ) -> io::Result<()> {
     let here = open_beneath(&next.from, &next.place, OFlag::O_DIRECTORY)?;
     let here = Rc::new(here);
-    let far = next.place.as_os_str().len() > LONG;
+    let far = next.place.as_os_str().len() > MAX_RELATIVE_LEN;
     for entry in Dir::from_fd(here.try_clone()?)?.iter() {
         let entry = entry?;
         let name = entry.file_name();
@@ -139,13 +139,13 @@ fn look_through(
         };
         let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
         // Paths beyond the limit are never shared, so this path is never looked up.
-        let path = match next.path.as_os_str().len() > LONG {
+        let path = match next.path.as_os_str().len() > MAX_RELATIVE_LEN {
             true => PathBuf::from(std::ffi::OsString::from_vec(b"/".to_vec())),
             false => next.path.join(name),
         };
         visit(&path, &found)?;
         if is_folder(&found) {
-            waiting.push(Waiting {
+            waiting.push(PendingFolder {
                 from: if far { here.clone() } else { next.from.clone() },
                 place: if far {
                     name.to_owned()

@@ -7,10 +7,10 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use super::Inner;
-use super::copy::{Files, LENDING, copy_tree};
+use super::LocalContext;
+use super::copy::{CopyMode, SETID_BITS, copy_tree};
 use super::removal::remove_tree;
-use super::state_store::{Cache, State, about};
+use super::state_store::{Cache, SavedState, with_context};
 use super::tree_archive::append_tree;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
@@ -33,14 +33,15 @@ pub(super) fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
     archive.append_data(&mut header, DESCRIPTION, text.as_slice())?;
     for name in FOLDERS {
         let folder = found.folder.join(name);
-        append_tree(&mut archive, Path::new(name), &folder).map_err(about("read", &folder))?;
+        append_tree(&mut archive, Path::new(name), &folder)
+            .map_err(with_context("read", &folder))?;
     }
     archive.into_inner()?.finish()?.flush()?;
     Ok(())
 }
 
 /// Imports a state. Replaces an existing state of that name.
-pub(super) fn import(inner: &Inner, name: &str, from: &Path) -> Result<()> {
+pub(super) fn import(inner: &LocalContext, name: &str, from: &Path) -> Result<()> {
     let state = description(from)?;
     if let Some(python) = state.python.as_ref().filter(|p| !p.executable.exists()) {
         let text = format!(
@@ -55,12 +56,14 @@ pub(super) fn import(inner: &Inner, name: &str, from: &Path) -> Result<()> {
         let mut archive = open(from)?;
         archive.set_preserve_permissions(true);
         // The unpacked files belong to the user of this process.
-        archive.set_mask(LENDING);
-        archive.unpack(&aside).map_err(about("unpack", from))?;
+        archive.set_mask(SETID_BITS);
+        archive
+            .unpack(&aside)
+            .map_err(with_context("unpack", from))?;
         fs::rename(aside.join("store"), folder.join("store"))?;
         let (source, workspace) = (aside.join("workspace"), folder.join("workspace"));
-        copy_tree(&source, &workspace, Files::Copy, inner.owner_of_states())
-            .map_err(about("copy", &source))?;
+        copy_tree(&source, &workspace, CopyMode::Copy, inner.owner_of_states())
+            .map_err(with_context("copy", &source))?;
         Ok(remove_tree(&aside)?)
     })
 }
@@ -71,7 +74,7 @@ fn open(from: &Path) -> io::Result<tar::Archive<impl Read>> {
     )?)))
 }
 
-fn description(from: &Path) -> Result<State> {
+fn description(from: &Path) -> Result<SavedState> {
     let mut archive = open(from)?;
     let Some(first) = archive.entries()?.next() else {
         return Err(not_a_state());

@@ -23,11 +23,11 @@ use crate::private;
 use crate::sandbox::{Paths, Result};
 
 /// Prefix of the name of a state that is being removed.
-const GONE: &str = ".gone-";
+const TRASH_PREFIX: &str = ".gone-";
 
 /// Description of a state, besides its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct SavedState {
     pub python: Option<Interpreter>,
     /// Paths inside the sandbox in which it was built; absolute paths in the files start with these.
     pub built: Paths,
@@ -48,9 +48,9 @@ pub(super) struct LockedFolder {
 }
 
 /// A state in use, which is not removed meanwhile.
-pub(super) struct InUse {
+pub(super) struct StateLease {
     pub folder: PathBuf,
-    pub state: State,
+    pub state: SavedState,
     _lock: File,
 }
 
@@ -59,7 +59,8 @@ impl Cache {
         for name in ["programs", "sandboxes", "states"] {
             let folder = root.join(name);
             // The folders contain untrusted files, some with a user's ids.
-            private::create_closed(&folder).map_err(about("create the cache folder", &folder))?;
+            private::create_closed(&folder)
+                .map_err(with_context("create the cache folder", &folder))?;
         }
         let root = fs::canonicalize(root)?;
         Ok(Cache { root })
@@ -70,7 +71,7 @@ impl Cache {
     }
 
     pub(super) fn new_sandbox(&self, purpose: &str) -> Result<LockedFolder> {
-        self.own("sandboxes", &fresh_id(purpose))
+        self.own("sandboxes", &unique_id(purpose))
     }
 
     fn own(&self, kind: &str, id: &str) -> Result<LockedFolder> {
@@ -94,7 +95,7 @@ impl Cache {
         self.state_folder(name).join("state.json").is_file()
     }
 
-    pub(super) fn use_state(&self, name: &str) -> Result<InUse> {
+    pub(super) fn use_state(&self, name: &str) -> Result<StateLease> {
         let folder = self.state_folder(name);
         let missing = || {
             SandboxError::new(ErrorKind::NotFound, format!("find the saved state {name}"))
@@ -109,7 +110,7 @@ impl Cache {
                 format!("read the saved state {name}: {e}"),
             )
         })?;
-        Ok(InUse {
+        Ok(StateLease {
             folder,
             state,
             _lock: lock,
@@ -125,11 +126,11 @@ impl Cache {
     pub(super) fn save(
         &self,
         name: &str,
-        mut state: State,
+        mut state: SavedState,
         made_from: Option<&Path>,
         fill: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<()> {
-        let aside = self.own("states", &format!(".new-{}", fresh_id("")))?;
+        let aside = self.own("states", &format!(".new-{}", unique_id("")))?;
         let filled = fill(&aside.folder).and_then(|()| {
             fs::write(aside.folder.join("lock"), b"")?;
             state.bytes = own_bytes(&aside.folder, made_from)?;
@@ -149,7 +150,7 @@ impl Cache {
         let gone = self
             .root
             .join("states")
-            .join(format!("{GONE}{}", fresh_id("")));
+            .join(format!("{TRASH_PREFIX}{}", unique_id("")));
         match fs::rename(self.state_folder(name), &gone) {
             Ok(()) => {
                 remove_unused(&gone);
@@ -167,7 +168,7 @@ impl Cache {
             if entry
                 .file_name()
                 .as_encoded_bytes()
-                .starts_with(GONE.as_bytes())
+                .starts_with(TRASH_PREFIX.as_bytes())
             {
                 remove_unused(&entry.path());
             }
@@ -196,7 +197,7 @@ impl Cache {
                     if old && !path.with_extension("").exists() && is_free(&path) {
                         let _ = fs::remove_file(&path);
                     }
-                } else if name.starts_with(GONE) {
+                } else if name.starts_with(TRASH_PREFIX) {
                     // This removal had to wait until the state was no longer in use.
                     remove_unused(&path);
                 } else if (kind == "sandboxes" || name.starts_with(".new-"))
@@ -248,7 +249,7 @@ fn with_lock(folder: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-pub(super) fn fresh_id(purpose: &str) -> String {
+pub(super) fn unique_id(purpose: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = std::time::UNIX_EPOCH
         .elapsed()
@@ -282,12 +283,12 @@ fn encoded(name: &str) -> String {
         .collect()
 }
 
-impl InUse {
+impl StateLease {
     /// Returns the same state with a further lock.
-    pub(super) fn again(&self) -> Result<InUse> {
+    pub(super) fn duplicate(&self) -> Result<StateLease> {
         let lock = File::open(self.folder.join("lock"))?;
         lock.lock_shared()?;
-        Ok(InUse {
+        Ok(StateLease {
             folder: self.folder.clone(),
             state: self.state.clone(),
             _lock: lock,
@@ -295,7 +296,7 @@ impl InUse {
     }
 }
 
-pub(super) fn about(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> SandboxError {
+pub(super) fn with_context(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> SandboxError {
     let text = format!("{what} {}", path.display());
     move |e| {
         let mut error = SandboxError::from(e);

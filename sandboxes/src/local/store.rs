@@ -5,17 +5,17 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::Inner;
-use super::copy::{Files, copy_tree};
+use super::LocalContext;
+use super::copy::{CopyMode, copy_tree};
 use super::program_writer::{self, Content};
 use super::sandbox_dirs::{SandboxDirs, copy_file};
-use super::state_store::{about, fresh_id};
+use super::state_store::{unique_id, with_context};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 /// The store of one sandbox. Sandboxed code cannot change the folders on the way to a file.
 pub(super) struct Store {
-    pub inner: Arc<Inner>,
+    pub inner: Arc<LocalContext>,
     pub dirs: Arc<SandboxDirs>,
     /// Path of the store inside the sandbox.
     pub inside: PathBuf,
@@ -37,26 +37,26 @@ impl Store {
         {
             return Ok(());
         }
-        let file = File::open(from).map_err(about("open", from))?;
+        let file = File::open(from).map_err(with_context("open", from))?;
         self.write_content(&target, Content::File(file), mode)
     }
 
     /// Writes a file atomically, so that no process sees an incomplete one.
     fn write_content(&self, target: &Path, content: Content<'_>, mode: u32) -> Result<()> {
-        let aside = target.with_file_name(format!(".new-{}", fresh_id("")));
+        let aside = target.with_file_name(format!(".new-{}", unique_id("")));
         let written = program_writer::write(&self.inner.launcher, &aside, content, mode)
             .and_then(|()| chown(&aside, self.dirs.owner, self.dirs.owner))
             .and_then(|()| fs::rename(&aside, target));
         if written.is_err() {
             let _ = fs::remove_file(&aside);
         }
-        written.map_err(about("write", target))
+        written.map_err(with_context("write", target))
     }
 
     pub(super) fn unpack(&self, relative: &Path, archive: &Path) -> Result<()> {
         let folder = self.folder(relative, relative)?;
         let owner = self.dirs.owner;
-        let file = fs::File::open(archive).map_err(about("open", archive))?;
+        let file = fs::File::open(archive).map_err(with_context("open", archive))?;
         // An existing file may be shared with a saved state, so the archive is unpacked elsewhere and copied.
         let aside = tempfile::tempdir_in(&self.dirs.owned.folder)?;
         let mut archive = tar::Archive::new(std::io::BufReader::new(file));
@@ -73,7 +73,8 @@ impl Store {
                 fs::remove_file(&target)?;
             }
             if kind.is_dir() {
-                copy_tree(&source, &target, Files::Copy, owner).map_err(about("copy", &source))?;
+                copy_tree(&source, &target, CopyMode::Copy, owner)
+                    .map_err(with_context("copy", &source))?;
             } else if kind.is_symlink() {
                 std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
             } else {

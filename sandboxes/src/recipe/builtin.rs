@@ -92,7 +92,7 @@ struct File {
 /// The versions that a table applies to. All given conditions must hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct When {
+struct VersionCondition {
     /// Limits of the version, such as `>=2.0,<2.3`.
     version: Option<String>,
     /// Earliest date of the commit, inclusive.
@@ -119,7 +119,7 @@ pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, Strin
         }
         let version = version(&file, tree)?;
         for table in file.versions {
-            if let Some(recipe) = take(
+            if let Some(recipe) = match_version(
                 &file.common,
                 table,
                 &version,
@@ -133,18 +133,18 @@ pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, Strin
     Ok(None)
 }
 
-fn take(
+fn match_version(
     common: &toml::Table,
     mut table: toml::Table,
     version: &Option<Vec<u64>>,
     date: Option<&str>,
     place: &str,
 ) -> Result<Option<Recipe>> {
-    let when: When = match table.remove("when") {
+    let when: VersionCondition = match table.remove("when") {
         Some(when) => when.try_into().map_err(|e: toml::de::Error| {
             SandboxError::new(ErrorKind::System, format!("{place}: {e}"))
         })?,
-        None => When::default(),
+        None => VersionCondition::default(),
     };
     let fits = when.version.is_none_or(|bounds| version.as_ref().is_some_and(|v| within(v, &bounds)))
         // Both dates start with the year, so they compare as text.
@@ -235,7 +235,7 @@ mod tests {
                 let when = table
                     .remove("when")
                     .unwrap_or(toml::Value::Table(toml::Table::new()));
-                let when: When = when.try_into().unwrap();
+                let when: VersionCondition = when.try_into().unwrap();
                 assert!(
                     when.version.is_some() || when.until.is_some(),
                     "{name}: a table without an upper bound would claim untested versions"

@@ -278,10 +278,10 @@ fn python_hints(
         let Some(text) = text(tree, path)? else {
             return Ok(());
         };
-        let before = hints.named.len();
+        let before = hints.listed_minors.len();
         for pattern in patterns {
             if let Ok(pattern) = Regex::new(pattern) {
-                hints.named.extend(
+                hints.listed_minors.extend(
                     pattern
                         .captures_iter(&text)
                         .filter_map(|c| c[1].parse::<u32>().ok()),
@@ -289,8 +289,8 @@ fn python_hints(
             }
         }
         // 3.14 and later may be listed long before their release, but a number such as 3.50 means something else.
-        hints.named.retain(|minor| *minor < 30);
-        if hints.named.len() > before {
+        hints.listed_minors.retain(|minor| *minor < 30);
+        if hints.listed_minors.len() > before {
             from.push(path.to_owned());
         }
         Ok(())

@@ -44,7 +44,7 @@ pub(super) fn environment_table(text: &str, place: &str) -> Result<Option<toml::
 }
 
 /// Replaces keys of `recipe` by those of `table`. Nested tables (`env`, `runner`) are merged key by key.
-pub(super) fn lay_over(recipe: &Recipe, table: toml::Table, place: &str) -> Result<Recipe> {
+pub(super) fn merge_recipe(recipe: &Recipe, table: toml::Table, place: &str) -> Result<Recipe> {
     let mut base = toml::Table::try_from(recipe)
         .map_err(|e| SandboxError::new(ErrorKind::System, format!("{place}: {e}")))?;
     merge(&mut base, table);

@@ -9,12 +9,13 @@ use crate::repository::Source;
 use crate::sandbox::Backend;
 
 /// The Python versions that environments can have, oldest first.
-pub const KNOWN: [&str; 8] = ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
+pub const SUPPORTED_VERSIONS: [&str; 8] =
+    ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
 
 /// Dates since when most packages have had wheels for a version, some months after its release.
 ///
 /// Code older than 3.6, the oldest supported version, gets the packages of that version's date.
-const SETTLED: [(&str, &str); 8] = [
+const WHEELS_AVAILABLE_SINCE: [(&str, &str); 8] = [
     ("3.6", "2017-09-01"),
     ("3.7", "2019-01-01"),
     ("3.8", "2020-04-01"),
@@ -34,9 +35,9 @@ pub(crate) fn parse(version: &str) -> Option<u32> {
     minor.parse().ok()
 }
 
-/// Returns the versions of [`KNOWN`] that a backend has.
+/// Returns the versions of [`SUPPORTED_VERSIONS`] that a backend has.
 pub async fn available(backend: &dyn Backend) -> Vec<String> {
-    let asked = KNOWN.map(|version| async move {
+    let asked = SUPPORTED_VERSIONS.map(|version| async move {
         let there = backend.check_python(version).await.is_ok();
         there.then(|| version.to_owned())
     });
@@ -53,8 +54,8 @@ pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
     date.to_zoned(TimeZone::UTC).ok().map(|z| z.timestamp())
 }
 
-fn settled(minor: u32) -> Option<Timestamp> {
-    SETTLED
+fn wheels_available_since(minor: u32) -> Option<Timestamp> {
+    WHEELS_AVAILABLE_SINCE
         .iter()
         .find(|(v, _)| parse(v) == Some(minor))
         .and_then(|(_, date)| timestamp(date))
@@ -70,7 +71,11 @@ pub fn resolution_date(recipe: &Recipe, source: &Source) -> Option<String> {
             .then(|| timestamp(date).map_or_else(|| date.clone(), |t| t.to_string()));
     }
     let commit = source.date.as_deref().and_then(timestamp)?;
-    let floor = recipe.python.as_deref().and_then(parse).and_then(settled);
+    let floor = recipe
+        .python
+        .as_deref()
+        .and_then(parse)
+        .and_then(wheels_available_since);
     let date = floor.map_or(commit, |floor| floor.max(commit));
     let day = 24 * 60 * 60;
     let end = date.as_second().div_euclid(day) * day + day;
@@ -83,7 +88,7 @@ pub(super) struct Hints {
     /// Specifiers such as `>=3.7,<4`.
     pub requires: Vec<String>,
     /// Minor versions listed in classifiers, tox.ini and CI files.
-    pub named: Vec<u32>,
+    pub listed_minors: Vec<u32>,
     pub date: Option<Timestamp>,
 }
 
@@ -93,7 +98,7 @@ pub(super) struct Hints {
 /// code was written. A condition that no version fulfils is ignored or, for the last two, replaced by the oldest
 /// version left.
 pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
-    let mut minors: Vec<u32> = KNOWN.iter().filter_map(|v| parse(v)).collect();
+    let mut minors: Vec<u32> = SUPPORTED_VERSIONS.iter().filter_map(|v| parse(v)).collect();
     let mut keep = |condition: &dyn Fn(u32) -> bool, or_oldest: bool| {
         let kept: Vec<u32> = minors.iter().copied().filter(|m| condition(*m)).collect();
         if !kept.is_empty() {
@@ -107,11 +112,14 @@ pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
         false,
     );
     keep(&|m| hints.requires.iter().all(|r| allows(r, m)), false);
-    if let Some(newest) = hints.named.iter().max() {
+    if let Some(newest) = hints.listed_minors.iter().max() {
         keep(&|m| m <= *newest, true);
     }
     let date = hints.date.unwrap_or_else(Timestamp::now);
-    keep(&|m| settled(m).is_some_and(|s| s <= date), true);
+    keep(
+        &|m| wheels_available_since(m).is_some_and(|s| s <= date),
+        true,
+    );
     format!("3.{}", minors.last().copied().unwrap_or(11))
 }
 
@@ -125,7 +133,7 @@ pub(super) fn is_possible(
     let Some(minor) = parse(&preferred.version) else {
         return false;
     };
-    let is_known = KNOWN.contains(&preferred.version.as_str());
+    let is_known = SUPPORTED_VERSIONS.contains(&preferred.version.as_str());
     let is_newer = parse(chosen).is_none_or(|chosen| chosen < minor);
     is_known
         && preferred.version != chosen

@@ -156,7 +156,7 @@ impl Reader<'_> {
             }
             match self.value() {
                 Some(item) => items.push(item),
-                None => self.pass(),
+                None => self.skip_expression(),
             }
             self.operators();
             self.eat(",");
@@ -175,7 +175,7 @@ impl Reader<'_> {
             }
             let key = self.value();
             if key.is_none() {
-                self.pass();
+                self.skip_expression();
             }
             if self.eat(":") {
                 match (key, self.value()) {
@@ -183,7 +183,7 @@ impl Reader<'_> {
                         items.insert(key, value);
                     }
                     (_, Some(_)) => {}
-                    (_, None) => self.pass(),
+                    (_, None) => self.skip_expression(),
                 }
                 self.operators();
             }
@@ -206,12 +206,12 @@ impl Reader<'_> {
     fn operators(&mut self) {
         self.skip();
         if !self.rest.starts_with([',', ']', ')', '}', ':']) && !self.rest.is_empty() {
-            self.pass();
+            self.skip_expression();
         }
     }
 
     /// Skips to the next `,` or closing bracket of this level.
-    fn pass(&mut self) {
+    fn skip_expression(&mut self) {
         let mut depth = 0;
         loop {
             self.skip();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod detection;
-mod hostile;
+mod security;
 
 use super::*;
 use crate::repository::{OpenOptions, open};

@@ -113,7 +113,7 @@ fn decoded(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::git::{Git, Remote};
-    use super::super::process::{self, Bounds};
+    use super::super::process::{self, ProcessLimits};
     use super::*;
 
     #[test]
@@ -181,7 +181,8 @@ mod tests {
             let mut command = git.network();
             command.args(["credential", "fill"]);
             let question = format!("protocol={protocol}\nhost={host}\n\n");
-            let output = process::run(command, question.as_bytes(), &Bounds::default()).unwrap();
+            let output =
+                process::run(command, question.as_bytes(), &ProcessLimits::default()).unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
         let answer = asked("https", "github.com");

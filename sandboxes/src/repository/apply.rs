@@ -4,7 +4,7 @@
 //! `patch` with some fuzz. The method is reported, because these tools differ in what they accept.
 
 use super::Tree;
-use super::patch::{bounded, git_apply, materialise, refused, touched};
+use super::patch::{git_apply, rejection_reason, run_limited, touched_paths, write_base_files};
 use super::patch_base::{Base, File, FileKind, Files, is_plain, read_folder};
 use super::process;
 use crate::error::{ErrorKind, SandboxError};
@@ -47,7 +47,7 @@ pub fn apply(
     changed: &Files,
     patch: &str,
 ) -> Result<std::result::Result<AppliedPatch, String>> {
-    if let Some(reason) = refused(patch) {
+    if let Some(reason) = rejection_reason(patch) {
         return Ok(Err(reason));
     }
     let base = Base::new(tree, changed);
@@ -57,17 +57,17 @@ pub fn apply(
         text.push('\n');
         notes.push("the patch's last line had no line end".to_owned());
     }
-    let paths = touched(&text);
+    let paths = touched_paths(&text);
     let attempt = |how: ApplyMethod,
                    patch: &str|
      -> Result<std::result::Result<AppliedPatch, String>> {
         let folder = tempfile::tempdir()?;
-        if let Err(reason) = materialise(&base, &text, folder.path())? {
+        if let Err(reason) = write_base_files(&base, &text, folder.path())? {
             return Ok(Err(reason));
         }
         let before = read_folder(folder.path())?;
         let notes = match how {
-            ApplyMethod::WithFuzz => fuzzy(folder.path(), patch)?,
+            ApplyMethod::WithFuzz => apply_with_fuzz(folder.path(), patch)?,
             ApplyMethod::IgnoringWhitespace => {
                 git_apply(folder.path(), patch, &["--ignore-whitespace"])?
                     .map(|()| vec!["differences in whitespace were ignored".to_owned()])
@@ -182,7 +182,7 @@ fn is_for_ed(line: &str) -> bool {
 }
 
 /// Runs GNU `patch` and returns its messages about hunks that are not in their place.
-fn fuzzy(
+fn apply_with_fuzz(
     folder: &std::path::Path,
     patch: &str,
 ) -> Result<std::result::Result<Vec<String>, String>> {
@@ -201,7 +201,7 @@ fn fuzzy(
         .args(["--batch", "--fuzz=5", "-p1"])
         .args(["--unified", "--get=0"])
         .args(["--no-backup-if-mismatch", "--reject-file=-"]);
-    let output = bounded(command, folder, patch).map_err(|error| match error.kind {
+    let output = run_limited(command, folder, patch).map_err(|error| match error.kind {
         ErrorKind::Unavailable => SandboxError::new(
             ErrorKind::Unavailable,
             "`patch`, which applies patches with fuzz, is not installed",

@@ -24,7 +24,7 @@ use crate::sandbox::Result;
 fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
     let mut command = git.command();
     command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
-    let output = process::run(command, b"", &process::Bounds::default());
+    let output = process::run(command, b"", &process::ProcessLimits::default());
     let output = output.map_err(|error| match error.kind {
         ErrorKind::Input => too_large(0),
         _ => error,
@@ -61,7 +61,7 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
     let known = record.as_ref().and_then(|path| std::fs::read(path).ok());
     let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
     let held = match &known {
-        Some(source) => archive_cache::hold(&source.archive)?,
+        Some(source) => archive_cache::acquire_lease(&source.archive)?,
         None => None,
     };
     let found = match (known, held) {
@@ -117,14 +117,17 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
     let submodules = entries.iter().filter(|e| e.mode == "160000");
     let submodules: Vec<_> = submodules.map(Entry::name).collect();
     if !submodules.is_empty() {
-        notes.push(format!("submodules were left empty: {}", few(&submodules)));
+        notes.push(format!(
+            "submodules were left empty: {}",
+            list_few(&submodules)
+        ));
     }
-    let mut held = archive_cache::hold(&archive)?;
+    let mut held = archive_cache::acquire_lease(&archive)?;
     if held.is_none() {
         let written = write(git, &repository.tree, &entries, time, folder)?;
         missing = written.missing;
         if !missing.is_empty() {
-            let names = few(&missing);
+            let names = list_few(&missing);
             notes.push(format!(
                 "files whose content the repository lacks were omitted: {names}"
             ));
@@ -160,7 +163,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
             .file
             .persist(&archive)
             .map_err(|e| SandboxError::from(e.error))?;
-        held = archive_cache::hold(&archive)?;
+        held = archive_cache::acquire_lease(&archive)?;
     }
     // Notes about large files are stored beside the archive.
     let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();
@@ -200,7 +203,7 @@ impl Entry<'_> {
 }
 
 /// Lists the first few of many names.
-pub(super) fn few(names: &[String]) -> String {
+pub(super) fn list_few(names: &[String]) -> String {
     let shown: Vec<String> = names
         .iter()
         .take(5)
@@ -216,7 +219,7 @@ pub(super) fn few(names: &[String]) -> String {
 pub(super) fn left_out_for_size(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| {
         let most = limits::human_size(limits::FILE);
-        format!("files larger than {most} were omitted: {}", few(names))
+        format!("files larger than {most} were omitted: {}", list_few(names))
     })
 }
 
@@ -238,7 +241,7 @@ fn check(entries: &[Entry<'_>]) -> Result<()> {
         return Err(too_large(0));
     }
     let refused = |path: &[u8], why: &str| {
-        let name = few(&[String::from_utf8_lossy(path).into_owned()]);
+        let name = list_few(&[String::from_utf8_lossy(path).into_owned()]);
         let text = format!("the commit contains `{}`, {why}", name.escape_debug());
         SandboxError::new(ErrorKind::Input, text)
             .hint("use another commit: this one is damaged or was tampered with, and git refuses to check it out")
@@ -347,7 +350,7 @@ fn write(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut program = process::Program::start(command)?;
+    let mut program = process::ProcessGroup::start(command)?;
     let child = &mut program.child;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -371,8 +374,8 @@ fn write(
         });
         let began = Instant::now();
         let written = files.iter().try_for_each(|entry| {
-            if began.elapsed() > limits::ARCHIVE_TIME {
-                let seconds = limits::ARCHIVE_TIME.as_secs();
+            if began.elapsed() > limits::ARCHIVE_TIMEOUT {
+                let seconds = limits::ARCHIVE_TIMEOUT.as_secs();
                 let text = format!("reading the repository's files took more than {seconds} s");
                 return Err(SandboxError::new(ErrorKind::Input, text));
             }
@@ -389,7 +392,7 @@ fn write(
         });
         // Closing its output ends the program, and with it the threads.
         drop(objects);
-        program.end();
+        program.kill();
         let message = message.join().unwrap_or_default();
         written.map_err(|error: SandboxError| match message.trim() {
             "" => error,
@@ -446,7 +449,7 @@ fn append(
     if link && size > limits::PATH as u64 {
         let text = format!(
             "the target of the link {} is too long",
-            few(&[entry.name()])
+            list_few(&[entry.name()])
         );
         return Err(SandboxError::new(ErrorKind::Input, text));
     }

@@ -11,7 +11,7 @@ use super::Source;
 use crate::sandbox::Result;
 
 /// Period after a use in which an archive always stays, because it may soon be used again.
-const RECENT: Duration = Duration::from_secs(3600);
+const MIN_IDLE: Duration = Duration::from_secs(3600);
 
 /// A lock on an archive. The archive is not removed while the lease or a clone of it exists.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl PartialEq for ArchiveLease {
 }
 
 /// Takes a lease on an archive and marks it as used now. Returns `None` if it does not exist.
-pub(super) fn hold(archive: &Path) -> Result<Option<ArchiveLease>> {
+pub(super) fn acquire_lease(archive: &Path) -> Result<Option<ArchiveLease>> {
     let file = match File::open(archive) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -47,7 +47,7 @@ pub(super) fn hold(archive: &Path) -> Result<Option<ArchiveLease>> {
 }
 
 /// Removes the least recently used archives, with their notes, until the rest take at most `most` bytes. Blocks.
-pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
+pub(crate) fn evict_archives(cache: &Path, most: u64) -> Result<()> {
     let folder = cache.join("sources");
     let mut archives = Vec::new();
     for path in with_ending(&folder, "tar")? {
@@ -82,7 +82,7 @@ fn remove(archive: &Path) -> Result<bool> {
     };
     // The time is checked again, because now no process can start to use the archive.
     if file.try_lock().is_err()
-        || file.metadata()?.modified()?.elapsed().unwrap_or_default() < RECENT
+        || file.metadata()?.modified()?.elapsed().unwrap_or_default() < MIN_IDLE
     {
         return Ok(false);
     }

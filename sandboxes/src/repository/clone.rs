@@ -23,7 +23,7 @@ use crate::sandbox::Result;
 pub(super) const HEAD: &str = "refs/testwright/HEAD";
 
 /// Filter for commits and folders without files, except files requested by name.
-const HISTORY: &str = "--filter=blob:none";
+const NO_BLOBS_FILTER: &str = "--filter=blob:none";
 
 /// File of a clone that lists the blobs larger than the limit.
 const TOO_LARGE: &str = "too-large";
@@ -138,18 +138,24 @@ fn fetch_missing(git: &Git, url: &str, revision: &str) -> Result<()> {
         format!("+{revision}:{revision}")
     };
     // If the remote lacks it, the caller reports that with the nearest names.
-    ask(git, url, &[HISTORY, "origin", &name], b"", limits::CLONE)?;
+    fetch_isolated(
+        git,
+        url,
+        &[NO_BLOBS_FILTER, "origin", &name],
+        b"",
+        limits::CLONE,
+    )?;
     Ok(())
 }
 
 fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
-    let mut arguments = vec![HISTORY, "--prune", "origin"];
+    let mut arguments = vec![NO_BLOBS_FILTER, "--prune", "origin"];
     arguments.extend(refspecs);
-    let output = ask(git, url, &arguments, b"", limits::CLONE)?;
+    let output = fetch_isolated(git, url, &arguments, b"", limits::CLONE)?;
     if output.ok {
         Ok(())
     } else {
-        Err(refused(git, url, &output))
+        Err(remote_error(git, url, &output))
     }
 }
 
@@ -157,8 +163,14 @@ fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
 ///
 /// A `file:` URL leads to an untrusted repository whose configuration git would read, so an isolated copy of its git
 /// folder takes its place.
-fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8], max: u64) -> Result<GitOutput> {
-    let Some(isolated) = stand_in(git, url)? else {
+fn fetch_isolated(
+    git: &Git,
+    url: &str,
+    arguments: &[&str],
+    input: &[u8],
+    max: u64,
+) -> Result<GitOutput> {
+    let Some(isolated) = isolate_file_url(git, url)? else {
         return git.fetch(arguments, input, max);
     };
     let mut remote = git.remote.clone().unwrap_or_default();
@@ -170,7 +182,7 @@ fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8], max: u64) -> Resu
     git.fetch(arguments, input, max)
 }
 
-fn stand_in(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> {
+fn isolate_file_url(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> {
     let (Some(path), Some(directory)) = (url.strip_prefix("file://"), &git.directory) else {
         return Ok(None);
     };
@@ -195,7 +207,7 @@ fn stand_in(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> {
 }
 
 /// Returns the error for a remote that did not respond as expected.
-fn refused(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
+fn remote_error(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
     let text = output.stderr.to_lowercase();
     let any = |words: &[&str]| words.iter().any(|w| text.contains(w));
     let last = output
@@ -270,8 +282,10 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
     // server omits large ones, but may send blobs that are already present.
     if missing.len() * 2 < all {
         let names = missing.join("\n") + "\n";
-        let arguments = [HISTORY, "--stdin", "origin"];
-        if let Ok(GitOutput { ok: true, .. }) = ask(git, &url, &arguments, names.as_bytes(), max) {
+        let arguments = [NO_BLOBS_FILTER, "--stdin", "origin"];
+        if let Ok(GitOutput { ok: true, .. }) =
+            fetch_isolated(git, &url, &arguments, names.as_bytes(), max)
+        {
             return Ok(too_large);
         }
     }
@@ -279,7 +293,7 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
         .line(["rev-parse", "--verify", tree])?
         .unwrap_or_default();
     let filter = format!("--filter=blob:limit={}", limits::FILE + 1);
-    let output = ask(
+    let output = fetch_isolated(
         git,
         &url,
         &["--refetch", &filter, "origin", &hash],
@@ -287,7 +301,7 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
         max,
     )?;
     if !output.ok {
-        return Err(refused(git, &url, &output));
+        return Err(remote_error(git, &url, &output));
     }
     too_large.extend(objects(git, tree)?.1);
     let text: String = too_large.iter().map(|blob| format!("{blob}\n")).collect();

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::sandbox::Result;
 
 /// Period after a use in which a clone always stays, because a run may still use it.
-const RECENT: Duration = Duration::from_secs(24 * 3600);
+const MIN_IDLE: Duration = Duration::from_secs(24 * 3600);
 
 /// Records that a clone is used now, as the modification time of its lock. The caller holds the lock.
 pub(super) fn touch(lock: &File) {
@@ -17,7 +17,7 @@ pub(super) fn touch(lock: &File) {
 }
 
 /// Removes the least recently used clones until the rest take at most `most` bytes. Blocks.
-pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
+pub(crate) fn evict_clones(cache: &Path, most: u64) -> Result<()> {
     let mut clones = Vec::new();
     let entries = std::fs::read_dir(cache.join("repositories"));
     for entry in entries.into_iter().flatten().flatten() {
@@ -43,7 +43,7 @@ pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
 fn remove(clone: &Path) -> Result<bool> {
     let lock = File::open(clone.with_extension("lock"))?;
     if lock.try_lock().is_err()
-        || lock.metadata()?.modified()?.elapsed().unwrap_or_default() < RECENT
+        || lock.metadata()?.modified()?.elapsed().unwrap_or_default() < MIN_IDLE
     {
         return Ok(false);
     }

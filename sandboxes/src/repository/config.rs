@@ -18,7 +18,7 @@ impl Config {
     /// files.
     pub(super) fn read(git_folder: &Path) -> Result<Config> {
         let path = git_folder.join("config");
-        let Some(text) = git_files::read(&path, limits::MIDDLING_FILE)? else {
+        let Some(text) = git_files::read(&path, limits::MAX_MEDIUM_FILE_BYTES)? else {
             return Ok(Config::default());
         };
         if text.is_empty() {
@@ -51,7 +51,7 @@ impl Config {
     }
 
     /// Returns the value of a boolean key, or `None` if it is missing or not a boolean.
-    pub(super) fn truth(&self, key: &str) -> Option<bool> {
+    pub(super) fn get_bool(&self, key: &str) -> Option<bool> {
         match self.get(key)?.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some(true),
             "false" | "no" | "off" | "0" | "" => Some(false),

@@ -55,7 +55,7 @@ fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Resul
     let folder = cache.join("sources");
     crate::private::create_closed(&folder)?;
     let archive = folder.join(format!("{}.tar", &digest[..32]));
-    let mut held = archive_cache::hold(&archive)?;
+    let mut held = archive_cache::acquire_lease(&archive)?;
     if held.is_none() {
         let aside = tempfile::NamedTempFile::new_in(&folder)?;
         write(source, &files, aside.as_file())?;
@@ -63,7 +63,7 @@ fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Resul
         aside
             .persist(&archive)
             .map_err(|e| SandboxError::from(e.error))?;
-        held = archive_cache::hold(&archive)?;
+        held = archive_cache::acquire_lease(&archive)?;
     }
     Ok(Source {
         archive,

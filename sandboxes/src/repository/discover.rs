@@ -39,9 +39,9 @@ pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
             let known = if foreign {
                 None
             } else if found.is_dir() {
-                looks_like_one(&dot_git).then(|| (dot_git.clone(), dot_git.clone()))
+                is_git_folder(&dot_git).then(|| (dot_git.clone(), dot_git.clone()))
             } else {
-                Some(elsewhere(folder, &dot_git)?)
+                Some(follow_git_file(folder, &dot_git)?)
             };
             if let Some((own, common)) = known {
                 let prefix = path.strip_prefix(folder).unwrap_or(Path::new(""));
@@ -54,7 +54,7 @@ pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
             }
         }
         // A bare repository counts only if its path was given, not if it lies further up.
-        if folder == path && looks_like_one(folder) {
+        if folder == path && is_git_folder(folder) {
             return Ok(Some(GitFolder {
                 own: folder.to_owned(),
                 common: folder.to_owned(),
@@ -66,14 +66,14 @@ pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
     Ok(None)
 }
 
-fn looks_like_one(folder: &Path) -> bool {
+fn is_git_folder(folder: &Path) -> bool {
     folder.join("HEAD").symlink_metadata().is_ok()
         && folder.join("objects").is_dir()
         && folder.join("refs").is_dir()
 }
 
 /// Follows a `.git` file to a git folder that refers back to this work tree, which only its owner can have set up.
-fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
+fn follow_git_file(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
     let refused = |why: &str, hint: String| {
         let text = format!("read {}: {why}", dot_git.display());
         SandboxError::new(ErrorKind::Input, text).hint(hint)
@@ -114,7 +114,7 @@ fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
         let back = git_files::line(&own.join("gitdir"), limits::SMALL_FILE)?.unwrap_or_default();
         let back = own.join(back).canonicalize().ok();
         let among = own.parent() == Some(&common.join("worktrees"));
-        if among && back.as_deref() == Some(dot_git) && looks_like_one(&common) {
+        if among && back.as_deref() == Some(dot_git) && is_git_folder(&common) {
             return Ok((own, common));
         }
         return Err(stranger());
@@ -123,7 +123,7 @@ fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
     let config = Config::read(&own)?;
     let back = config.get("core.worktree").map(|back| own.join(back));
     let back = back.and_then(|back| back.canonicalize().ok());
-    if back.as_deref() == Some(work_tree) && looks_like_one(&own) {
+    if back.as_deref() == Some(work_tree) && is_git_folder(&own) {
         return Ok((own.clone(), own));
     }
     Err(stranger())

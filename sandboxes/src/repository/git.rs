@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::limits;
-use super::process::{self, Bounds, GitOutput};
+use super::process::{self, GitOutput, ProcessLimits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -56,10 +56,10 @@ const SETTINGS: [&str; 27] = [
 ];
 
 /// Variables that all git commands keep: the location of git's own programs.
-const KEPT: [&str; 1] = ["GIT_EXEC_PATH"];
+const KEPT_VARIABLES: [&str; 1] = ["GIT_EXEC_PATH"];
 
 /// Prefixes of variables that network commands keep in addition: the user's ways to reach servers.
-const KEPT_FOR_NETWORK: [&str; 9] = [
+const KEPT_NETWORK_PREFIXES: [&str; 9] = [
     "GIT_SSH",
     "GIT_SSL_",
     "GIT_HTTP_",
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Credential {
 
 /// Credential helper that answers git's request for a login. The login itself is in environment variables, which only
 /// this user can read.
-const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$TESTWRIGHT_GIT_USER\" \"$TESTWRIGHT_GIT_PASSWORD\"; }; f";
+const CREDENTIAL_HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$TESTWRIGHT_GIT_USER\" \"$TESTWRIGHT_GIT_PASSWORD\"; }; f";
 
 impl Git {
     /// Returns a git for a git folder that testwright created.
@@ -170,7 +170,7 @@ impl Git {
 
     /// Returns a command that reads objects, with only the configuration of the git folder, which testwright wrote.
     pub(super) fn command(&self) -> Command {
-        let mut command = self.base(|name| KEPT.contains(&name));
+        let mut command = self.base(|name| KEPT_VARIABLES.contains(&name));
         command
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_SYSTEM", "/dev/null")
@@ -181,8 +181,12 @@ impl Git {
 
     /// Returns a command that talks to the remote with the user's configuration.
     pub(super) fn network(&self) -> Command {
-        let kept = |name: &str| KEPT_FOR_NETWORK.iter().any(|start| name.starts_with(start));
-        let mut command = self.base(|name| KEPT.contains(&name) || kept(name));
+        let kept = |name: &str| {
+            KEPT_NETWORK_PREFIXES
+                .iter()
+                .any(|start| name.starts_with(start))
+        };
+        let mut command = self.base(|name| KEPT_VARIABLES.contains(&name) || kept(name));
         if std::env::var_os("GIT_SSH_COMMAND").is_none() {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }
@@ -205,7 +209,7 @@ impl Git {
                 .env("TESTWRIGHT_GIT_PASSWORD", &login.password)
                 .args([
                     "-c",
-                    &format!("credential.{}.helper={HELPER}", login.server),
+                    &format!("credential.{}.helper={CREDENTIAL_HELPER}", login.server),
                 ]);
         }
         command
@@ -220,10 +224,10 @@ impl Git {
         let mut command = self.command();
         let arguments: Vec<_> = arguments.into_iter().collect();
         command.args(&arguments);
-        let output = process::run(command, input, &Bounds::default());
+        let output = process::run(command, input, &ProcessLimits::default());
         output.map_err(|error| {
             let what = arguments.first().map(|a| a.as_ref().to_string_lossy());
-            about(&format!("git {}", what.unwrap_or_default()), error)
+            with_command_name(&format!("git {}", what.unwrap_or_default()), error)
         })
     }
 
@@ -240,12 +244,12 @@ impl Git {
             .args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"])
             .arg("--recurse-submodules=no")
             .args(arguments);
-        let bounds = Bounds {
-            time: limits::FETCH_TIME,
+        let bounds = ProcessLimits {
+            time: limits::FETCH_TIMEOUT,
             folder: self.directory.clone().map(|d| (d, max)),
-            ..Bounds::default()
+            ..ProcessLimits::default()
         };
-        process::run(command, input, &bounds).map_err(|error| about("git fetch", error))
+        process::run(command, input, &bounds).map_err(|error| with_command_name("git fetch", error))
     }
 
     /// Runs git and returns its standard output. Fails if the exit code is not 0.
@@ -276,7 +280,7 @@ impl Git {
 }
 
 /// Adds the name of the command to an error about exceeded limits.
-fn about(what: &str, error: SandboxError) -> SandboxError {
+fn with_command_name(what: &str, error: SandboxError) -> SandboxError {
     match error.kind {
         ErrorKind::Input => SandboxError {
             message: format!("{what} was stopped: {}", error.message),

@@ -22,7 +22,7 @@ pub(super) fn open(path: &Path, most: u64) -> Result<Option<File>> {
             Ok(None)
         }
         Err(e) if e.kind() == Io::InvalidData => Err(refused(path, &e.to_string())),
-        Err(e) => Err(odd(path, &format!("cannot be read: {e}"))),
+        Err(e) => Err(unexpected_content(path, &format!("cannot be read: {e}"))),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn copy(from: &Path, to: &Path, most: u64) -> Result<bool> {
 }
 
 /// Returns the error for content that git would not create.
-pub(super) fn odd(path: &Path, what: &str) -> SandboxError {
+pub(super) fn unexpected_content(path: &Path, what: &str) -> SandboxError {
     refused(path, &format!("it {what}"))
 }
 

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::config::Config;
 use super::discover::{GitFolder, is_hash, is_ref};
 use super::git::Git;
-use super::git_files::{self, odd};
+use super::git_files::{self, unexpected_content};
 use super::limits;
 use super::objects;
 use crate::error::{ErrorKind, SandboxError};
@@ -76,13 +76,15 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
         }
     }
     for name in OTHER_HEADS {
-        let text = git_files::line(&from.own.join(name), limits::MIDDLING_FILE)?;
+        let text = git_files::line(&from.own.join(name), limits::MAX_MEDIUM_FILE_BYTES)?;
         let first = text.and_then(|t| t.split_whitespace().next().map(str::to_owned));
         if let Some(hash) = first.filter(|hash| is_hash(hash)) {
             std::fs::write(own.join(name), hash + "\n")?;
         }
     }
-    if let Some(text) = git_files::line(&from.common.join("shallow"), limits::MIDDLING_FILE)? {
+    if let Some(text) =
+        git_files::line(&from.common.join("shallow"), limits::MAX_MEDIUM_FILE_BYTES)?
+    {
         let lines: Vec<_> = text.lines().filter(|l| is_hash(l)).collect();
         std::fs::write(own.join("shallow"), lines.join("\n") + "\n")?;
     }
@@ -173,7 +175,10 @@ fn head(folder: &Path) -> Result<String> {
     match text.strip_prefix("ref:").map(str::trim) {
         Some(name) if is_ref(name) => Ok(format!("ref: {name}\n")),
         None if is_hash(&text) => Ok(text + "\n"),
-        _ => Err(odd(&path, "names neither a branch nor a commit")),
+        _ => Err(unexpected_content(
+            &path,
+            "names neither a branch nor a commit",
+        )),
     }
 }
 
@@ -242,7 +247,10 @@ fn files_below(git_folder: &Path, start: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![start.to_owned()];
     if git_folder.join(start).is_symlink() {
-        return Err(odd(&git_folder.join(start), "is a symbolic link"));
+        return Err(unexpected_content(
+            &git_folder.join(start),
+            "is a symbolic link",
+        ));
     }
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(git_folder.join(&folder)) else {
@@ -288,14 +296,14 @@ fn copy_logs(from: &GitFolder, own: &Path) -> Result<()> {
 fn copy_tables(from: &Path, own: &Path) -> Result<()> {
     let (from, to) = (from.join("reftable"), own.join("reftable"));
     if from.is_symlink() {
-        return Err(odd(&from, "is a symbolic link"));
+        return Err(unexpected_content(&from, "is a symbolic link"));
     }
     std::fs::create_dir_all(&to)?;
     let list = git_files::line(&from.join("tables.list"), limits::SMALL_FILE)?.unwrap_or_default();
     for name in list.lines() {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if !name.ends_with(".ref") || !name.chars().all(plain) {
-            return Err(odd(
+            return Err(unexpected_content(
                 &from.join("tables.list"),
                 "names files that are not tables",
             ));

@@ -19,7 +19,7 @@ pub(super) const FOLDER_ENTRIES: usize = 5_000_000;
 
 /// Bytes of a git folder's small files (`HEAD`, a ref, `.git`) and of its medium ones (`config`, `shallow`).
 pub(super) const SMALL_FILE: u64 = 64 << 10;
-pub(super) const MIDDLING_FILE: u64 = 16 << 20;
+pub(super) const MAX_MEDIUM_FILE_BYTES: u64 = 16 << 20;
 /// Bytes of `packed-refs`, of one table of refs, and of all reflogs.
 pub(super) const REFS: u64 = 128 << 20;
 pub(super) const INDEX: u64 = 512 << 20;
@@ -37,7 +37,7 @@ pub(super) const PATCHED: u64 = 256 << 20;
 pub(super) const MEMORY: u64 = 1 << 30;
 
 /// Time limit of one fetch.
-pub(super) const FETCH_TIME: Duration = Duration::from_secs(3600);
+pub(super) const FETCH_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Bytes of a clone in the cache.
 pub(super) const CLONE: u64 = 16 << 30;
 
@@ -45,11 +45,11 @@ pub(super) const CLONE: u64 = 16 << 30;
 /// rebuilds a deltified object in memory.
 pub(super) const ALLOCATION: u64 = FILE + (64 << 20);
 /// Time limit of a git that reads local data.
-pub(super) const TIME: Duration = Duration::from_secs(300);
+pub(super) const GIT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time limit for writing an archive.
-pub(super) const ARCHIVE_TIME: Duration = Duration::from_secs(900);
+pub(super) const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(900);
 /// Time limit of optional queries.
-pub(super) const SHORT_TIME: Duration = Duration::from_secs(10);
+pub(super) const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Formats a size for messages: `256 MiB`, `1 GiB`.
 pub(super) fn human_size(bytes: u64) -> String {

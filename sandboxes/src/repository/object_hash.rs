@@ -72,7 +72,11 @@ pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<
     let mut command = git.command();
     command.args(["cat-file", "--batch", "--buffer"]);
     let input: String = names.iter().map(|name| format!("{name}\n")).collect();
-    let output = process::run(command, input.as_bytes(), &process::Bounds::default())?;
+    let output = process::run(
+        command,
+        input.as_bytes(),
+        &process::ProcessLimits::default(),
+    )?;
     let mut objects = output.stdout.as_slice();
     for name in names {
         let broken = || failed("cat-file", &output.stderr);

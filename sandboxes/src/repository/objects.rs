@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::git_files::{self, odd};
+use super::git_files::{self, unexpected_content};
 use super::limits;
 use super::patch::unquote;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 /// Maximum depth to which git follows alternates, and maximum number of folders of objects.
-const DEPTH: usize = 5;
+const MAX_ALTERNATES_DEPTH: usize = 5;
 const COUNT: usize = 32;
 
 /// Returns the folder and those that it borrows from, after checking that they contain only plain files.
@@ -27,7 +27,7 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
     for depth in 0.. {
         let mut next = Vec::new();
         for folder in level {
-            plain(&folder)?;
+            check_plain_files(&folder)?;
             let list = git_files::line(&folder.join("info/alternates"), limits::SMALL_FILE)?;
             let list = list.unwrap_or_default();
             for line in list
@@ -44,8 +44,8 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
                 }
             }
         }
-        if all.len() > COUNT || (depth >= DEPTH && !next.is_empty()) {
-            return Err(odd(
+        if all.len() > COUNT || (depth >= MAX_ALTERNATES_DEPTH && !next.is_empty()) {
+            return Err(unexpected_content(
                 &objects.join("info/alternates"),
                 "refers to too many folders",
             ));
@@ -59,7 +59,7 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Checks loose objects, packs and the files beside them.
-fn plain(objects: &Path) -> Result<()> {
+fn check_plain_files(objects: &Path) -> Result<()> {
     for entry in entries(objects)? {
         let entry = entry?;
         if !entry.path().is_dir() {
@@ -74,7 +74,10 @@ fn plain(objects: &Path) -> Result<()> {
                 || (kind.is_symlink()
                     && (inner.path().is_file() || inner.path().metadata().is_err()));
             if !fits {
-                return Err(odd(&inner.path(), "is a pipe, a socket or a device"));
+                return Err(unexpected_content(
+                    &inner.path(),
+                    "is a pipe, a socket or a device",
+                ));
             }
         }
     }
@@ -82,5 +85,6 @@ fn plain(objects: &Path) -> Result<()> {
 }
 
 fn entries(folder: &Path) -> Result<std::fs::ReadDir> {
-    std::fs::read_dir(folder).map_err(|e| odd(folder, &format!("cannot be read: {e}")))
+    std::fs::read_dir(folder)
+        .map_err(|e| unexpected_content(folder, &format!("cannot be read: {e}")))
 }

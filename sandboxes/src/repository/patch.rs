@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::git::Git;
 use super::patch_base::{Base, Files, is_plain};
-use super::process::{self, Bounds, GitOutput};
+use super::process::{self, GitOutput, ProcessLimits};
 use super::{Source, limits};
 use crate::error::ErrorKind;
 use crate::sandbox::Result;
@@ -19,14 +19,14 @@ use crate::sandbox::Result;
 ///
 /// Fails if the patch could not be checked, for example because the tree cannot be read or git cannot be run.
 pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(), String>> {
-    if let Some(reason) = refused(patch) {
+    if let Some(reason) = rejection_reason(patch) {
         return Ok(Err(reason));
     }
     let tree = source.tree()?;
     let folder = tempfile::tempdir()?;
     let none = Files::new();
     let base = Base::new(&tree, &none);
-    if let Err(reason) = materialise(&base, patch, folder.path())? {
+    if let Err(reason) = write_base_files(&base, patch, folder.path())? {
         return Ok(Err(reason));
     }
     git_apply(folder.path(), patch, &["--check"])
@@ -51,7 +51,7 @@ pub(super) fn git_apply(
         .args(["apply", "--whitespace=nowarn"])
         .args(options)
         .arg("-");
-    Ok(bounded(command, folder, patch)?.and_then(|output| {
+    Ok(run_limited(command, folder, patch)?.and_then(|output| {
         if output.ok {
             Ok(())
         } else {
@@ -61,14 +61,14 @@ pub(super) fn git_apply(
 }
 
 /// Runs a program that applies a patch in a folder. The inner error says which limit the patch exceeds.
-pub(super) fn bounded(
+pub(super) fn run_limited(
     command: Command,
     folder: &Path,
     patch: &str,
 ) -> Result<std::result::Result<GitOutput, String>> {
-    let bounds = Bounds {
+    let bounds = ProcessLimits {
         folder: Some((folder.to_owned(), limits::PATCHED)),
-        ..Bounds::default()
+        ..ProcessLimits::default()
     };
     let output = match process::run(command, patch.as_bytes(), &bounds) {
         Ok(output) => output,
@@ -84,7 +84,7 @@ pub(super) fn bounded(
 }
 
 /// Returns the reason why a patch is rejected without trying it.
-pub(super) fn refused(patch: &str) -> Option<String> {
+pub(super) fn rejection_reason(patch: &str) -> Option<String> {
     if patch.trim().is_empty() {
         return Some("the patch is empty".to_owned());
     }
@@ -109,12 +109,12 @@ fn announced(base: &Base<'_>, patch: &str) -> u64 {
 
 /// Writes the files that the patch changes into a folder. The inner error says if they, and the announced ones, exceed
 /// the limit.
-pub(super) fn materialise(
+pub(super) fn write_base_files(
     base: &Base<'_>,
     patch: &str,
     folder: &Path,
 ) -> Result<std::result::Result<(), String>> {
-    let paths = touched(patch);
+    let paths = touched_paths(patch);
     let mut bytes = announced(base, patch);
     for path in paths {
         bytes = bytes.saturating_add(base.size(&path));
@@ -154,7 +154,7 @@ fn submodules(patch: &str) -> BTreeSet<String> {
     for line in patch.lines() {
         let line = line.trim_end_matches('\r');
         if let Some(names) = line.strip_prefix("diff --git ") {
-            header = side(halves(names).0);
+            header = strip_prefix_folder(split_header_names(names).0);
         }
         let pointer = line.starts_with("index ") && line.ends_with(" 160000");
         if pointer || line == "deleted file mode 160000" || line == "old mode 160000" {
@@ -165,12 +165,12 @@ fn submodules(patch: &str) -> BTreeSet<String> {
 }
 
 /// Returns all paths that a header of the patch may name. Extra paths do no harm.
-pub fn touched(patch: &str) -> BTreeSet<String> {
+pub fn touched_paths(patch: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for line in patch.lines() {
         if let Some(rest) = line.strip_prefix("diff --git ") {
-            let (old, new) = halves(rest.trim_end_matches('\r'));
-            paths.extend([old, new].into_iter().filter_map(side));
+            let (old, new) = split_header_names(rest.trim_end_matches('\r'));
+            paths.extend([old, new].into_iter().filter_map(strip_prefix_folder));
         } else if let Some(rest) = line
             .strip_prefix("--- ")
             .or_else(|| line.strip_prefix("+++ "))
@@ -188,7 +188,7 @@ pub fn touched(patch: &str) -> BTreeSet<String> {
 }
 
 /// Splits the two names of a header `diff --git OLD NEW`. Each may contain blanks, with or without quotes.
-fn halves(names: &str) -> (&str, &str) {
+fn split_header_names(names: &str) -> (&str, &str) {
     if names.starts_with('"') {
         let mut escaped = false;
         let end = names.bytes().skip(1).position(|byte| {
@@ -217,11 +217,11 @@ fn halves(names: &str) -> (&str, &str) {
 /// `/dev/null`.
 pub fn header_path(name: &str) -> Option<String> {
     // Some programs append a tab and a date.
-    side(name.split('\t').next().unwrap_or(name))
+    strip_prefix_folder(name.split('\t').next().unwrap_or(name))
 }
 
 /// Returns the path without `a/` or `b/`.
-fn side(name: &str) -> Option<String> {
+fn strip_prefix_folder(name: &str) -> Option<String> {
     let name = unquote(name.trim_end_matches('\r'));
     let (_, path) = name.split_once('/')?;
     (name != "/dev/null").then(|| path.to_owned())
@@ -265,14 +265,14 @@ pub(super) fn unquote(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::touched;
+    use super::touched_paths;
 
     #[test]
     fn headers_name_paths() {
         let patch = "diff --git a/x y.py b/x y.py\n--- a/x y.py\n+++ b/x y.py\n\
                      diff --git \"a/\\303\\244.py\" \"b/\\303\\244.py\"\n\
                      diff --git a/old.py b/new.py\nrename from old.py\nrename to new.py\n--- /dev/null\n+++ b/n.py\t2020\n";
-        let paths: Vec<_> = touched(patch).into_iter().collect();
+        let paths: Vec<_> = touched_paths(patch).into_iter().collect();
         assert_eq!(paths, ["n.py", "new.py", "old.py", "x y.py", "ä.py"]);
     }
 
@@ -293,7 +293,7 @@ mod tests {
             ("a/x y b/x y", ["x y", "x y"]),
         ] {
             let patch = format!("diff --git {header}\nGIT binary patch\n");
-            let paths: Vec<_> = touched(&patch).into_iter().collect();
+            let paths: Vec<_> = touched_paths(&patch).into_iter().collect();
             let mut names = names.to_vec();
             names.sort_unstable();
             names.dedup();

@@ -21,7 +21,7 @@ pub(super) struct GitOutput {
     pub stderr: String,
 }
 
-pub(super) struct Bounds {
+pub(super) struct ProcessLimits {
     /// Maximum bytes of standard output.
     pub output: u64,
     pub time: Duration,
@@ -29,20 +29,20 @@ pub(super) struct Bounds {
     pub folder: Option<(PathBuf, u64)>,
 }
 
-impl Default for Bounds {
+impl Default for ProcessLimits {
     fn default() -> Self {
-        Bounds {
+        ProcessLimits {
             output: limits::LISTING,
-            time: limits::TIME,
+            time: limits::GIT_TIMEOUT,
             folder: None,
         }
     }
 }
 
 /// Maximum bytes of error output that are kept.
-const MESSAGES: u64 = 64 << 10;
+const MAX_STDERR_BYTES: u64 = 64 << 10;
 /// Interval at which a folder is measured.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Prepares a program of the host that reads untrusted input.
 ///
@@ -60,16 +60,16 @@ pub(super) fn limited(program: &str) -> Command {
 }
 
 /// A program and everything that it starts. None of them outlives this value.
-pub(super) struct Program {
+pub(super) struct ProcessGroup {
     pub child: Child,
     has_ended: bool,
 }
 
-impl Program {
-    pub(super) fn start(mut command: Command) -> Result<Program> {
+impl ProcessGroup {
+    pub(super) fn start(mut command: Command) -> Result<ProcessGroup> {
         // The process ID is then also the ID of the group.
         let child = command.process_group(0).spawn().map_err(not_started)?;
-        Ok(Program {
+        Ok(ProcessGroup {
             child,
             has_ended: false,
         })
@@ -88,11 +88,11 @@ impl Program {
                 return Ok(None);
             }
             std::thread::sleep(pause);
-            pause = (pause * 2).min(LOOK);
+            pause = (pause * 2).min(POLL_INTERVAL);
         }
     }
 
-    pub(super) fn end(&mut self) {
+    pub(super) fn kill(&mut self) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
@@ -103,14 +103,14 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        self.end();
+        self.kill();
     }
 }
 
 /// Runs a program to its end. Fails with kind `Input` if it exceeds its limits.
-pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result<GitOutput> {
+pub(super) fn run(mut command: Command, input: &[u8], bounds: &ProcessLimits) -> Result<GitOutput> {
     command
         .stdin(if input.is_empty() {
             Stdio::null()
@@ -119,18 +119,18 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut program = Program::start(command)?;
+    let mut program = ProcessGroup::start(command)?;
     if let Some(mut stdin) = program.child.stdin.take() {
         let input = input.to_vec();
         // A program that does not read all input explains that on stderr.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     let stdout = read(program.child.stdout.take(), bounds.output.saturating_add(1));
-    let stderr = read(program.child.stderr.take(), MESSAGES);
+    let stderr = read(program.child.stderr.take(), MAX_STDERR_BYTES);
     let began = Instant::now();
     let (mut out, mut messages) = (None, None);
     let wait = if bounds.folder.is_some() {
-        LOOK
+        POLL_INTERVAL
     } else {
         bounds.time
     };
@@ -178,14 +178,14 @@ fn not_started(error: std::io::Error) -> SandboxError {
         )
         .hint("install git (Debian: apt-get install git)");
     }
-    SandboxError::of_spawn("start git", &error)
+    SandboxError::from_spawn_error("start git", &error)
 }
 
 fn too_long(time: Duration) -> String {
     format!("it took longer than {} s", time.as_secs())
 }
 
-fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String> {
+fn exceeds(bounds: &ProcessLimits, began: Instant, out: Option<&[u8]>) -> Option<String> {
     if out.is_some_and(|out| out.len() as u64 > bounds.output) {
         let most = limits::human_size(bounds.output);
         return Some(format!("it printed more than {most}"));
@@ -241,7 +241,7 @@ fn read(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
         let full = bytes.len() as u64 == most;
         // Messages are read to the end, so that the program does not block on a full pipe. Excess output fails the
         // command anyway.
-        if full && most == MESSAGES {
+        if full && most == MAX_STDERR_BYTES {
             let _ = std::io::copy(&mut from, &mut std::io::sink());
         }
         drop(from);
@@ -274,9 +274,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("pid");
         let script = format!("sleep 1000 & echo $! > '{}'; yes", file.display());
-        let bounds = Bounds {
+        let bounds = ProcessLimits {
             output: 1000,
-            ..Bounds::default()
+            ..ProcessLimits::default()
         };
         let refused = run(shell(&script), b"", &bounds).err().unwrap();
         assert!(refused.to_string().contains("printed more"), "{refused}");
@@ -285,16 +285,16 @@ mod tests {
             if !is_alive(pid.trim()) {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         panic!("process {pid} still runs");
     }
 
     #[test]
     fn closed_output_does_not_prevent_timeout() {
-        let bounds = Bounds {
+        let bounds = ProcessLimits {
             time: Duration::from_millis(300),
-            ..Bounds::default()
+            ..ProcessLimits::default()
         };
         let closed = shell("exec >&- 2>&-; sleep 1000");
         let refused = run(closed, b"", &bounds).err().unwrap();

@@ -52,7 +52,7 @@ pub(super) fn open(
         ));
     }
     let Some(folder) = discover(&path)? else {
-        return snapshot::take(&path, cache, revision, Vec::new());
+        return snapshot::take_snapshot(&path, cache, revision, Vec::new());
     };
     let reflogs = revision.is_some_and(|r| r.contains("@{"));
     let isolated = isolate(&folder, cache, reflogs)?;
@@ -62,7 +62,7 @@ pub(super) fn open(
             .line(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?
             .is_none()
         {
-            return snapshot::take(
+            return snapshot::take_snapshot(
                 &path,
                 cache,
                 None,
@@ -82,7 +82,7 @@ pub(super) fn open(
             let note = format!(
                 "{location} is not tracked by the repository around it: its files were used as they are"
             );
-            return snapshot::take(&path, cache, None, vec![note]);
+            return snapshot::take_snapshot(&path, cache, None, vec![note]);
         }
     }
     let own = folder_name(&path);

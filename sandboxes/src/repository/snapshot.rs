@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::archive::too_large;
 use super::git::{Git, failed};
-use super::process::{self, Bounds};
+use super::process::{self, ProcessLimits};
 use super::repository_name::folder_name;
 use super::{Repository, isolated_repository, limits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-pub(super) fn take(
+pub(super) fn take_snapshot(
     path: &Path,
     cache: &Path,
     revision: Option<&str>,
@@ -26,8 +26,8 @@ pub(super) fn take(
             ),
         ));
     }
-    look_over(path)?;
-    let excludes = excludes_of_the_user();
+    reject_special_files(path)?;
+    let excludes = user_excludes_file();
     let store = isolated_repository::empty(cache, false, false)?;
     // Files are stored byte for byte, without line-end conversion, filters or keywords.
     std::fs::create_dir_all(store.path().join("info"))?;
@@ -45,7 +45,7 @@ pub(super) fn take(
             command.args(["-c", &format!("core.excludesFile={excludes}")]);
         }
         command.arg("--work-tree").arg(path).args(arguments);
-        let output = process::run(command, input, &Bounds::default())?;
+        let output = process::run(command, input, &ProcessLimits::default())?;
         match output.ok {
             true => Ok(output.stdout),
             false => Err(failed(arguments[0], &output.stderr)),
@@ -61,7 +61,7 @@ pub(super) fn take(
         ],
         b"",
     )?;
-    let chosen = choose(path, &listed, &mut notes)?;
+    let chosen = select_files(path, &listed, &mut notes)?;
     if !chosen.is_empty() {
         run(&["update-index", "--add", "-z", "--stdin"], &chosen)?;
     }
@@ -80,7 +80,7 @@ pub(super) fn take(
 }
 
 /// Rejects pipes and devices, because git opens files such as `.gitignore` and would block on a pipe.
-fn look_over(path: &Path) -> Result<()> {
+fn reject_special_files(path: &Path) -> Result<()> {
     let mut folders = vec![path.to_owned()];
     let mut count = 0;
     while let Some(folder) = folders.pop() {
@@ -115,7 +115,7 @@ fn look_over(path: &Path) -> Result<()> {
 }
 
 /// Returns the files that git would add, except too large ones. Omitted files are noted.
-fn choose(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>> {
+fn select_files(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>> {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let (mut chosen, mut large, mut nested) = (Vec::new(), Vec::new(), Vec::new());
@@ -146,18 +146,18 @@ fn choose(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>
     }
     notes.extend(super::archive::left_out_for_size(&large));
     if !nested.is_empty() {
-        let names = super::archive::few(&nested);
+        let names = super::archive::list_few(&nested);
         notes.push(format!("nested repositories were omitted: {names}"));
     }
     Ok(chosen)
 }
 
 /// Returns the user's own list of excluded files, if it is not in its default place. The user is trusted.
-fn excludes_of_the_user() -> Option<String> {
+fn user_excludes_file() -> Option<String> {
     let mut command = Git::nowhere().network();
     command.args(["config", "--global", "--type=path", "--get"]);
     command.arg("core.excludesFile");
-    let output = process::run(command, b"", &Bounds::default()).ok()?;
+    let output = process::run(command, b"", &ProcessLimits::default()).ok()?;
     let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     (output.ok && !path.is_empty()).then_some(path)
 }

@@ -2,7 +2,7 @@
 
 use super::discover::GitFolder;
 use super::isolated_repository::IsolatedRepository;
-use super::process::{self, Bounds};
+use super::process::{self, ProcessLimits};
 use super::{git_files, limits};
 use crate::sandbox::Result;
 
@@ -36,7 +36,7 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
     let Some(work_tree) = &folder.work_tree else {
         return Ok(0);
     };
-    if isolated.config.truth("core.bare") == Some(true) && folder.own == folder.common {
+    if isolated.config.get_bool("core.bare") == Some(true) && folder.own == folder.common {
         return Ok(0);
     }
     let own = isolated.folder.path();
@@ -46,14 +46,18 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
     std::fs::write(own.join("info/attributes"), "* -filter\n")?;
     for name in ["exclude", "sparse-checkout"] {
         let path = folder.common.join("info").join(name);
-        git_files::copy(&path, &own.join("info").join(name), limits::MIDDLING_FILE)?;
+        git_files::copy(
+            &path,
+            &own.join("info").join(name),
+            limits::MAX_MEDIUM_FILE_BYTES,
+        )?;
     }
     let mut command = isolated.git.command();
     command
         .current_dir(work_tree)
         .args(["-c", "core.bare=false"]);
     for key in TRUTHS {
-        if let Some(value) = isolated.config.truth(key) {
+        if let Some(value) = isolated.config.get_bool(key) {
             command.args(["-c", &format!("{key}={value}")]);
         }
     }
@@ -71,9 +75,9 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
         prefix => prefix,
     };
     command.env("GIT_LITERAL_PATHSPECS", "1").arg(below);
-    let bounds = Bounds {
-        time: limits::SHORT_TIME,
-        ..Bounds::default()
+    let bounds = ProcessLimits {
+        time: limits::STATUS_TIMEOUT,
+        ..ProcessLimits::default()
     };
     let output = process::run(command, b"", &bounds)?;
     if !output.ok {

@@ -12,13 +12,13 @@ use tempfile::TempDir;
 use super::*;
 use crate::error::ErrorKind;
 
-struct Place {
+struct TestRepository {
     folder: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
-        Place {
+impl TestRepository {
+    fn new() -> TestRepository {
+        TestRepository {
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -115,7 +115,7 @@ fn paths(source: &Source) -> Vec<String> {
 
 #[test]
 fn uncommitted_changes_are_ignored_and_noted() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let clean = place.source(&work, None);
     write(&work, "pkg/__init__.py", "changed = 1\n");
@@ -132,7 +132,7 @@ fn uncommitted_changes_are_ignored_and_noted() {
 
 #[test]
 fn bare_repositories_and_subfolders_open() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);
     write(&work, "examples/one/setup.py", "");
@@ -164,7 +164,7 @@ fn bare_repositories_and_subfolders_open() {
 
 #[test]
 fn plain_folder_respects_gitignore() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let folder = place.path("plain");
     write(&folder, "a.py", "a\r\n");
     write(&folder, ".gitignore", "*.log\nbuild/\n");
@@ -188,7 +188,7 @@ fn plain_folder_respects_gitignore() {
 
 #[test]
 fn unknown_revision_suggests_nearest() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     git(&work, &["branch", "release-1"]);
     let error = place.open(&work, Some("relaese-1")).unwrap_err();
@@ -207,7 +207,7 @@ fn unknown_revision_suggests_nearest() {
 
 #[test]
 fn repository_hooks_do_not_run() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let trap = place.path("trap.sh");
     let sprung = place.path("sprung");
@@ -224,7 +224,7 @@ fn repository_hooks_do_not_run() {
 
 #[test]
 fn submodules_are_noted() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let inner = place.path("inner");
     write(&inner, "i.py", "");
@@ -247,7 +247,7 @@ fn submodules_are_noted() {
 
 #[test]
 fn patch_is_checked_against_clean_base() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let source = place.source(&work, None);
     let patch = "diff --git a/tests/test_a.py b/tests/test_a.py\n--- a/tests/test_a.py\n+++ b/tests/test_a.py\n\

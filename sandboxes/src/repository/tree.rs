@@ -14,11 +14,11 @@ use crate::sandbox::Result;
 pub struct Tree {
     archive: PathBuf,
     _held: Option<ArchiveLease>,
-    entries: BTreeMap<String, Place>,
+    entries: BTreeMap<String, ArchiveEntry>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ArchiveEntry {
     offset: u64,
     pub size: u64,
     pub executable: bool,
@@ -34,7 +34,7 @@ impl Tree {
     /// Fails if the archive cannot be read.
     pub fn open(archive: &Path) -> Result<Tree> {
         let mut entries = BTreeMap::new();
-        let held = archive_cache::hold(archive)?;
+        let held = archive_cache::acquire_lease(archive)?;
         let mut tar = tar::Archive::new(File::open(archive)?);
         for entry in tar.entries_with_seek()? {
             let entry = entry?;
@@ -44,7 +44,7 @@ impl Tree {
                 tar::EntryType::Regular => None,
                 _ => continue,
             };
-            let place = Place {
+            let place = ArchiveEntry {
                 offset: entry.raw_file_position(),
                 size: entry.size(),
                 executable: entry.header().mode()? & 0o111 != 0,
@@ -96,7 +96,7 @@ impl Tree {
     ///
     /// Fails if the archive cannot be read.
     pub fn text(&self, path: &str) -> Result<Option<String>> {
-        let long = |place: &Place| place.size > limits::TEXT;
+        let long = |place: &ArchiveEntry| place.size > limits::TEXT;
         if self.entries.get(path).is_some_and(long) {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ impl Tree {
             .take_while(move |path| path.starts_with(&start))
     }
 
-    pub(super) fn place(&self, path: &str) -> Option<&Place> {
+    pub(super) fn place(&self, path: &str) -> Option<&ArchiveEntry> {
         self.entries.get(path)
     }
 }

@@ -13,9 +13,9 @@ use std::time::Duration;
 const IMAGE: &str = "testwright/python:3.11";
 const SCRIPT: &str = "sandboxes/base-images/make-base-image";
 
-pub(crate) fn is_there() -> bool {
+pub(crate) fn is_available() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| match found_or_made() {
+    *THERE.get_or_init(|| match find_or_create() {
         Ok(()) => true,
         Err(why) => {
             let is_required = std::env::var("TESTWRIGHT_REQUIRE_DOCKER").is_ok_and(|v| v == "1");
@@ -26,7 +26,7 @@ pub(crate) fn is_there() -> bool {
     })
 }
 
-fn found_or_made() -> Result<(), String> {
+fn find_or_create() -> Result<(), String> {
     let docker = |arguments: &[&str]| {
         let output = Command::new("docker").args(arguments).output();
         output.is_ok_and(|output| output.status.success())

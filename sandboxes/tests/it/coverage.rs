@@ -38,7 +38,7 @@ async fn measures(backend: &dyn Backend, python: &str) {
         purpose: "test".to_owned(),
     };
     let sandbox = backend.start(&spec).await.unwrap();
-    let inside = coverage.put(sandbox.as_ref()).await.unwrap();
+    let inside = coverage.unpack_into(sandbox.as_ref()).await.unwrap();
     sandbox
         .upload(
             &sandbox.info().paths.workspace.join("m.py"),

@@ -17,11 +17,11 @@ use testwright_sandboxes::{Backend, Command, Limits, Process, Sandbox, SandboxSo
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::conformance::subjects::Subject;
-use crate::hostile::images::on_host;
+use crate::security::images::on_host;
 
 /// Returns the engine, or `None` if the tests may be skipped.
 pub(crate) async fn engine() -> Option<Docker> {
-    if !tokio::task::spawn_blocking(crate::base_image::is_there)
+    if !tokio::task::spawn_blocking(crate::base_image::is_available)
         .await
         .unwrap()
     {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::{Recipe, Service};
 
-use crate::place::{Place, recipe, shell};
+use crate::place::{TestDir, recipe, shell};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn environment_is_built_once() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.source();
     place.git(&["tag", "v3.1"]);
     let source = place.source();
@@ -74,7 +74,7 @@ async fn environment_is_built_once() {
     assert_eq!(shell(sandbox.as_ref(), &stale).await, "2\n");
     sandbox.stop().await.unwrap();
 
-    let (again, steps) = place.tell(&source, &recipe, "another").await;
+    let (again, steps) = place.build_with_steps(&source, &recipe, "another").await;
     let again = again.unwrap();
     assert!(again.cached && steps.is_empty(), "{steps:?}");
     assert_eq!(
@@ -85,7 +85,7 @@ async fn environment_is_built_once() {
     // Other code with the same requirements starts from their layer.
     place.write("thing/more.py", "");
     let other = place.source();
-    let (other, steps) = place.tell(&other, &recipe, "a test").await;
+    let (other, steps) = place.build_with_steps(&other, &recipe, "a test").await;
     assert_ne!(other.unwrap().saved, built.saved);
     assert!(
         !steps.contains(&"install the requirements".to_owned()),
@@ -97,7 +97,7 @@ async fn environment_is_built_once() {
     );
     // Other requirements need their own layer.
     recipe.requirements[1] = "extra".to_owned();
-    let (other, steps) = place.tell(&source, &recipe, "a test").await;
+    let (other, steps) = place.build_with_steps(&source, &recipe, "a test").await;
     assert!(other.unwrap().packages.contains(&"extra==2.0".to_owned()));
     assert!(
         steps.contains(&"install the requirements".to_owned()),
@@ -107,7 +107,7 @@ async fn environment_is_built_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_step_is_reported_with_log() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let source = place.source();
     let mut failing = recipe();
     failing
@@ -143,7 +143,9 @@ async fn failing_step_is_reported_with_log() {
         "{error}"
     );
     // Guessed requirements are omitted if they cannot be installed.
-    let (built, _) = place.tell(&source, &missing, "detected from tox.ini").await;
+    let (built, _) = place
+        .build_with_steps(&source, &missing, "detected from tox.ini")
+        .await;
     assert_eq!(
         built.unwrap().notes,
         ["requirement nowhere>=1 could not be installed and was omitted"]
@@ -152,7 +154,7 @@ async fn failing_step_is_reported_with_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn uncollectable_files_are_reported() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.write("tests/test_broken.py", "def test_(:\n");
     let built = place.build(&place.source(), &recipe()).await.unwrap();
     assert_eq!(
@@ -193,7 +195,7 @@ async fn uncollectable_files_are_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn git_works_with_single_commit() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.source();
     place.git(&["tag", "v3.1"]);
     let source = place.source();
@@ -214,7 +216,7 @@ async fn git_works_with_single_commit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_builds_run_once() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let source = place.source();
     let recipe = recipe();
     let (one, two) = tokio::join!(place.build(&source, &recipe), place.build(&source, &recipe));
@@ -226,7 +228,7 @@ async fn concurrent_builds_run_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn installed_copy_of_code_is_noted() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.write("extra/__init__.py", "");
     place.write("extra.md", "");
     let mut copied = recipe();
@@ -242,7 +244,7 @@ async fn installed_copy_of_code_is_noted() {
 /// uv reports that the build backend has no `build_editable`.
 #[tokio::test(flavor = "multi_thread")]
 async fn package_without_editable_install_is_linked() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.write("old", "");
     let built = place.build(&place.source(), &recipe()).await.unwrap();
     assert_eq!(built.notes, Vec::<String>::new());
@@ -284,7 +286,7 @@ fn setuptools() -> Option<PathBuf> {
 /// found.
 #[tokio::test(flavor = "multi_thread")]
 async fn setuptools_path_falls_back_to_hook() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let Some(wheel) = setuptools() else { return };
     std::fs::copy(&wheel, place.wheels().join(wheel.file_name().unwrap())).unwrap();
     let hook = "install the package with an import hook".to_owned();
@@ -328,7 +330,9 @@ async fn setuptools_path_falls_back_to_hook() {
         place.write(file, &content);
         place.write(&format!("{folder}/__init__.py"), "");
         place.write(&format!("{folder}/__main__.py"), "print(__file__)\n");
-        let (built, steps) = place.tell(&place.source(), &recipe(), "a test").await;
+        let (built, steps) = place
+            .build_with_steps(&place.source(), &recipe(), "a test")
+            .await;
         let built = built.unwrap();
         assert_eq!(steps.contains(&hook), !path, "{content}: {steps:?}");
         let sandbox = place.sandbox(&built).await;
@@ -346,7 +350,7 @@ async fn setuptools_path_falls_back_to_hook() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_python_is_not_built() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     for python in ["backend.py", "thing", "tests"] {
         let python = place.work().join(python);
         let _ = std::fs::remove_file(&python).or_else(|_| std::fs::remove_dir_all(&python));
@@ -359,7 +363,7 @@ async fn unknown_python_is_not_built() {
 /// A record without its state, or a state without its record, counts as missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn incomplete_environment_is_ignored() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let source = place.source();
     let built = place.build(&source, &recipe()).await.unwrap();
     place.backend.remove_saved(&built.saved).await.unwrap();
@@ -388,7 +392,7 @@ while True:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_run_beside_tests() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let source = place.source();
     let mut recipe = recipe();
     recipe.services = vec![Service {
@@ -447,7 +451,7 @@ async fn services_run_beside_tests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn untested_recipe_is_noted() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let source = place.source();
     let untested = Recipe {
         untested: true,

@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::recipe::Recipe;
 
-use crate::place::{Place, recipe, shell};
+use crate::place::{TestDir, recipe, shell};
 
-impl Place {
+impl TestDir {
     /// Builds an environment with unique code. Returns the steps too.
     async fn another(&self, name: &str, recipe: &Recipe) -> (Environment, Vec<String>) {
         self.write("name.txt", &name.repeat(1 << 18));
-        let (built, steps) = self.tell(&self.source(), recipe, "a test").await;
+        let (built, steps) = self
+            .build_with_steps(&self.source(), recipe, "a test")
+            .await;
         (built.unwrap(), steps)
     }
 
@@ -32,7 +34,7 @@ impl Place {
     }
 
     /// Returns whether the state exists, and checks that its record exists if and only if it does.
-    async fn keeps(&self, name: &str) -> bool {
+    async fn has_state(&self, name: &str) -> bool {
         let kept = self.backend.has_saved(name).await.unwrap();
         assert_eq!(self.record(name).exists(), kept, "half of {name}");
         kept
@@ -65,7 +67,7 @@ fn other_requirements() -> Recipe {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn least_recently_used_is_evicted() {
-    let Some(mut place) = Place::new() else {
+    let Some(mut place) = TestDir::new() else {
         return;
     };
     let recipe = recipe();
@@ -83,8 +85,8 @@ async fn least_recently_used_is_evicted() {
 
     place.cache_size = place.bytes(&layer) + 2 * place.bytes(&first) + (1 << 17);
     let (third, steps) = place.another("c", &recipe).await;
-    assert!(place.keeps(&first).await && place.keeps(&third.saved).await);
-    assert!(place.keeps(&layer).await && !place.keeps(&second).await);
+    assert!(place.has_state(&first).await && place.has_state(&third.saved).await);
+    assert!(place.has_state(&layer).await && !place.has_state(&second).await);
     let removal = "remove the least recently used environments: 1, ";
     let last = steps.last().unwrap();
     assert!(
@@ -102,7 +104,7 @@ async fn least_recently_used_is_evicted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn used_environment_stays() {
-    let Some(mut place) = Place::new() else {
+    let Some(mut place) = TestDir::new() else {
         return;
     };
     place.cache_size = 0;
@@ -110,7 +112,7 @@ async fn used_environment_stays() {
     let held = first.clone();
     drop(first);
     let (second, _) = place.another("b", &recipe()).await;
-    assert!(place.keeps(&held.saved).await && place.keeps(&second.saved).await);
+    assert!(place.has_state(&held.saved).await && place.has_state(&second.saved).await);
     assert!(place.works(&held).await);
     // An environment from the cache holds a lease too.
     let again = place.another("a", &recipe()).await.0;
@@ -118,18 +120,18 @@ async fn used_environment_stays() {
     let name = held.saved.clone();
     drop(held);
     let (third, _) = place.another("c", &recipe()).await;
-    assert!(place.keeps(&name).await);
+    assert!(place.has_state(&name).await);
     drop(again);
     let (fourth, _) = place.another("d", &recipe()).await;
-    assert!(!place.keeps(&name).await);
+    assert!(!place.has_state(&name).await);
     for one in [second, third, fourth] {
-        assert!(place.keeps(&one.saved).await);
+        assert!(place.has_state(&one.saved).await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unused_requirements_are_evicted() {
-    let Some(mut place) = Place::new() else {
+    let Some(mut place) = TestDir::new() else {
         return;
     };
     let first = place.another("a", &recipe()).await.0.saved;
@@ -142,13 +144,13 @@ async fn unused_requirements_are_evicted() {
     builder.lock_shared().unwrap();
     place.cache_size = 0;
     let (third, _) = place.another("c", &other_requirements()).await;
-    assert!(!place.keeps(&first).await && !place.keeps(&second).await);
-    assert!(place.keeps(&layer).await);
-    assert!(place.keeps(&third.dependencies).await && third.dependencies != layer);
+    assert!(!place.has_state(&first).await && !place.has_state(&second).await);
+    assert!(place.has_state(&layer).await);
+    assert!(place.has_state(&third.dependencies).await && third.dependencies != layer);
 
     drop(builder);
     let (_fourth, steps) = place.another("d", &other_requirements()).await;
-    assert!(!place.keeps(&layer).await);
+    assert!(!place.has_state(&layer).await);
     let removal = "remove requirements that no environment uses: ";
     assert!(steps.last().unwrap().starts_with(removal), "{steps:?}");
     let (again, steps) = place.another("a", &recipe()).await;
@@ -161,7 +163,7 @@ async fn unused_requirements_are_evicted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_backend_is_left_alone() {
-    let Some(mut place) = Place::new() else {
+    let Some(mut place) = TestDir::new() else {
         return;
     };
     let first = place.another("a", &recipe()).await.0;
@@ -177,17 +179,17 @@ async fn other_backend_is_left_alone() {
     place.cache_size = 1 << 30;
     let second = place.another("b", &other_requirements()).await.0.saved;
     let third = place.another("c", &other_requirements()).await.0.saved;
-    assert!(place.keeps(&second).await && place.keeps(&third).await);
+    assert!(place.has_state(&second).await && place.has_state(&third).await);
     // Beyond the limit, the other backend's state is not removed.
     place.cache_size = 0;
     place.another("d", &other_requirements()).await;
-    assert!(!place.keeps(&second).await && !place.keeps(&third).await);
-    assert!(place.keeps(&first).await && place.keeps(&layer).await);
+    assert!(!place.has_state(&second).await && !place.has_state(&third).await);
+    assert!(place.has_state(&first).await && place.has_state(&layer).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_removal_is_finished() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let first = place.another("a", &recipe()).await.0.saved;
     let second = place.another("b", &recipe()).await.0.saved;
     for name in [&first, &second] {
@@ -198,7 +200,7 @@ async fn interrupted_removal_is_finished() {
     let again = place.another("a", &recipe()).await.0;
     assert!(!again.cached && again.saved == first);
     place.another("c", &recipe()).await;
-    assert!(place.keeps(&first).await && !place.keeps(&second).await);
+    assert!(place.has_state(&first).await && !place.has_state(&second).await);
     for name in [&first, &second] {
         assert!(!place.record(name).with_extension("gone").exists());
     }
@@ -206,7 +208,7 @@ async fn interrupted_removal_is_finished() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn environment_shares_its_requirements() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let much = format!("text = '{}'\n", "x".repeat(8 << 20));
     place.wheel("extra", "1.5", &much);
     let (first, _) = place.another("a", &recipe()).await;

@@ -35,7 +35,7 @@ impl Answer {
         Answer::new("200 OK", "text/plain", body)
     }
 
-    pub(crate) fn nothing() -> Answer {
+    pub(crate) fn not_found() -> Answer {
         Answer::new("404 Not Found", "text/plain", "")
     }
 
@@ -113,7 +113,7 @@ pub(crate) fn wheels(folder: &std::path::Path, asked: &IndexRequest) -> Answer {
                 })
                 .collect();
             if files.is_empty() {
-                return Answer::nothing();
+                return Answer::not_found();
             }
             let page = serde_json::json!({
                 "meta": {"api-version": "1.1"}, "name": project, "versions": [], "files": files,
@@ -126,9 +126,9 @@ pub(crate) fn wheels(folder: &std::path::Path, asked: &IndexRequest) -> Answer {
         }
         ["files", name] => match std::fs::read(folder.join(name)) {
             Ok(content) => Answer::new("200 OK", "application/octet-stream", content),
-            Err(_) => Answer::nothing(),
+            Err(_) => Answer::not_found(),
         },
-        _ => Answer::nothing(),
+        _ => Answer::not_found(),
     }
 }
 

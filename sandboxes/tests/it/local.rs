@@ -12,11 +12,11 @@ use testwright_sandboxes::{Backend, Command, Sandbox, SandboxSource, Spec};
 use tokio::io::AsyncReadExt;
 
 use crate::conformance::checks;
-use crate::conformance::proofs::{Lacking, prove};
+use crate::conformance::proofs::{LimitedBackends, prove};
 use crate::conformance::subjects::{Subject, killed_host};
 
 /// Returns a bare start with this machine's interpreter.
-pub(crate) fn bare() -> SandboxSource {
+pub(crate) fn bare_start() -> SandboxSource {
     static VERSION: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let version = VERSION.get_or_init(|| {
         let script = "import sys; print('%d.%d' % sys.version_info[:2])";
@@ -76,7 +76,7 @@ impl Subject for LocalSubject {
     }
 
     fn start(&self) -> SandboxSource {
-        bare()
+        bare_start()
     }
 
     fn without(&self) -> &'static [&'static str] {
@@ -95,7 +95,7 @@ async fn prove_part(part: usize) {
     else {
         return;
     };
-    let lacking = Lacking {
+    let lacking = LimitedBackends {
         isolation: local(&cache, Isolation::None),
         loopback: local(&cache, Isolation::Landlock),
     };
@@ -104,7 +104,7 @@ async fn prove_part(part: usize) {
         Some(_) => "namespaces",
         None => "landlock",
     };
-    prove(&checks, sound, &lacking, &bare(), &|| {
+    prove(&checks, sound, &lacking, &bare_start(), &|| {
         killed_host(name, cache.path())
     })
     .await;
@@ -143,7 +143,7 @@ fn spec(start: SandboxSource) -> Spec {
     }
 }
 
-async fn say(sandbox: &dyn Sandbox, script: &str) -> String {
+async fn run_script(sandbox: &dyn Sandbox, script: &str) -> String {
     let out = output(sandbox, &Command::shell(script), Duration::from_secs(60))
         .await
         .unwrap();
@@ -163,7 +163,7 @@ fn each(cache: &tempfile::TempDir) -> Vec<Arc<dyn Backend>> {
 }
 
 /// Returns the process outside the jail that supervises it and writes to the sandbox's log.
-fn keeper(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
+fn supervisor_pid(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
     let log = cache
         .join("sandboxes")
         .join(&sandbox.info().id)
@@ -191,14 +191,14 @@ fn keeper(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
 async fn killed_jail_is_noticed() {
     let cache = cache();
     for backend in each(&cache) {
-        let sandbox = backend.start(&spec(bare())).await.unwrap();
+        let sandbox = backend.start(&spec(bare_start())).await.unwrap();
         let running = sandbox
             .spawn(&Command::new(["sleep", "600"]))
             .await
             .unwrap();
         sandbox.health().await.unwrap();
         nix::sys::signal::kill(
-            keeper(cache.path(), sandbox.as_ref()),
+            supervisor_pid(cache.path(), sandbox.as_ref()),
             nix::sys::signal::SIGKILL,
         )
         .unwrap();
@@ -217,7 +217,7 @@ async fn killed_jail_is_noticed() {
 async fn dropped_sandbox_leaves_nothing() {
     let cache = cache();
     for backend in each(&cache) {
-        let sandbox = backend.start(&spec(bare())).await.unwrap();
+        let sandbox = backend.start(&spec(bare_start())).await.unwrap();
         let folder = cache.path().join("sandboxes").join(&sandbox.info().id);
         sandbox
             .spawn(&Command::new(["sleep", "600"]))
@@ -245,7 +245,7 @@ fn ending_runtime_leaves_no_sandbox() {
         };
         let folder = cache.path().join("sandboxes");
         let left = || std::fs::read_dir(&folder).unwrap().count();
-        let wanted = spec(bare());
+        let wanted = spec(bare_start());
         for milliseconds in [0, 1, 2, 4, 8, 16, 32, 64, 10_000] {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             let pause = Duration::from_millis(milliseconds);
@@ -266,7 +266,7 @@ async fn removal_of_used_state_finishes() {
         let Some(backend) = local(&cache, force) else {
             continue;
         };
-        let mut building = spec(bare());
+        let mut building = spec(bare_start());
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
         sandbox.save("state").await.unwrap();
@@ -294,7 +294,7 @@ async fn mounts_are_visible_and_optionally_read_only() {
         std::fs::write(folder.join("file"), "from the host\n").unwrap();
     }
     for backend in each(&cache).iter().take(2) {
-        let mut spec = spec(bare());
+        let mut spec = spec(bare_start());
         for (host, inside, read_only) in [
             (&read, "/caches/read", true),
             (&write, "/caches/write", false),
@@ -308,7 +308,7 @@ async fn mounts_are_visible_and_optionally_read_only() {
         spec.env
             .insert("CACHE".to_owned(), "/caches/write".to_owned());
         let sandbox = backend.start(&spec).await.unwrap();
-        let text = say(
+        let text = run_script(
             sandbox.as_ref(),
             "cat \"$CACHE/file\"; echo inside > \"$CACHE/new\"",
         )
@@ -333,7 +333,7 @@ async fn mounts_are_visible_and_optionally_read_only() {
 async fn editable_installs_find_copied_modules() {
     let cache = cache();
     for backend in each(&cache) {
-        let mut building = spec(bare());
+        let mut building = spec(bare_start());
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
         let environment = sandbox.info().paths.environment.display().to_string();
@@ -342,7 +342,7 @@ async fn editable_installs_find_copied_modules() {
              python3 -m venv --without-pip '{environment}' && cd '{environment}'/lib/python3*/site-packages &&
              echo \"$OLDPWD/src\" > __editable__.module.pth"
         );
-        assert_eq!(say(sandbox.as_ref(), &script).await, "");
+        assert_eq!(run_script(sandbox.as_ref(), &script).await, "");
         sandbox.save("editable").await.unwrap();
         sandbox.stop().await.unwrap();
         let sandbox = backend
@@ -351,7 +351,7 @@ async fn editable_installs_find_copied_modules() {
             .unwrap();
         let copy = sandbox.fork().await.unwrap();
         for one in [&sandbox, &copy] {
-            let output = say(
+            let output = run_script(
                 one.as_ref(),
                 "python -c 'import module; print(module.here)'",
             )
@@ -417,11 +417,11 @@ async fn best_isolation_is_chosen() {
 async fn building_leaves_saved_state_unchanged() {
     let cache = cache();
     for backend in each(&cache) {
-        let mut building = spec(bare());
+        let mut building = spec(bare_start());
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
         let environment = sandbox.info().paths.environment.display().to_string();
-        let output = say(
+        let output = run_script(
             sandbox.as_ref(),
             &format!("mkdir '{environment}' && echo first > '{environment}/file'"),
         )
@@ -434,7 +434,7 @@ async fn building_leaves_saved_state_unchanged() {
         let environment = sandbox.info().paths.environment.display().to_string();
         let changed =
             format!("echo second > '{environment}/file'; touch new; cat '{environment}/file'");
-        assert_eq!(say(sandbox.as_ref(), &changed).await, "second\n");
+        assert_eq!(run_script(sandbox.as_ref(), &changed).await, "second\n");
         sandbox.save("second").await.unwrap();
         sandbox.stop().await.unwrap();
         for name in ["first", "second"] {
@@ -483,7 +483,7 @@ async fn uploaded_programs_start_despite_forks() {
     let program = cache.path().join("program");
     std::fs::write(&program, &script).unwrap();
     let start = |_| async {
-        let sandbox = backend.start(&spec(bare())).await.unwrap();
+        let sandbox = backend.start(&spec(bare_start())).await.unwrap();
         let store = sandbox.info().paths.store.clone();
         let (linked, written) = (store.join("linked"), store.join("written"));
         let upload = sandbox.upload_file(&linked, &program, 0o755);
@@ -512,8 +512,8 @@ async fn busy_programs_start_once_written() {
     let Some(backend) = local(&cache, Isolation::Namespaces) else {
         return;
     };
-    let sandbox = backend.start(&spec(bare())).await.unwrap();
-    say(&*sandbox, "cp /bin/true /tmp/program").await;
+    let sandbox = backend.start(&spec(bare_start())).await.unwrap();
+    run_script(&*sandbox, "cp /bin/true /tmp/program").await;
     let writer = Command::shell("exec 3<>/tmp/program; echo open; sleep 0.3");
     let mut writer = sandbox.spawn(&writer).await.unwrap();
     let mut line = [0; 5];

@@ -11,13 +11,13 @@ mod environment;
 #[cfg(target_os = "linux")]
 mod eviction;
 #[cfg(target_os = "linux")]
-mod hostile;
-#[cfg(target_os = "linux")]
 mod index_server;
 #[cfg(target_os = "linux")]
 mod local;
 #[cfg(target_os = "linux")]
 mod place;
+#[cfg(target_os = "linux")]
+mod security;
 #[cfg(target_os = "linux")]
 mod sharing;
 mod smoke_test;

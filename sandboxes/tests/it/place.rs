@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::index_server::Server;
 use testwright_sandboxes::environment::{
-    BuildSettings, Environment, Event, SharedEnvironments, prepare,
+    BuildEvent, BuildSettings, Environment, SharedEnvironments, prepare,
 };
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::recipe::Recipe;
@@ -84,10 +84,10 @@ def main(args, plugins):
 /// User and password of the index.
 pub(crate) const LOGIN: &str = "reader:hunter2-secret";
 
-pub(crate) struct Place {
+pub(crate) struct TestDir {
     pub folder: tempfile::TempDir,
     pub backend: Box<dyn Backend>,
-    /// Index of the packages in [`Place::wheels`].
+    /// Index of the packages in [`TestDir::wheels`].
     pub index: Server,
     /// Maximum bytes of all environments.
     pub cache_size: u64,
@@ -95,14 +95,14 @@ pub(crate) struct Place {
     pub shared: Option<Arc<dyn SharedEnvironments>>,
 }
 
-impl Place {
+impl TestDir {
     /// Returns `None` if this machine has no isolation.
-    pub(crate) fn new() -> Option<Place> {
-        Place::within(None)
+    pub(crate) fn new() -> Option<TestDir> {
+        TestDir::with_isolation(None)
     }
 
     /// Creates a fixture with the given isolation only.
-    pub(crate) fn within(force: Option<Isolation>) -> Option<Place> {
+    pub(crate) fn with_isolation(force: Option<Isolation>) -> Option<TestDir> {
         let folder = tempfile::tempdir().unwrap();
         let backend = Local::new(LocalSettings {
             cache: folder.path().join("local"),
@@ -111,7 +111,7 @@ impl Place {
             ..LocalSettings::default()
         });
         match backend {
-            Ok(backend) => Place::on(Box::new(backend), folder),
+            Ok(backend) => TestDir::on(Box::new(backend), folder),
             Err(e) => {
                 eprintln!("skipped: {e}");
                 None
@@ -119,12 +119,12 @@ impl Place {
         }
     }
 
-    pub(crate) fn on(backend: Box<dyn Backend>, folder: tempfile::TempDir) -> Option<Place> {
+    pub(crate) fn on(backend: Box<dyn Backend>, folder: tempfile::TempDir) -> Option<TestDir> {
         // If uv is not installed, all test runs share one copy.
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR"));
         testwright_sandboxes::uv::find(None, shared, true).unwrap();
         symlink(shared.join("uv-program"), folder.path().join("uv-program")).unwrap();
-        let place = Place {
+        let place = TestDir {
             index: Server::index(folder.path().join("wheels"), Some(LOGIN)),
             folder,
             backend,
@@ -226,19 +226,19 @@ impl Place {
         source: &Source,
         recipe: &Recipe,
     ) -> Result<Environment, SandboxError> {
-        self.tell(source, recipe, "a test").await.0
+        self.build_with_steps(source, recipe, "a test").await.0
     }
 
     /// Builds an environment and returns it with the steps that were taken.
-    pub(crate) async fn tell(
+    pub(crate) async fn build_with_steps(
         &self,
         source: &Source,
         recipe: &Recipe,
         origin: &str,
     ) -> (Result<Environment, SandboxError>, Vec<String>) {
         let steps = Mutex::new(Vec::new());
-        let progress = |event: Event| {
-            if let Event::Started { step } = event {
+        let progress = |event: BuildEvent| {
+            if let BuildEvent::Started { step } = event {
                 steps.lock().unwrap().push(step);
             }
         };

@@ -9,7 +9,7 @@ use testwright_sandboxes::environment::{BuildClaim, SharedEnvironments};
 use testwright_sandboxes::error::{ErrorKind, SandboxError};
 use testwright_sandboxes::local::Isolation;
 
-use crate::place::{Place, recipe, shell};
+use crate::place::{TestDir, recipe, shell};
 
 const FETCHED: &str = "unpack the environment of another machine";
 const REQUIREMENTS: &str = "install the requirements";
@@ -70,7 +70,7 @@ impl SharedEnvironments for SharedFolder {
         Ok(Some(record))
     }
 
-    async fn put(&self, key: &str, record: &str, archive: &Path) -> Result<(), SandboxError> {
+    async fn publish(&self, key: &str, record: &str, archive: &Path) -> Result<(), SandboxError> {
         std::fs::copy(archive, self.path(key, "archive"))?;
         std::fs::write(self.path(key, "record"), record)?;
         Ok(())
@@ -88,16 +88,16 @@ impl SharedEnvironments for SharedFolder {
 }
 
 /// Returns fixtures for two machines.
-fn places(force: Isolation, store: &Arc<SharedFolder>) -> Option<[Place; 2]> {
+fn places(force: Isolation, store: &Arc<SharedFolder>) -> Option<[TestDir; 2]> {
     let place = || {
-        let mut place = Place::within(Some(force))?;
+        let mut place = TestDir::with_isolation(Some(force))?;
         place.shared = Some(store.clone());
         Some(place)
     };
     Some([place()?, place()?])
 }
 
-async fn works(place: &Place, environment: &testwright_sandboxes::environment::Environment) {
+async fn works(place: &TestDir, environment: &testwright_sandboxes::environment::Environment) {
     let sandbox = place.sandbox(environment).await;
     let python = environment.python_in(&sandbox.info().paths);
     let script = format!(
@@ -116,7 +116,7 @@ async fn is_built_by_one_and_fetched_by_the_other(force: Isolation) {
         return;
     };
     let (source, recipe) = (one.source(), recipe());
-    let (built, steps) = one.tell(&source, &recipe, "a test").await;
+    let (built, steps) = one.build_with_steps(&source, &recipe, "a test").await;
     let built = built.unwrap();
     assert!(steps.contains(&PACKAGE.to_owned()), "{steps:?}");
     assert!(!built.cached && !built.fetched);
@@ -125,7 +125,7 @@ async fn is_built_by_one_and_fetched_by_the_other(force: Isolation) {
         [built.dependencies.as_str(), built.saved.as_str()]
     );
 
-    let (fetched, steps) = other.tell(&source, &recipe, "another").await;
+    let (fetched, steps) = other.build_with_steps(&source, &recipe, "another").await;
     let fetched = fetched.unwrap();
     assert_eq!(steps, [FETCHED]);
     assert!(fetched.fetched && fetched.cached);
@@ -138,13 +138,15 @@ async fn is_built_by_one_and_fetched_by_the_other(force: Isolation) {
     assert!(log.contains("was fetched from the artifact store"), "{log}");
     works(&other, &fetched).await;
     // The fetched environment is now in the cache.
-    let (again, steps) = other.tell(&source, &recipe, "another").await;
+    let (again, steps) = other.build_with_steps(&source, &recipe, "another").await;
     assert!(steps.is_empty(), "{steps:?}");
     assert!(!again.unwrap().fetched);
 
     // Other code with the same requirements starts from their layer, which is fetched too.
     one.write("thing/more.py", "");
-    let (more, steps) = other.tell(&one.source(), &recipe, "a test").await;
+    let (more, steps) = other
+        .build_with_steps(&one.source(), &recipe, "a test")
+        .await;
     works(&other, &more.unwrap()).await;
     assert!(steps.contains(&FETCHED.to_owned()), "{steps:?}");
     assert!(!steps.contains(&REQUIREMENTS.to_owned()), "{steps:?}");
@@ -171,8 +173,8 @@ async fn simultaneous_machines_build_once() {
     };
     let (source, recipe) = (one.source(), recipe());
     let (first, second) = tokio::join!(
-        one.tell(&source, &recipe, "a test"),
-        other.tell(&source, &recipe, "a test"),
+        one.build_with_steps(&source, &recipe, "a test"),
+        other.build_with_steps(&source, &recipe, "a test"),
     );
     let builds = |steps: &[String]| steps.iter().filter(|step| *step == PACKAGE).count();
     assert_eq!(builds(&first.1) + builds(&second.1), 1);
@@ -197,7 +199,7 @@ async fn broken_archive_is_rebuilt() {
             std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
         }
     }
-    let (built, steps) = other.tell(&source, &recipe, "a test").await;
+    let (built, steps) = other.build_with_steps(&source, &recipe, "a test").await;
     let built = built.unwrap();
     assert!(!built.fetched && steps.contains(&REQUIREMENTS.to_owned()));
     works(&other, &built).await;
@@ -205,7 +207,7 @@ async fn broken_archive_is_rebuilt() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn archive_leaving_its_folder_is_rejected() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let aside = tempfile::tempdir().unwrap();
     let archive = aside.path().join("archive");
     let state = serde_json::json!({ "python": null, "built": {

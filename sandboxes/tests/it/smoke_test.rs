@@ -6,7 +6,7 @@ use testwright_sandboxes::environment::{
 };
 use testwright_sandboxes::recipe::Recipe;
 
-use crate::place::{Place, recipe};
+use crate::place::{TestDir, recipe};
 
 const TESTS: &str = r#"
 import pytest
@@ -23,7 +23,7 @@ async def test_async():
     pass
 "#;
 
-async fn build(place: &Place, recipe: &Recipe, origin: &str) -> Environment {
+async fn build(place: &TestDir, recipe: &Recipe, origin: &str) -> Environment {
     let settings = from_pypi(place);
     let source = place.source();
     prepare(
@@ -38,14 +38,14 @@ async fn build(place: &Place, recipe: &Recipe, origin: &str) -> Environment {
     .unwrap()
 }
 
-fn from_pypi(place: &Place) -> BuildSettings {
+fn from_pypi(place: &TestDir) -> BuildSettings {
     BuildSettings {
         index_url: None,
         ..place.settings()
     }
 }
 
-async fn sample(place: &Place, environment: &Environment, tests: usize, seed: u64) -> TestSample {
+async fn sample(place: &TestDir, environment: &Environment, tests: usize, seed: u64) -> TestSample {
     let settings = SampleSettings {
         tests,
         seed,
@@ -79,7 +79,7 @@ fn of_2024() -> Recipe {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_packages_are_installed() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.write("tests/test_a.py", TESTS);
     place.write("tests/test_b.py", "import internal_tools\n");
     place.write(
@@ -120,7 +120,7 @@ async fn missing_packages_are_installed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn given_recipe_is_not_extended() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.write("tests/test_a.py", TESTS);
     place.write("tests/test_b.py", "def test_b(): pass\n");
     place.write("tox.ini", "[testenv]\ndeps = sortedcontainers\n");
@@ -136,7 +136,7 @@ async fn given_recipe_is_not_extended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_files_are_not_broken() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     place.write("tests/test_a.py", "import time\ntime.sleep(60)\n");
     let built = build(&place, &of_2024(), "testwright.toml").await;
     assert_eq!(
@@ -147,7 +147,7 @@ async fn slow_files_are_not_broken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn seeded_sample_survives_hostile_tests() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = TestDir::new() else { return };
     let mut tests = String::from("import os, pytest, time\n");
     for n in 0..40 {
         tests.push_str(&format!("def test_{n}(): pass\n"));

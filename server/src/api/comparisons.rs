@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testwright_evals::foreign_text::NAME;
+use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::idempotency::{self, KeyHeader};
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
@@ -17,8 +17,8 @@ use crate::authentication::Caller;
 use crate::comparison::request::ComparisonRequest;
 use crate::fields::shortened;
 use crate::store::{
-    AskedComparison, ComparisonFilter, JobKind, JobStatus, NewComparison, RunId, StoredComparison,
-    now, timestamp,
+    ComparisonFilter, JobId, JobKind, JobStatus, NewComparison, RequestedComparison,
+    StoredComparison, now, timestamp,
 };
 use testwright_config::error::Error;
 
@@ -98,7 +98,7 @@ impl Comparison {
             ended_at: stored.ended_at.map(|at| timestamp(at).to_string()),
             systems: list("systems")
                 .iter()
-                .map(|of| shortened(&system(of), 2 * NAME))
+                .map(|of| shortened(&system(of), 2 * MAX_NAME_CHARS))
                 .collect(),
             instances: list("instances").len(),
             samples: plan["samples"].as_u64().unwrap_or_default(),
@@ -142,7 +142,7 @@ fn no_comparison() -> Problem {
 }
 
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
-    let id = RunId::parse(id).ok_or_else(no_comparison)?;
+    let id = JobId::parse(id).ok_or_else(no_comparison)?;
     state.store.comparison(&id).await?.ok_or_else(no_comparison)
 }
 
@@ -153,7 +153,7 @@ pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Compa
         ..filter
     };
     let mut found = state.store.comparisons(&filter).await?;
-    let next = paging::cut(&mut found, limit).map(|comparison| comparison.id.to_string());
+    let next = paging::truncate_page(&mut found, limit).map(|comparison| comparison.id.to_string());
     Ok(Comparisons {
         comparisons: Comparison::all(state, &found).await?,
         next,
@@ -200,9 +200,9 @@ pub async fn add(
         let text = serde_json::to_string(request).map_err(failed)?;
         Ok::<_, Error>((plan, text))
     })?;
-    let asked = AskedComparison {
+    let asked = RequestedComparison {
         comparison: NewComparison {
-            id: &RunId::new(now()),
+            id: &JobId::new(now()),
             owner: &caller.owner,
             name: &request.name,
             plan: &plan,
@@ -234,7 +234,7 @@ pub async fn list(
         status: selection.status,
         owner: selection.owner,
         name: selection.name,
-        before: paging::before(selection.before.as_deref(), RunId::parse, "comparison")?,
+        before: paging::before(selection.before.as_deref(), JobId::parse, "comparison")?,
         limit: paging::limit(selection.limit)?,
     };
     Ok(Json(page(&state, filter).await?))
@@ -246,7 +246,7 @@ pub async fn list(
     (status = 404, description = "no such comparison"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Comparison>> {
-    Ok(Json(as_it_is(&state, &id).await?))
+    Ok(Json(read_comparison(&state, &id).await?))
 }
 
 /// Get the report, as in `report.json`
@@ -285,7 +285,7 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Compa
         ));
     }
     state.store.cancel_comparison(&stored.id).await?;
-    accepted(as_it_is(&state, &id).await?)
+    accepted(read_comparison(&state, &id).await?)
 }
 
 /// Resume a comparison that was cancelled or ended as infrastructure
@@ -300,9 +300,9 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Compar
     let hint = "retry a comparison that was cancelled or ended as infrastructure; \
                 if a command started it, repeat `testwright compare`";
     super::retry(&state, job, hint).await?;
-    accepted(as_it_is(&state, &id).await?)
+    accepted(read_comparison(&state, &id).await?)
 }
 
-async fn as_it_is(state: &ApiState, id: &str) -> ApiResult<Comparison> {
+async fn read_comparison(state: &ApiState, id: &str) -> ApiResult<Comparison> {
     Comparison::of(state, &find(state, id).await?).await
 }

@@ -13,12 +13,12 @@ use tokio::time::Instant;
 
 use super::runs::{Run, find};
 use super::{Api, ApiResult, ApiState, Problem};
-use crate::store::{RunId, StoredEvent};
+use crate::store::{JobId, StoredEvent};
 use crate::telemetry::Listener;
 use testwright_config::stop_signal::stopped;
 
 /// Interval for polling the store, because workers in other processes send no notifications.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which a stream closes. The client reconnects with its token, which may have been revoked meanwhile.
 const MAX_STREAM_TIME: Duration = Duration::from_secs(300);
 /// Number of events read from the store at a time.
@@ -81,10 +81,10 @@ pub async fn follow(
 struct Follower {
     _listener: Listener,
     state: ApiState,
-    id: RunId,
+    id: JobId,
     /// Number of the last event sent.
     last: i64,
-    changes: Receiver<RunId>,
+    changes: Receiver<JobId>,
     /// Events to send, the next one last.
     page: Vec<StoredEvent>,
     ends_at: Instant,
@@ -121,7 +121,7 @@ impl Follower {
             }
             tokio::select! {
                 () = changed(&mut self.changes, &self.id) => {}
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 // The client reconnects with the number of its last event.
                 () = stopped(self.state.stop.clone()) => return None,
             }
@@ -131,7 +131,7 @@ impl Follower {
 }
 
 /// Completes when the run has changed.
-pub async fn changed(changes: &mut Receiver<RunId>, id: &RunId) {
+pub async fn changed(changes: &mut Receiver<JobId>, id: &JobId) {
     loop {
         match changes.recv().await {
             Ok(changed) if changed == *id => return,

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
-use crate::store::{GradingBatch, GradingFilter, JobStatus, RunId, timestamp};
+use crate::store::{GradingBatch, GradingFilter, JobId, JobStatus, timestamp};
 
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -84,7 +84,7 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
         ..filter
     };
     let mut found = state.store.grading_batches(&filter).await?;
-    let next = paging::cut(&mut found, limit).map(|last| last.batch.clone());
+    let next = paging::truncate_page(&mut found, limit).map(|last| last.batch.clone());
     Ok(GradingList {
         batches: found.into_iter().map(Gradings::of).collect(),
         next,
@@ -92,7 +92,7 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
 }
 
 /// Cancels the gradings of a batch and returns their counts.
-pub async fn end(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
+pub async fn cancel_batch(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
     state.store.cancel_gradings(batch).await?;
     let of_batch = GradingFilter {
         batch: Some(batch.to_owned()),
@@ -117,7 +117,7 @@ pub async fn list(
 ) -> ApiResult<Json<GradingList>> {
     let Query(selection) = query?;
     paging::check_filters(&[("owner", &selection.owner)])?;
-    let before = paging::before(selection.before.as_deref(), RunId::parse, "batch")?;
+    let before = paging::before(selection.before.as_deref(), JobId::parse, "batch")?;
     let filter = GradingFilter {
         status: selection.status,
         owner: selection.owner,
@@ -134,5 +134,5 @@ pub async fn list(
     (status = 404, description = "no gradings"),
 ))]
 pub async fn cancel(State(state): Api, Path(batch): Path<String>) -> Accepted<Gradings> {
-    accepted(end(&state, &batch).await?)
+    accepted(cancel_batch(&state, &batch).await?)
 }

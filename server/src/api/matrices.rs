@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
-use testwright_evals::foreign_text::NAME;
+use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::idempotency::{self, KeyHeader};
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
@@ -161,7 +161,7 @@ async fn selected_page(state: &ApiState, filter: MatrixFilter) -> ApiResult<Matr
         ..filter
     };
     let mut found = state.store.matrices(&filter).await?;
-    let next = paging::cut(&mut found, limit).map(|matrix| matrix.id.to_string());
+    let next = paging::truncate_page(&mut found, limit).map(|matrix| matrix.id.to_string());
     let rows: Result<Vec<MatrixRow>, Error> = found.iter().map(row).collect();
     Ok(Matrices {
         next,
@@ -175,7 +175,7 @@ fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
         id: stored.id.to_string(),
         status: stored.status,
         repository: shortened(&stored.repository, MAX_PATH_LEN),
-        owner: shortened(&stored.owner, NAME),
+        owner: shortened(&stored.owner, MAX_NAME_CHARS),
         created_at: timestamp(stored.created_at).to_string(),
         tests: input.tests.len(),
         patches: input.patches.len(),
@@ -199,14 +199,14 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<M
     (status = 409, description = "already ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
-    let stored = end(&state, &id).await?;
+    let stored = cancel_matrix(&state, &id).await?;
     accepted(Matrix::of(&state.store, &stored).await?)
 }
 
 /// Cancels a matrix and returns it.
-pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
+pub async fn cancel_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
-    super::cancel(state, JobKind::Matrix, stored.id.work()).await?;
+    super::cancel(state, JobKind::Matrix, stored.id.job_id()).await?;
     find(state, id).await
 }
 
@@ -217,14 +217,14 @@ pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     (status = 409, description = "running, or has a result"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
-    let stored = take_up(&state, &id).await?;
+    let stored = retry_matrix(&state, &id).await?;
     accepted(Matrix::of(&state.store, &stored).await?)
 }
 
 /// Queues a matrix again and returns it.
-pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
+pub async fn retry_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
-    let job = (JobKind::Matrix, stored.id.work(), stored.status);
+    let job = (JobKind::Matrix, stored.id.job_id(), stored.status);
     let hint = "retry a matrix that was cancelled or ended as infrastructure";
     super::retry(state, job, hint).await?;
     find(state, id).await

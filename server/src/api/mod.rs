@@ -23,7 +23,7 @@ use utoipa_axum::routes;
 
 pub use crate::problem::Problem;
 pub use crate::state::{ApiParts, ApiState};
-use crate::store::{JobKind, JobStatus, RunId};
+use crate::store::{JobId, JobKind, JobStatus};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -106,7 +106,7 @@ mod tests;
 /// # Errors
 ///
 /// Fails with 409 if the job has ended.
-async fn cancel(state: &ApiState, kind: JobKind, id: &RunId) -> ApiResult<()> {
+async fn cancel(state: &ApiState, kind: JobKind, id: &JobId) -> ApiResult<()> {
     match state.store.cancel(kind, id).await? {
         true => Ok(()),
         false => {
@@ -121,7 +121,7 @@ async fn cancel(state: &ApiState, kind: JobKind, id: &RunId) -> ApiResult<()> {
 /// # Errors
 ///
 /// Fails with 409 and the hint if the job is running or has a result.
-async fn retry(state: &ApiState, job: (JobKind, &RunId, JobStatus), hint: &str) -> ApiResult<()> {
+async fn retry(state: &ApiState, job: (JobKind, &JobId, JobStatus), hint: &str) -> ApiResult<()> {
     let (kind, id, status) = job;
     if status == JobStatus::Queued || state.store.requeue(kind, id).await? {
         return Ok(());

@@ -30,7 +30,7 @@ pub fn before<I>(
 }
 
 /// Cuts a list with one extra item to the page size. Returns the last item of the page if there are more pages.
-pub fn cut<T>(found: &mut Vec<T>, limit: u32) -> Option<&T> {
+pub fn truncate_page<T>(found: &mut Vec<T>, limit: u32) -> Option<&T> {
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     found.last().filter(|_| more)

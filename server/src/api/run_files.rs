@@ -16,7 +16,7 @@ use utoipa::openapi::{
 
 use super::{Api, ApiResult, ApiState, Problem, comparisons, runs};
 use crate::artifacts::Digest;
-use crate::store::{RunId, StoredArtifact};
+use crate::store::{JobId, StoredArtifact};
 
 /// Media types by file extension. Any other file is served as bytes.
 const MEDIA_TYPES: [(&str, &str); 7] = [
@@ -55,7 +55,7 @@ enum Owner {
 }
 
 impl Owner {
-    async fn find(self, state: &ApiState, id: &str) -> ApiResult<RunId> {
+    async fn find(self, state: &ApiState, id: &str) -> ApiResult<JobId> {
         Ok(match self {
             Owner::Run => runs::find(state, id).await?.id,
             Owner::Comparison => comparisons::find(state, id).await?.id,

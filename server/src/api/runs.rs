@@ -8,14 +8,14 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testwright_evals::foreign_text::NAME;
+use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::idempotency::{self, KeyHeader};
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::request::RunRequest;
-use crate::store::{Filter, JobKind, JobStatus, NewRun, RunId, StoredRun, timestamp};
+use crate::store::{JobId, JobKind, JobStatus, NewRun, RunFilter, StoredRun, timestamp};
 
 /// Number of events read from the store at a time.
 const EVENTS: u32 = 200;
@@ -77,12 +77,12 @@ impl Run {
         Run {
             id: run.id.to_string(),
             status: run.status,
-            title: shortened(&run.title, NAME),
-            owner: shortened(&run.owner, NAME),
+            title: shortened(&run.title, MAX_NAME_CHARS),
+            owner: shortened(&run.owner, MAX_NAME_CHARS),
             repository: shortened(&run.repository, MAX_PATH_LEN),
             commit: record["commit"].as_str().map(str::to_owned),
-            approach: shortened(&run.approach, NAME),
-            model: shortened(&run.model, NAME),
+            approach: shortened(&run.approach, MAX_NAME_CHARS),
+            model: shortened(&run.model, MAX_NAME_CHARS),
             created_at: time(run.created_at),
             started_at: run.started_at.map(time),
             ended_at: run.ended_at.map(time),
@@ -111,7 +111,7 @@ pub struct Runs {
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Selection {
+pub struct RunSelection {
     status: Option<JobStatus>,
     /// List runs of this owner.
     owner: Option<String>,
@@ -127,7 +127,7 @@ pub struct Selection {
 }
 
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
-    let id = RunId::parse(id).ok_or_else(Problem::no_run)?;
+    let id = JobId::parse(id).ok_or_else(Problem::no_run)?;
     state.store.run(&id).await?.ok_or_else(Problem::no_run)
 }
 
@@ -177,13 +177,13 @@ pub async fn add(
 }
 
 /// List runs, newest first
-#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(Selection), responses(
+#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(RunSelection), responses(
     (status = 200, body = Runs),
     (status = 400, description = "invalid parameter"),
 ))]
 pub async fn list(
     State(state): Api,
-    query: Result<Query<Selection>, QueryRejection>,
+    query: Result<Query<RunSelection>, QueryRejection>,
 ) -> ApiResult<Json<Runs>> {
     let Query(selection) = query?;
     paging::check_filters(&[
@@ -193,10 +193,10 @@ pub async fn list(
         ("repository", &selection.repository),
     ])?;
     let limit = paging::limit(selection.limit)?;
-    let before = paging::before(selection.before.as_deref(), RunId::parse, "run")?;
+    let before = paging::before(selection.before.as_deref(), JobId::parse, "run")?;
     let mut runs = state
         .store
-        .runs(&Filter {
+        .runs(&RunFilter {
             status: selection.status,
             owner: selection.owner,
             repository: selection.repository,
@@ -207,7 +207,7 @@ pub async fn list(
             limit: limit + 1,
         })
         .await?;
-    let next = paging::cut(&mut runs, limit).map(|run| run.id.to_string());
+    let next = paging::truncate_page(&mut runs, limit).map(|run| run.id.to_string());
     Ok(Json(Runs {
         next,
         runs: runs.iter().map(Run::of).collect(),
@@ -230,11 +230,11 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<R
     (status = 409, description = "already ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
-    accepted(Run::of(&end(&state, &id).await?))
+    accepted(Run::of(&cancel_run(&state, &id).await?))
 }
 
 /// Cancels a run and returns it.
-pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
+pub async fn cancel_run(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
     super::cancel(state, JobKind::Run, &run.id).await?;
     let _ = state.changes.send(run.id);
@@ -248,11 +248,11 @@ pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     (status = 409, description = "running, or has a result"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
-    accepted(Run::of(&take_up(&state, &id).await?))
+    accepted(Run::of(&retry_run(&state, &id).await?))
 }
 
 /// Queues a run again and returns it.
-pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
+pub async fn retry_run(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
     let hint = "retry only a run that was cancelled or ended as infrastructure; POST /v1/runs starts a new one";
     super::retry(state, (JobKind::Run, &run.id, run.status), hint).await?;

@@ -13,9 +13,9 @@ use super::Artifacts;
 use testwright_config::error::Result;
 
 /// Interval at which a holder renews its claim.
-const RENEWED_EVERY: Duration = Duration::from_secs(15);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(15);
 /// Time without renewal, by this machine's clock, after which a holder is gone. Clocks of other machines may be wrong.
-const GONE_AFTER: Duration = Duration::from_secs(60);
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The contents of other processes' claims, and when this process first read them.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Claims {
         if known != content {
             (*known, *since) = (content.to_owned(), now);
         }
-        now.duration_since(*since) >= GONE_AFTER
+        now.duration_since(*since) >= CLAIM_TIMEOUT
     }
 
     fn forget(&self, path: &Path) {
@@ -54,7 +54,7 @@ impl Artifacts {
         }
         let holder = format!("{} {:x}", std::process::id(), fastrand::u64(..));
         let options = PutOptions::from(PutMode::Create);
-        let content = renewed(&holder, 0);
+        let content = claim_content(&holder, 0);
         let put = self.store.put_opts(&path, content.into(), options).await;
         match put {
             Ok(_) => {}
@@ -84,9 +84,12 @@ impl Artifacts {
         for number in 1_u64.. {
             tokio::select! {
                 _ = &mut ended => break,
-                () = tokio::time::sleep(RENEWED_EVERY) => {}
+                () = tokio::time::sleep(RENEWAL_INTERVAL) => {}
             }
-            let put = self.store.put(&path, renewed(&holder, number).into()).await;
+            let put = self
+                .store
+                .put(&path, claim_content(&holder, number).into())
+                .await;
             if let Err(error) = put {
                 tracing::warn!(%error, "could not renew a claim in the artifact store");
             }
@@ -113,7 +116,7 @@ impl Artifacts {
     }
 }
 
-fn renewed(holder: &str, number: u64) -> String {
+fn claim_content(holder: &str, number: u64) -> String {
     format!("{holder} {number}\n")
 }
 

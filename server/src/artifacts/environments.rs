@@ -18,9 +18,9 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
 /// Time without a fetch after which an environment is removed.
-pub const UNUSED_STAYS: Duration = Duration::from_secs(30 * DAY);
+pub const UNUSED_RETENTION: Duration = Duration::from_secs(30 * DAY);
 /// Age of an entry after which a fetch renews its timestamp.
-const TOUCHED_AFTER: Duration = Duration::from_secs(DAY);
+const TOUCH_INTERVAL: Duration = Duration::from_secs(DAY);
 const DAY: u64 = 24 * 3600;
 
 const FOLDER: &str = "environments";
@@ -92,7 +92,7 @@ impl Artifacts {
             return Ok(None);
         }
         let found = self.store.head(&path).await;
-        if found.is_ok_and(|found| age(found.last_modified.into()) > TOUCHED_AFTER) {
+        if found.is_ok_and(|found| age(found.last_modified.into()) > TOUCH_INTERVAL) {
             self.write_entry(&path, &entry).await?;
         }
         Ok(Some(entry.record))
@@ -170,7 +170,7 @@ impl Artifacts {
 }
 
 /// Converts an error for the environment builder.
-fn told(error: Error) -> SandboxError {
+fn to_sandbox_error(error: Error) -> SandboxError {
     let told = SandboxError::new(ErrorKind::System, error.with_cause());
     match error.hint {
         Some(hint) => told.hint(hint),
@@ -195,10 +195,12 @@ impl SharedEnvironments for Artifacts {
         key: &str,
         archive: &FilePath,
     ) -> std::result::Result<Option<String>, SandboxError> {
-        self.fetch_environment(key, archive).await.map_err(told)
+        self.fetch_environment(key, archive)
+            .await
+            .map_err(to_sandbox_error)
     }
 
-    async fn put(
+    async fn publish(
         &self,
         key: &str,
         record: &str,
@@ -206,12 +208,12 @@ impl SharedEnvironments for Artifacts {
     ) -> std::result::Result<(), SandboxError> {
         self.put_environment(key, record, archive)
             .await
-            .map_err(told)
+            .map_err(to_sandbox_error)
     }
 
     async fn claim(&self, key: &str) -> std::result::Result<Option<BuildClaim>, SandboxError> {
         let claim = self.claim(self.entry_path(key, "claim")).await;
-        let claim = claim.map_err(told)?;
+        let claim = claim.map_err(to_sandbox_error)?;
         Ok(claim.map(|claim| Box::new(claim) as BuildClaim))
     }
 }

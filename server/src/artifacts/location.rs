@@ -19,7 +19,7 @@ use testwright_config::settings::Settings;
 
 /// Retry limits are low, because callers can often continue without the store.
 const RETRIES: usize = 3;
-const RETRY_FOR: Duration = Duration::from_secs(30);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Variables that name an S3 service other than Amazon's.
 const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
@@ -31,10 +31,13 @@ pub(super) fn open(url: &str, settings: &Settings) -> Result<Artifacts> {
     if let Some(place) = url.strip_prefix("s3://") {
         return bucket(place, settings);
     }
-    Err(unusable(url, "the URL names neither a folder nor a bucket"))
+    Err(invalid_store_error(
+        url,
+        "the URL names neither a folder nor a bucket",
+    ))
 }
 
-fn unusable(url: &str, why: impl std::fmt::Display) -> Error {
+fn invalid_store_error(url: &str, why: impl std::fmt::Display) -> Error {
     Error::usage(format!("use {url} as the artifact store"))
         .cause(why)
         .hint("write file:///FOLDER or s3://BUCKET/PREFIX")
@@ -43,10 +46,14 @@ fn unusable(url: &str, why: impl std::fmt::Display) -> Error {
 pub(super) fn folder(folder: &FilePath) -> Result<Artifacts> {
     let address = format!("file://{}", folder.display());
     if !folder.is_absolute() {
-        return Err(unusable(&address, "the path of the folder is not absolute"));
+        return Err(invalid_store_error(
+            &address,
+            "the path of the folder is not absolute",
+        ));
     }
     private::create(folder).map_err(|error| Error::io(format!("create {address}"), &error))?;
-    let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| unusable(&address, e))?;
+    let store =
+        LocalFileSystem::new_with_prefix(folder).map_err(|e| invalid_store_error(&address, e))?;
     // Objects must survive a crash of the machine, because the database refers to them.
     let store = store.with_fsync(true);
     Ok(Artifacts::new(Arc::new(store), Path::default(), address))
@@ -73,9 +80,9 @@ fn bucket(place: &str, settings: &Settings) -> Result<Artifacts> {
     let address = format!("s3://{place}");
     let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
     if bucket.is_empty() {
-        return Err(unusable(&address, "the URL names no bucket"));
+        return Err(invalid_store_error(&address, "the URL names no bucket"));
     }
-    let prefix = Path::parse(prefix).map_err(|e| unusable(&address, e))?;
+    let prefix = Path::parse(prefix).map_err(|e| invalid_store_error(&address, e))?;
     let endpoint = ENDPOINTS
         .iter()
         .filter_map(|name| std::env::var(name).ok())
@@ -83,7 +90,7 @@ fn bucket(place: &str, settings: &Settings) -> Result<Artifacts> {
         .unwrap_or_default();
     let retry = RetryConfig {
         max_retries: RETRIES,
-        retry_timeout: RETRY_FOR,
+        retry_timeout: RETRY_TIMEOUT,
         ..RetryConfig::default()
     };
     let mut builder = from_variables(std::env::vars_os())
@@ -93,7 +100,9 @@ fn bucket(place: &str, settings: &Settings) -> Result<Artifacts> {
     if endpoint.starts_with("http://") {
         builder = builder.with_allow_http(true);
     }
-    let store = builder.build().map_err(|e| unusable(&address, e))?;
+    let store = builder
+        .build()
+        .map_err(|e| invalid_store_error(&address, e))?;
     Ok(Artifacts::new(Arc::new(store), prefix, address))
 }
 

@@ -32,7 +32,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
 use testwright_config::settings::Settings;
 
-pub use environments::{SharedEnvironment, UNUSED_STAYS, shared_environments};
+pub use environments::{SharedEnvironment, UNUSED_RETENTION, shared_environments};
 
 /// Bytes read from a file at a time.
 const PART: usize = 1 << 20;

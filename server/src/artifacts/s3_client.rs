@@ -14,9 +14,9 @@ use object_store::client::{
 use testwright_sandboxes::http_client;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time without data.
-const READ_TIME: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct S3Connector {
@@ -37,8 +37,8 @@ impl S3Connector {
     fn client(&self) -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
         let mut builder = http_client::builder()
             .user_agent(concat!("testwright/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIME)
-            .read_timeout(READ_TIME)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
             // A signature is valid for one address only.
             .redirect(reqwest::redirect::Policy::none());
         if self.is_loopback {

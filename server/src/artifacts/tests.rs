@@ -62,7 +62,7 @@ async fn unused_environments_are_removed_with_archives() {
     };
     for content in ["one", "two"] {
         std::fs::write(&archive, content).unwrap();
-        SharedEnvironments::put(&store, "env-1", content, &archive)
+        SharedEnvironments::publish(&store, "env-1", content, &archive)
             .await
             .unwrap();
         // The archive of the earlier environment was removed.
@@ -76,7 +76,10 @@ async fn unused_environments_are_removed_with_archives() {
 
     let old = std::time::SystemTime::now() - Duration::from_secs(3 * 24 * 3600);
     last_used(&folder, old);
-    assert_eq!(store.remove_unused_environments(UNUSED_STAYS).await, Ok(0));
+    assert_eq!(
+        store.remove_unused_environments(UNUSED_RETENTION).await,
+        Ok(0)
+    );
     // The fetch renews the entry.
     SharedEnvironments::fetch(&store, "env-1", &fetched)
         .await

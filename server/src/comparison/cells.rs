@@ -17,12 +17,12 @@ use testwright_agent::issues;
 use testwright_agent::job::{Record, write_outcome, write_results};
 use testwright_agent::trajectory::RunFolder;
 use testwright_comparisons::compare::cell_run::CellTask;
-use testwright_comparisons::compare::{Cell, Plan, PlanLimits, RemoteRuns, System};
+use testwright_comparisons::compare::{Plan, PlanLimits, RemoteRuns, RunSpec, System};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
 /// Interval for checking whether a run has ended.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The request for a run of a comparison, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ impl StoreRuns {
     }
 
     /// Returns the run of a cell, and queues it if it has no result.
-    async fn ask(&self, cell: &Cell, task: CellTask) -> Result<StoredRun> {
+    async fn ask(&self, cell: &RunSpec, task: CellTask) -> Result<StoredRun> {
         let System {
             approach, model, ..
         } = &cell.system;
@@ -201,7 +201,7 @@ impl StoreRuns {
                     let error = Error::infrastructure("wait for a run of the comparison");
                     return Err(error.cause("the run is no longer in the database"));
                 }
-                Ok(Some(_)) | Err(_) => tokio::time::sleep(POLL).await,
+                Ok(Some(_)) | Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -219,7 +219,7 @@ fn title(instance: &Instance) -> String {
 
 #[async_trait]
 impl RemoteRuns for StoreRuns {
-    async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome> {
+    async fn run(&self, cell: &RunSpec, task: CellTask, out: &Path) -> Result<Outcome> {
         let cancelled = || {
             Err(
                 Error::interrupted("finish the comparison: it was cancelled on the server")

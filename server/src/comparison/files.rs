@@ -22,14 +22,14 @@ pub(super) struct ComparisonFiles<'a> {
 }
 
 impl ComparisonFiles<'_> {
-    pub(super) async fn keep(&self, folder: &Path) {
-        if let Err(error) = self.try_keep(folder).await {
+    pub(super) async fn upload(&self, folder: &Path) {
+        if let Err(error) = self.try_upload(folder).await {
             let (id, error) = (self.taken.id.as_str(), error.with_cause());
             tracing::warn!(id, error, "could not upload the files of a comparison");
         }
     }
 
-    async fn try_keep(&self, folder: &Path) -> Result<()> {
+    async fn try_upload(&self, folder: &Path) -> Result<()> {
         for name in [PREDICTIONS, GRADING] {
             let packed = tokio::task::block_in_place(|| pack(folder, name));
             let failed = |e| Error::io(format!("pack {}", folder.join(name).display()), &e);

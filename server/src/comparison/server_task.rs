@@ -11,7 +11,7 @@ use super::request::{ComparisonRequest, PreparedComparison};
 use super::{CellSettings, ModelSettings, StoreRuns};
 use crate::artifacts::Artifacts;
 use crate::artifacts::shared_environments;
-use crate::attempt::{self, Ending};
+use crate::attempt::{self, AttemptEnd};
 use crate::batch::Batch;
 use crate::grading::remote::StoreGradings;
 use crate::jobs::JobSource;
@@ -61,7 +61,7 @@ impl ComparisonServer {
     async fn run_one(&self, taken: &Attempt) -> Result<()> {
         let folder = self.folder.join(format!("{}.{}", taken.id, taken.number));
         let compare = self.compare(taken, &folder);
-        let ending = attempt::attempt(&self.store, taken, self.stop.clone(), compare).await;
+        let ending = attempt::run_attempt(&self.store, taken, self.stop.clone(), compare).await;
         let _ = std::fs::remove_dir_all(&folder);
         match &ending.failure {
             Some(message) if ending.shortage.is_some() => {
@@ -77,7 +77,7 @@ impl ComparisonServer {
     }
 
     /// Runs a comparison from the request to the report.
-    async fn compare(&self, taken: &Attempt, folder: &Path) -> Result<Ending> {
+    async fn compare(&self, taken: &Attempt, folder: &Path) -> Result<AttemptEnd> {
         let comparison = self.store.comparison(&taken.id).await?;
         let comparison = comparison.ok_or_else(|| {
             Error::infrastructure("read the comparison").cause("the comparison was removed")
@@ -159,16 +159,16 @@ impl ComparisonServer {
             artifacts: &self.artifacts,
             taken,
         };
-        files.keep(folder).await;
-        Ok(Ending::of_failures(
-            not_made(&summary).into_iter().collect(),
+        files.upload(folder).await;
+        Ok(AttemptEnd::of_failures(
+            missing_runs_message(&summary).into_iter().collect(),
         ))
     }
 }
 
 /// Returns why there are fewer runs than requested.
-fn not_made(summary: &Summary) -> Option<String> {
-    if let Some((runs, why)) = &summary.not_made {
+fn missing_runs_message(summary: &Summary) -> Option<String> {
+    if let Some((runs, why)) = &summary.skipped_runs {
         return Some(format!("{runs} runs were not started: {why}"));
     }
     let failed =

@@ -5,15 +5,15 @@ use super::comment;
 use super::posting::post;
 use super::pull_request::{self, AcceptedTest};
 use super::task_details::{AnswerDetails, decode};
-use super::task_end::{TaskEnd, TaskError};
+use super::task_result::{TaskEnd, TaskError};
 use crate::api::{Problem, runs};
 use crate::authentication::Caller;
-use crate::owners;
 use crate::request::{RunLimits, RunRequest};
-use crate::store::{GitHubTask, JobStatus, RunId, StoredRun, now};
+use crate::reserved_owners;
+use crate::store::{GitHubTask, JobId, JobStatus, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
-pub(super) async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
+pub(super) async fn answer_issue(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
     let details: AnswerDetails = decode(&task.details)?;
     let store = &github.api.store;
     let Some(run) = &task.run else {
@@ -41,7 +41,7 @@ pub(super) async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, 
         _ => None,
     };
     let command = &github.settings.command;
-    let text = comment::answer(&run, outcome.as_ref(), opened.as_ref(), command);
+    let text = comment::format_answer(&run, outcome.as_ref(), opened.as_ref(), command);
     let posted = post(github, task, details.installation, task.issue, &text).await?;
     Ok(TaskEnd::Done(posted))
 }
@@ -56,9 +56,9 @@ async fn start(
     github: &GitHub,
     task: &GitHubTask,
     details: &AnswerDetails,
-) -> Result<RunId, TaskError> {
+) -> Result<JobId, TaskError> {
     if details.pull_request
-        && let Some(run) = accepted(github, &task.repository, task.issue).await?
+        && let Some(run) = newest_accepted_run(github, &task.repository, task.issue).await?
     {
         return Ok(run.id);
     }
@@ -73,7 +73,7 @@ async fn start(
     let key = format!("github {}", task.id);
     // Each repository is an owner, so that repositories share the workers.
     let caller = Caller {
-        owner: format!("{}:{}", owners::GITHUB, task.repository),
+        owner: format!("{}:{}", reserved_owners::GITHUB, task.repository),
         // The span of the delivery has already ended.
         traceparent: None,
     };
@@ -88,7 +88,7 @@ async fn start(
 }
 
 /// Returns the newest run for an issue that has a test.
-pub(super) async fn accepted(
+pub(super) async fn newest_accepted_run(
     github: &GitHub,
     repository: &str,
     issue: u64,

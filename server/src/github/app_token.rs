@@ -9,8 +9,8 @@ use serde_json::json;
 use testwright_config::error::{Error, Result};
 
 /// Seconds for which a token is valid (GitHub allows ten minutes), and the allowed clock difference.
-const LIFETIME: i64 = 540;
-const CLOCKS: i64 = 60;
+const TOKEN_LIFETIME: i64 = 540;
+const CLOCK_SKEW: i64 = 60;
 
 /// The App's id and its private key.
 pub(super) struct AppKey {
@@ -26,7 +26,7 @@ impl AppKey {
                 .cause(cause)
                 .hint("use the .pem file that GitHub generated for the App")
         };
-        let (label, text) = block(pem).ok_or_else(|| refused(&"the text is not PEM"))?;
+        let (label, text) = first_pem_block(pem).ok_or_else(|| refused(&"the text is not PEM"))?;
         let bytes = BASE64_STANDARD.decode(text).map_err(|e| refused(&e))?;
         let key = match label {
             "RSA PRIVATE KEY" => RsaKeyPair::from_der(&bytes),
@@ -42,7 +42,7 @@ impl AppKey {
         let encode = |value: serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
         let header = encode(json!({"alg": "RS256", "typ": "JWT"}));
         let issuer = self.id.to_string();
-        let claims = json!({"iat": now - CLOCKS, "exp": now + LIFETIME, "iss": issuer});
+        let claims = json!({"iat": now - CLOCK_SKEW, "exp": now + TOKEN_LIFETIME, "iss": issuer});
         let signed = format!("{header}.{}", encode(claims));
         let mut signature = vec![0; self.key.public().modulus_len()];
         let random = SystemRandom::new();
@@ -62,7 +62,7 @@ impl AppKey {
 }
 
 /// Returns the label and the Base64 text of the first PEM block.
-fn block(pem: &str) -> Option<(&str, String)> {
+fn first_pem_block(pem: &str) -> Option<(&str, String)> {
     let (_, rest) = pem.split_once("-----BEGIN ")?;
     let (label, rest) = rest.split_once("-----")?;
     let (text, _) = rest.split_once("-----END ")?;

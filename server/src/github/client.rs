@@ -21,10 +21,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum bytes of a response.
 const MAX_RESPONSE_LEN: usize = 8 << 20;
 /// Default wait in milliseconds if GitHub sets a rate limit without a time, and maximum wait.
-const UNSAID_WAIT: i64 = 60_000;
+const DEFAULT_RETRY_AFTER: i64 = 60_000;
 const MAX_WAIT: i64 = 2 * 60 * 60_000;
 /// Milliseconds before its expiry at which an installation's token is replaced.
-const MARGIN: i64 = 60_000;
+const TOKEN_RENEWAL_MARGIN: i64 = 60_000;
 
 /// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +96,7 @@ impl GitHubClient {
                 .cause(cause)
                 .hint("set github.base-url to the https address of the server")
         };
-        let api: Url = issues::api_of(settings.github.base_url.as_ref())
+        let api: Url = issues::api_base_url(settings.github.base_url.as_ref())
             .parse()
             .map_err(|e| failed(&e))?;
         let is_local = is_loopback(&api);
@@ -151,7 +151,7 @@ impl GitHubClient {
         let installation =
             installation.ok_or_else(|| failed("the delivery does not come from the App"))?;
         if let Some((token, end)) = lock(&self.tokens).get(&installation)
-            && *end - MARGIN > now()
+            && *end - TOKEN_RENEWAL_MARGIN > now()
         {
             return Ok(token.clone());
         }
@@ -214,13 +214,18 @@ impl GitHubClient {
         let response = builder.send().await.map_err(failed)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = read(response).await?;
-        self.judge(status, &headers, &body)
+        self.check_response(status, &headers, &body)
     }
 
-    fn judge(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> RequestResult<Value> {
+    fn check_response(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> RequestResult<Value> {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let message = value["message"].as_str().unwrap_or_default();
-        let wait = wait(status, headers, message);
+        let wait = rate_limit_wait(status, headers, message);
         if let Some(wait) = wait {
             let resume_at = now() + wait;
             *lock(&self.resume_at) = resume_at;
@@ -245,7 +250,7 @@ impl GitHubClient {
 }
 
 /// Returns how many milliseconds to wait before the next request, if GitHub limits the rate.
-fn wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
+fn rate_limit_wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
     let number = |name: &str| -> Option<i64> { headers.get(name)?.to_str().ok()?.parse().ok() };
     let is_limit = [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&status);
     let is_used_up = number("x-ratelimit-remaining") == Some(0);
@@ -261,7 +266,7 @@ fn wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
     let is_named = status == StatusCode::TOO_MANY_REQUESTS
         || is_used_up
         || message.to_ascii_lowercase().contains("rate limit");
-    let unsaid = is_named.then_some(UNSAID_WAIT);
+    let unsaid = is_named.then_some(DEFAULT_RETRY_AFTER);
     let wait = after.or(reset).or(unsaid)?;
     Some(wait.clamp(0, MAX_WAIT))
 }
@@ -313,20 +318,32 @@ mod tests {
         let long = [("retry-after", "999999999999".to_owned())];
         let none = headers(&[]);
         let forbidden = StatusCode::FORBIDDEN;
-        assert_eq!(wait(forbidden, &none, "Must have admin rights"), None);
-        assert_eq!(wait(forbidden, &headers(&after), ""), Some(7000));
-        assert_eq!(wait(forbidden, &headers(&long), ""), Some(MAX_WAIT));
-        let secondary = "You have exceeded a secondary rate limit.";
-        assert_eq!(wait(forbidden, &none, secondary), Some(UNSAID_WAIT));
         assert_eq!(
-            wait(StatusCode::TOO_MANY_REQUESTS, &none, ""),
-            Some(UNSAID_WAIT)
+            rate_limit_wait(forbidden, &none, "Must have admin rights"),
+            None
+        );
+        assert_eq!(rate_limit_wait(forbidden, &headers(&after), ""), Some(7000));
+        assert_eq!(
+            rate_limit_wait(forbidden, &headers(&long), ""),
+            Some(MAX_WAIT)
+        );
+        let secondary = "You have exceeded a secondary rate limit.";
+        assert_eq!(
+            rate_limit_wait(forbidden, &none, secondary),
+            Some(DEFAULT_RETRY_AFTER)
+        );
+        assert_eq!(
+            rate_limit_wait(StatusCode::TOO_MANY_REQUESTS, &none, ""),
+            Some(DEFAULT_RETRY_AFTER)
         );
         for status in [forbidden, StatusCode::OK] {
-            let wait = wait(status, &headers(&used_up), "").unwrap();
+            let wait = rate_limit_wait(status, &headers(&used_up), "").unwrap();
             assert!((90_000..=100_000).contains(&wait), "{wait}");
         }
-        assert_eq!(wait(StatusCode::OK, &none, ""), None);
-        assert_eq!(wait(StatusCode::NOT_FOUND, &headers(&used_up), ""), None);
+        assert_eq!(rate_limit_wait(StatusCode::OK, &none, ""), None);
+        assert_eq!(
+            rate_limit_wait(StatusCode::NOT_FOUND, &headers(&used_up), ""),
+            None
+        );
     }
 }

@@ -12,7 +12,7 @@ const MAX_BLOCK_LEN: usize = 24_000;
 
 /// The result of a request for a pull request.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Opened {
+pub(super) enum PullRequestResult {
     PullRequest {
         number: u64,
     },
@@ -23,10 +23,10 @@ pub(super) enum Opened {
 }
 
 /// Formats the answer to an issue.
-pub(super) fn answer(
+pub(super) fn format_answer(
     run: &StoredRun,
     outcome: Option<&Outcome>,
-    opened: Option<&Opened>,
+    opened: Option<&PullRequestResult>,
     command: &str,
 ) -> String {
     let mut text = match (run.status, outcome) {
@@ -39,11 +39,11 @@ pub(super) fn answer(
         }
         (JobStatus::Refused, Some(Outcome::Refused { findings, .. })) => format!(
             "testwright wrote a test, but does not propose it, because the checks found these problems:\n\n{}",
-            block("text", &findings.join("\n"))
+            code_block("text", &findings.join("\n"))
         ),
         (JobStatus::Nothing, Some(outcome)) => format!(
             "testwright could not write a test that fails for the reason stated in this issue.\n\n{}",
-            block("text", &outcome.summary())
+            code_block("text", &outcome.summary())
         ),
         _ => "testwright could not finish: its server or the model service failed. This says nothing about the issue.\n"
             .to_owned(),
@@ -56,21 +56,21 @@ fn accepted(
     run: &StoredRun,
     patch: &str,
     evidence: &Evidence,
-    opened: Option<&Opened>,
+    opened: Option<&PullRequestResult>,
     command: &str,
 ) -> String {
-    let commit = run.record_value()["commit"].as_str().map(short);
+    let commit = run.record_value()["commit"].as_str().map(short_commit);
     let at = commit.map_or_else(String::new, |commit| format!(" (commit {commit})"));
     let more = match opened {
-        Some(Opened::PullRequest { number }) => format!(
+        Some(PullRequestResult::PullRequest { number }) => format!(
             "Draft pull request #{number} adds it, marked as expected to fail until the issue is fixed."
         ),
-        Some(Opened::Refused { why }) => format!("No pull request was opened: {why}."),
+        Some(PullRequestResult::Refused { why }) => format!("No pull request was opened: {why}."),
         None => format!("To get it as a draft pull request, comment `{command} pr`."),
     };
     format!(
         "testwright wrote a test that fails on the current code{at} for the reason stated in this issue.\n\n{}\n{}\n{more}\n",
-        block("diff", patch),
+        code_block("diff", patch),
         evidence_block(evidence)
     )
 }
@@ -84,11 +84,11 @@ pub(super) fn evidence_block(evidence: &Evidence) -> String {
             lines.push_str(&format!("{name:<10} {line}\n"));
         }
     }
-    format!("Evidence:\n\n{}", block("text", &lines))
+    format!("Evidence:\n\n{}", code_block("text", &lines))
 }
 
 /// Formats a code block that its text cannot close.
-pub(super) fn block(language: &str, text: &str) -> String {
+pub(super) fn code_block(language: &str, text: &str) -> String {
     let shown = visible(text.trim_end());
     let (shown, cut) = match shown.char_indices().nth(MAX_BLOCK_LEN) {
         Some((end, _)) => (
@@ -111,7 +111,7 @@ fn longest_run(text: &str, wanted: char) -> usize {
 }
 
 /// Shortens the hash of a commit; any other text is omitted.
-pub(super) fn short(commit: &str) -> String {
+pub(super) fn short_commit(commit: &str) -> String {
     let digits = commit.chars().take(12);
     digits.filter(char::is_ascii_hexdigit).collect()
 }
@@ -120,18 +120,18 @@ pub(super) fn short(commit: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::store::RunId;
+    use crate::store::JobId;
 
     #[test]
     fn block_text_cannot_close_block() {
         let hostile = "```\n@everyone <img src=x>\n`````\n<!-- -->\u{202e}";
-        let shown = block("diff", hostile);
+        let shown = code_block("diff", hostile);
         assert_eq!(
             shown,
             "``````diff\n```\n@everyone <img src=x>\n`````\n<!-- -->\\u{202e}\n``````\n"
         );
-        assert_eq!(block("text", "a"), "```text\na\n```\n");
-        let long = block("text", &"ä".repeat(MAX_BLOCK_LEN + 1));
+        assert_eq!(code_block("text", "a"), "```text\na\n```\n");
+        let long = code_block("text", &"ä".repeat(MAX_BLOCK_LEN + 1));
         assert!(
             long.ends_with("```\nThe rest is omitted, because it is too long for a comment.\n")
         );
@@ -142,7 +142,7 @@ mod tests {
         let mut record = serde_json::to_value(record).unwrap();
         record["commit"] = "0123456789abcdef".into();
         StoredRun {
-            id: RunId::parse("0000000000000000000").unwrap(),
+            id: JobId::parse("0000000000000000000").unwrap(),
             created_at: 0,
             started_at: None,
             ended_at: None,
@@ -196,12 +196,12 @@ mod tests {
             (
                 JobStatus::Accepted,
                 &accepted,
-                Some(Opened::PullRequest { number: 5 }),
+                Some(PullRequestResult::PullRequest { number: 5 }),
             ),
             (
                 JobStatus::Accepted,
                 &accepted,
-                Some(Opened::Refused { why }),
+                Some(PullRequestResult::Refused { why }),
             ),
             (JobStatus::Refused, &refused, None),
             (JobStatus::Nothing, &nothing, None),
@@ -209,7 +209,7 @@ mod tests {
             (JobStatus::Cancelled, &machine, None),
         ] {
             let run = run(status, outcome);
-            let text = answer(&run, Some(outcome), opened.as_ref(), "/testwright");
+            let text = format_answer(&run, Some(outcome), opened.as_ref(), "/testwright");
             assert!(!text.contains("secret folder"));
             told.push_str(&format!("{text}--\n"));
         }
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn short_commit_drops_other_text() {
-        assert_eq!(short("0123456789abcdef"), "0123456789ab");
-        assert_eq!(short("@team `x`"), "ea");
+        assert_eq!(short_commit("0123456789abcdef"), "0123456789ab");
+        assert_eq!(short_commit("@team `x`"), "ea");
     }
 }

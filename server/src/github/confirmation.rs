@@ -6,18 +6,18 @@ use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
 use testwright_tools::outcomes::{covers, file_of};
 
 use super::GitHub;
-use super::answer::{accepted, outcome};
-use super::comment::{block, short};
+use super::answer::{newest_accepted_run, outcome};
+use super::comment::{code_block, short_commit};
 use super::expected_failure::unmark;
 use super::posting::post;
 use super::task_details::{ConfirmDetails, decode};
-use super::task_end::{TaskEnd, TaskError};
+use super::task_result::{TaskEnd, TaskError};
 use super::test_run::{CodeUnderTest, python_of};
 use crate::store::{GitHubTask, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
 /// Milliseconds before checking again whether the test exists.
-const WAIT: i64 = 10_000;
+const POLL_INTERVAL_MS: i64 = 10_000;
 
 /// The result of the check.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,17 +35,20 @@ enum Verdict {
     DoesNotApply,
 }
 
-pub(super) async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
+pub(super) async fn confirm_pull_request(
+    github: &GitHub,
+    task: &GitHubTask,
+) -> Result<TaskEnd, TaskError> {
     let details: ConfirmDetails = decode(&task.details)?;
-    let Some(run) = accepted(github, &task.repository, task.issue).await? else {
+    let Some(run) = newest_accepted_run(github, &task.repository, task.issue).await? else {
         let is_underway = is_underway(github, task).await?;
         return Ok(match is_underway {
-            true => TaskEnd::Wait(now() + WAIT),
+            true => TaskEnd::Wait(now() + POLL_INTERVAL_MS),
             false => TaskEnd::Done("the issue has no test".to_owned()),
         });
     };
-    let verdict = decide(github, task, &details, &run).await?;
-    let text = words(&verdict, task.issue, &details);
+    let verdict = determine_verdict(github, task, &details, &run).await?;
+    let text = verdict_text(&verdict, task.issue, &details);
     let posted = post(
         github,
         task,
@@ -58,13 +61,13 @@ pub(super) async fn work(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, 
 }
 
 /// Reports that the check failed.
-pub(super) async fn give_up(github: &GitHub, task: &GitHubTask) -> Result<String, TaskError> {
+pub(super) async fn post_failure(github: &GitHub, task: &GitHubTask) -> Result<String, TaskError> {
     let details: ConfirmDetails = decode(&task.details)?;
     let text = format!(
         "The test for #{} could not be run on this pull request ({}): the environment could not be built, or the server \
          failed. See the server's log for details.\n",
         task.issue,
-        short(&details.head)
+        short_commit(&details.head)
     );
     post(
         github,
@@ -91,7 +94,7 @@ async fn is_underway(github: &GitHub, task: &GitHubTask) -> Result<bool, TaskErr
     Ok(false)
 }
 
-async fn decide(
+async fn determine_verdict(
     github: &GitHub,
     task: &GitHubTask,
     details: &ConfirmDetails,
@@ -117,7 +120,7 @@ async fn decide(
         }
     }
     Ok(match &reports[..] {
-        [head, base] => judge(base, head, &test.ids),
+        [head, base] => compare_reports(base, head, &test.ids),
         _ => Verdict::DoesNotApply,
     })
 }
@@ -167,7 +170,7 @@ impl StoredTest {
     }
 }
 
-fn judge(base: &Report, head: &Report, ids: &[String]) -> Verdict {
+fn compare_reports(base: &Report, head: &Report, ids: &[String]) -> Verdict {
     let passes = |report: &Report, id: &str| {
         report.tests.iter().any(|test| {
             test.id == id && matches!(test.outcome, TestOutcome::Passed | TestOutcome::Xpassed)
@@ -179,7 +182,7 @@ fn judge(base: &Report, head: &Report, ids: &[String]) -> Verdict {
         .tests
         .iter()
         .filter(|test| test.outcome == TestOutcome::Passed && !is_own(&test.id))
-        .filter(|test| fails(head, &test.id))
+        .filter(|test| is_broken(head, &test.id))
         .map(|test| test.id.clone())
         .collect();
     match (failing.is_empty(), broken.is_empty()) {
@@ -192,7 +195,7 @@ fn judge(base: &Report, head: &Report, ids: &[String]) -> Verdict {
 }
 
 /// Returns whether a test broke. A removed or skipped test did not; a test whose module cannot be collected did.
-fn fails(report: &Report, id: &str) -> bool {
+fn is_broken(report: &Report, id: &str) -> bool {
     let of_id = report.tests.iter().find(|test| test.id == id);
     match of_id.map(|test| test.outcome) {
         Some(outcome) => matches!(
@@ -203,9 +206,9 @@ fn fails(report: &Report, id: &str) -> bool {
     }
 }
 
-fn words(verdict: &Verdict, issue: u64, details: &ConfirmDetails) -> String {
-    let head = short(&details.head);
-    let list = |ids: &[String]| block("text", &ids.join("\n"));
+fn verdict_text(verdict: &Verdict, issue: u64, details: &ConfirmDetails) -> String {
+    let head = short_commit(&details.head);
+    let list = |ids: &[String]| code_block("text", &ids.join("\n"));
     match verdict {
         Verdict::Confirmed => format!(
             "Fail-to-pass confirmed: the test for #{issue} fails without this pull request and passes with it ({head}).\n"
@@ -280,9 +283,12 @@ mod tests {
                 Verdict::FailingAndBroken(ids.clone(), names(&["t::good"])),
             ),
         ] {
-            assert_eq!(judge(&base, &report(&head), &ids), verdict);
+            assert_eq!(compare_reports(&base, &report(&head), &ids), verdict);
         }
         let passing = report(&[("t::own", Passed)]);
-        assert_eq!(judge(&passing, &passing, &ids), Verdict::PassesAlready);
+        assert_eq!(
+            compare_reports(&passing, &passing, &ids),
+            Verdict::PassesAlready
+        );
     }
 }

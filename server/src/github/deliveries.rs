@@ -11,7 +11,7 @@ use crate::store::{GitHubTaskKind, NewGitHubTask};
 use testwright_config::error::{Error, Result};
 
 /// Prefix of testwright's own branches.
-pub(super) const BRANCHES: &str = "testwright/";
+pub(super) const BRANCH_PREFIX: &str = "testwright/";
 
 #[derive(Debug, Deserialize)]
 struct Payload {
@@ -81,7 +81,7 @@ struct Branch {
 
 /// The request in a delivery.
 #[derive(Debug, PartialEq)]
-pub(super) enum Request {
+pub(super) enum DeliveryRequest {
     /// The delivery is ignored, for this reason.
     Nothing(&'static str),
     Answer(NewGitHubTask),
@@ -95,9 +95,9 @@ pub(super) fn read(
     delivery: &str,
     body: &[u8],
     settings: &GitHubSettings,
-) -> Result<Request> {
+) -> Result<DeliveryRequest> {
     if !["issues", "issue_comment", "pull_request"].contains(&event) {
-        return Ok(Request::Nothing("this event is ignored"));
+        return Ok(DeliveryRequest::Nothing("this event is ignored"));
     }
     let payload: Payload = serde_json::from_slice(body)
         .map_err(|error| Error::usage(format!("read the event `{event}`")).cause(error))?;
@@ -108,44 +108,48 @@ pub(super) fn read(
         ("issues", "labeled") => payload.labelled(delivery, settings),
         ("issue_comment", "created") => payload.commented(delivery, settings),
         ("pull_request", "opened" | "synchronize" | "reopened") => payload.pushed(settings),
-        _ => Ok(Request::Nothing("this action is ignored")),
+        _ => Ok(DeliveryRequest::Nothing("this action is ignored")),
     }
 }
 
 impl Payload {
     /// Handles a new label. Anyone whom GitHub allows to set labels may start a run.
-    fn labelled(&self, delivery: &str, settings: &GitHubSettings) -> Result<Request> {
+    fn labelled(&self, delivery: &str, settings: &GitHubSettings) -> Result<DeliveryRequest> {
         let is_ours = |label: &Label| label.name == settings.label;
         match (&self.issue, &self.label) {
             (Some(issue), Some(label)) if is_ours(label) => self.answer(issue, delivery, false),
-            _ => Ok(Request::Nothing("the label does not start a run")),
+            _ => Ok(DeliveryRequest::Nothing("the label does not start a run")),
         }
     }
 
-    fn commented(&self, delivery: &str, settings: &GitHubSettings) -> Result<Request> {
+    fn commented(&self, delivery: &str, settings: &GitHubSettings) -> Result<DeliveryRequest> {
         let (Some(issue), Some(comment)) = (&self.issue, &self.comment) else {
-            return Ok(Request::Nothing("the comment is missing"));
+            return Ok(DeliveryRequest::Nothing("the comment is missing"));
         };
         let Some(command) = commands::parse(&comment.body, &settings.command) else {
-            return Ok(Request::Nothing("the comment is not a command"));
+            return Ok(DeliveryRequest::Nothing("the comment is not a command"));
         };
         if self
             .sender
             .as_ref()
             .is_some_and(|sender| sender.kind == "Bot")
         {
-            return Ok(Request::Nothing("commands from bots are ignored"));
+            return Ok(DeliveryRequest::Nothing("commands from bots are ignored"));
         }
         let may = &settings.command_associations;
         if !may.contains(&comment.author_association) {
-            return Ok(Request::Nothing("the author may not request a test"));
+            return Ok(DeliveryRequest::Nothing(
+                "the author may not request a test",
+            ));
         }
         self.answer(issue, delivery, command == Command::PullRequest)
     }
 
-    fn answer(&self, issue: &Issue, delivery: &str, pull_request: bool) -> Result<Request> {
+    fn answer(&self, issue: &Issue, delivery: &str, pull_request: bool) -> Result<DeliveryRequest> {
         if issue.pull_request.is_some() {
-            return Ok(Request::Nothing("this is a pull request, not an issue"));
+            return Ok(DeliveryRequest::Nothing(
+                "this is a pull request, not an issue",
+            ));
         }
         let details = AnswerDetails {
             installation: self.installation.as_ref().map(|i| i.id),
@@ -157,7 +161,7 @@ impl Payload {
             ),
             pull_request,
         };
-        Ok(Request::Answer(NewGitHubTask {
+        Ok(DeliveryRequest::Answer(NewGitHubTask {
             id: format!("answer {delivery}"),
             kind: GitHubTaskKind::Answer,
             repository: self.repository.full_name.clone(),
@@ -166,9 +170,9 @@ impl Payload {
         }))
     }
 
-    fn pushed(&self, settings: &GitHubSettings) -> Result<Request> {
+    fn pushed(&self, settings: &GitHubSettings) -> Result<DeliveryRequest> {
         let Some(pull) = &self.pull_request else {
-            return Ok(Request::Nothing("the pull request is missing"));
+            return Ok(DeliveryRequest::Nothing("the pull request is missing"));
         };
         let name = &self.repository.full_name;
         let is_here = pull
@@ -176,14 +180,16 @@ impl Payload {
             .repo
             .as_ref()
             .is_some_and(|repo| repo.full_name == *name);
-        if is_here && pull.head.name.starts_with(BRANCHES) {
-            return Ok(Request::Nothing("testwright opened this pull request"));
+        if is_here && pull.head.name.starts_with(BRANCH_PREFIX) {
+            return Ok(DeliveryRequest::Nothing(
+                "testwright opened this pull request",
+            ));
         }
         if !settings
             .confirm_associations
             .contains(&pull.author_association)
         {
-            return Ok(Request::Nothing(
+            return Ok(DeliveryRequest::Nothing(
                 "tests do not run on pull requests of this author",
             ));
         }
@@ -217,8 +223,8 @@ impl Payload {
         };
         let tasks: Vec<_> = mentioned(&text, name).into_iter().map(task).collect();
         Ok(match tasks.is_empty() {
-            true => Request::Nothing("the pull request mentions no issue"),
-            false => Request::Confirm(tasks),
+            true => DeliveryRequest::Nothing("the pull request mentions no issue"),
+            false => DeliveryRequest::Confirm(tasks),
         })
     }
 }

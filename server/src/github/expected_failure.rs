@@ -2,7 +2,7 @@
 
 use testwright_tools::config::RunnerKind;
 use testwright_tools::outcomes::file_of;
-use testwright_tools::python::edit::Lines;
+use testwright_tools::python::edit::LineEnding;
 use testwright_tools::python::import_edit::{ImportError, add_imports};
 use testwright_tools::python::indentation::indentation;
 use testwright_tools::python::{Binding, Definition, Module};
@@ -34,7 +34,7 @@ pub(super) fn mark(
     issue: u64,
     runner: RunnerKind,
 ) -> Result<String, MarkError> {
-    let (text, ends) = Lines::split(text);
+    let (text, ends) = LineEnding::split(text);
     let module = Module::parse(text.as_str());
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut imported = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn unmark(
     failing: &[&str],
     issue: u64,
 ) -> Result<String, MarkError> {
-    let (text, ends) = Lines::split(text);
+    let (text, ends) = LineEnding::split(text);
     let module = Module::parse(text.as_str());
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let marks = [

@@ -18,7 +18,7 @@ mod pull_request;
 mod settings;
 mod signature;
 mod task_details;
-mod task_end;
+mod task_result;
 pub(crate) mod tasks;
 mod test_run;
 mod webhook;
@@ -54,16 +54,16 @@ impl std::ops::Deref for GitHub {
 }
 
 /// A checked configuration for GitHub, created before the server accepts requests.
-pub(crate) struct Connection(GitHubSettings, GitHubClient);
+pub(crate) struct GitHubSetup(GitHubSettings, GitHubClient);
 
-impl Connection {
+impl GitHubSetup {
     /// Checks the configuration; `None` if no webhook secret is set.
     pub(crate) fn new(settings: &Settings) -> Result<Option<Self>> {
         let Some(github) = GitHubSettings::new(settings)? else {
             return Ok(None);
         };
         let client = GitHubClient::new(settings, &github)?;
-        Ok(Some(Connection(github, client)))
+        Ok(Some(GitHubSetup(github, client)))
     }
 
     pub(crate) fn serve(self, api: ApiState) -> GitHub {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::ApiRequest;
-use super::task_end::TaskError;
+use super::task_result::TaskError;
 use super::{GitHub, signature};
 use crate::store::{GitHubTask, timestamp};
 
@@ -28,7 +28,7 @@ pub(super) async fn post(
     let mark = mark(github, task);
     // Before the second attempt, no comment can exist.
     if task.attempts > 1
-        && let Some(url) = find(github, task, installation, number, &mark).await?
+        && let Some(url) = find_posted_comment(github, task, installation, number, &mark).await?
     {
         return Ok(url);
     }
@@ -49,7 +49,7 @@ fn mark(github: &GitHub, task: &GitHubTask) -> String {
     format!("<!-- testwright {} -->", mark.unwrap_or_default())
 }
 
-async fn find(
+async fn find_posted_comment(
     github: &GitHub,
     task: &GitHubTask,
     installation: Option<u64>,

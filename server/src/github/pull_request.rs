@@ -10,10 +10,10 @@ use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
 
 use super::GitHub;
 use super::client::{ApiRequest, RequestError};
-use super::comment::{self, Opened};
-use super::deliveries::BRANCHES;
+use super::comment::{self, PullRequestResult};
+use super::deliveries::BRANCH_PREFIX;
 use super::expected_failure::{self, Tests};
-use super::task_end::TaskError;
+use super::task_result::TaskError;
 use super::test_run::{CodeUnderTest, python_of};
 use crate::store::{GitHubTask, StoredRun};
 use testwright_agent::gate::Evidence;
@@ -31,12 +31,12 @@ pub(super) async fn open(
     task: &GitHubTask,
     installation: Option<u64>,
     test: &AcceptedTest<'_>,
-) -> Result<Opened, TaskError> {
+) -> Result<PullRequestResult, TaskError> {
     let record = test.run.record_value();
     let Some(commit) = record["commit"].as_str() else {
         return Ok(refused("the test was not written for a commit"));
     };
-    let files = match marked(github, task, test, commit).await? {
+    let files = match mark_and_verify(github, task, test, commit).await? {
         Ok(files) => files,
         Err(why) => return Ok(refused(&why)),
     };
@@ -45,7 +45,7 @@ pub(super) async fn open(
         installation,
         repository: &task.repository,
         issue: task.issue,
-        branch: format!("{BRANCHES}issue-{}-{}", task.issue, test.run.id),
+        branch: format!("{BRANCH_PREFIX}issue-{}-{}", task.issue, test.run.id),
     };
     if github.settings.dry_run {
         let paths: Vec<&String> = files.keys().collect();
@@ -59,18 +59,18 @@ pub(super) async fn open(
         return Ok(refused("this is a dry run"));
     }
     let number = draft.open(commit, &files, test.evidence).await?;
-    Ok(Opened::PullRequest { number })
+    Ok(PullRequestResult::PullRequest { number })
 }
 
-fn refused(why: &str) -> Opened {
-    Opened::Refused {
+fn refused(why: &str) -> PullRequestResult {
+    PullRequestResult::Refused {
         why: why.to_owned(),
     }
 }
 
 /// Returns the files of the test with its marks, after running them on the original commit; or why the test cannot be
 /// marked.
-async fn marked(
+async fn mark_and_verify(
     github: &GitHub,
     task: &GitHubTask,
     test: &AcceptedTest<'_>,

@@ -10,7 +10,7 @@ use testwright_agent::issues;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Secret, Settings};
 
-const READING: &str = "read the settings for GitHub";
+const READ_SETTINGS: &str = "read the settings for GitHub";
 /// Minimum length of a secret, because shorter ones can be guessed.
 const MIN_SECRET_LEN: usize = 16;
 
@@ -45,17 +45,17 @@ impl GitHubSettings {
         };
         let secrets: Vec<&str> = text.split_whitespace().collect();
         if secrets.is_empty() || secrets.iter().any(|s| s.len() < MIN_SECRET_LEN) {
-            return Err(Error::usage(READING)
+            return Err(Error::usage(READ_SETTINGS)
                 .cause(format!(
                     "a webhook secret has fewer than {MIN_SECRET_LEN} characters"
                 ))
                 .hint("create one with `openssl rand -hex 32`"));
         }
         if github.label.trim().is_empty() || github.command.split_whitespace().count() != 1 {
-            return Err(Error::usage(READING)
+            return Err(Error::usage(READ_SETTINGS)
                 .cause("`github.label` is empty, or `github.command` is not a single word"));
         }
-        let web = issues::web_of(github.base_url.as_ref());
+        let web = issues::web_base_url(github.base_url.as_ref());
         let clone_url = github.clone_url.clone();
         Ok(Some(GitHubSettings {
             secrets: secrets.into_iter().map(SecretString::from).collect(),
@@ -83,7 +83,7 @@ fn login(settings: &Settings) -> Result<Login> {
     if let Some(id) = github.app_id {
         let key = secret_text(settings.github_app_key(), github.app_key_file.as_deref())?;
         let key = key.ok_or_else(|| {
-            Error::usage(READING)
+            Error::usage(READ_SETTINGS)
                 .cause("`github.app-id` is set, but the App's private key is missing")
                 .hint("set github.app-key-file to the file with the key")
         })?;
@@ -92,7 +92,7 @@ fn login(settings: &Settings) -> Result<Login> {
     match settings.github_token() {
         Some(token) => Ok(Login::Token(SecretString::from(token.reveal()))),
         None if github.dry_run => Ok(Login::None),
-        None => Err(Error::usage(READING)
+        None => Err(Error::usage(READ_SETTINGS)
             .cause("a webhook secret is set, but no credentials for posting answers")
             .hint(format!(
                 "set {}, or github.app-id and github.app-key-file, or github.dry-run",
@@ -111,5 +111,5 @@ fn secret_text(variable: Option<Secret>, file: Option<&Path>) -> Result<Option<S
     };
     let text = plain_file::read_text(path, Links::Follow, MAX_SECRET);
     text.map(Some)
-        .map_err(|error| Error::usage(READING).cause(format!("{}: {error}", path.display())))
+        .map_err(|error| Error::usage(READ_SETTINGS).cause(format!("{}: {error}", path.display())))
 }

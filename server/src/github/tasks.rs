@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 
-use super::task_end::{TaskEnd, TaskError};
+use super::task_result::{TaskEnd, TaskError};
 use super::{GitHub, answer, confirmation};
 use crate::attempt;
 use crate::jobs::JobSource;
@@ -45,22 +45,26 @@ impl JobSource for GitHubTasks {
         };
         let work = async {
             match self.kind {
-                GitHubTaskKind::Answer => answer::work(github, &task).boxed().await,
-                GitHubTaskKind::Confirm => confirmation::work(github, &task).boxed().await,
+                GitHubTaskKind::Answer => answer::answer_issue(github, &task).boxed().await,
+                GitHubTaskKind::Confirm => {
+                    confirmation::confirm_pull_request(github, &task)
+                        .boxed()
+                        .await
+                }
             }
         };
         // A panic counts as a failure of the task.
         let work = AssertUnwindSafe(work).catch_unwind();
         let ended = tokio::select! {
             ended = work => ended.unwrap_or_else(|_| Err(TaskError::Temporary("internal error in testwright".to_owned()))),
-            () = attempt::unwanted(store, taken) => return Ok(()),
+            () = attempt::wait_until_unwanted(store, taken) => return Ok(()),
             () = stopped(self.stop.clone()) => Ok(TaskEnd::Wait(now())),
         };
-        settle(github, self.kind, &task, taken, ended).await
+        store_task_end(github, self.kind, &task, taken, ended).await
     }
 }
 
-async fn settle(
+async fn store_task_end(
     github: &GitHub,
     kind: GitHubTaskKind,
     task: &GitHubTask,
@@ -83,7 +87,7 @@ async fn settle(
             tracing::info!(repository, issue, at, "rate-limited by GitHub");
             return store.postpone_github_task(taken, at, None).await;
         }
-        Err(TaskError::Temporary(why)) if may_fail_again(kind, task) => {
+        Err(TaskError::Temporary(why)) if can_retry(kind, task) => {
             tracing::warn!(
                 repository,
                 issue,
@@ -98,7 +102,7 @@ async fn settle(
     };
     tracing::error!(repository, issue, why = given_up, "gave up a GitHub task");
     if kind == GitHubTaskKind::Confirm
-        && let Err(error) = confirmation::give_up(github, task).await
+        && let Err(error) = confirmation::post_failure(github, task).await
     {
         tracing::error!(
             repository,
@@ -114,7 +118,7 @@ async fn settle(
     store.end_attempt(taken, status, results).await.map(drop)
 }
 
-fn may_fail_again(kind: GitHubTaskKind, task: &GitHubTask) -> bool {
+fn can_retry(kind: GitHubTaskKind, task: &GitHubTask) -> bool {
     let most = match kind {
         GitHubTaskKind::Answer => MAX_FAILURES,
         GitHubTaskKind::Confirm => MAX_CONFIRM_FAILURES,

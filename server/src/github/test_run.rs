@@ -24,7 +24,7 @@ use testwright_agent::setup::{RepositoryLocation, Setup};
 use testwright_config::error::{Error, Result};
 
 /// Time for a response beyond the timeout of the tests.
-const GRACE: Duration = Duration::from_secs(60);
+const RESPONSE_GRACE: Duration = Duration::from_secs(60);
 
 /// The code of a commit in a sandbox.
 pub(super) struct CodeUnderTest {
@@ -56,7 +56,7 @@ impl CodeUnderTest {
         .await?;
         let setup = setup.with_preferred_python(python);
         let (source, _, session) = setup.start_session(&place, None).await?;
-        let deadline = Duration::from_secs(settings.limits.test_seconds) + GRACE;
+        let deadline = Duration::from_secs(settings.limits.test_seconds) + RESPONSE_GRACE;
         Ok(CodeUnderTest {
             source,
             session,

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::deliveries::{self, Request};
+use super::deliveries::{self, DeliveryRequest};
 use super::{GitHub, signature};
 use crate::api::{ApiResult, Problem};
 use crate::store::NewGitHubTask;
@@ -16,7 +16,7 @@ use testwright_config::error;
 use testwright_config::hex::hex;
 
 /// Start of a delivery from a webhook that sends forms.
-const FORM: &[u8] = b"payload=";
+const FORM_PREFIX: &[u8] = b"payload=";
 /// Maximum characters of a delivery's id and of an event's name.
 const MAX_ID_LEN: usize = 128;
 
@@ -54,7 +54,7 @@ pub(super) async fn receive(
     let request = deliveries::read(event, delivery, &body, &github.settings);
     let request = request.map_err(|error| {
         let problem = Problem::new(StatusCode::BAD_REQUEST, error.with_cause());
-        problem.hint(match body.starts_with(FORM) {
+        problem.hint(match body.starts_with(FORM_PREFIX) {
             true => "set the content type of the webhook to application/json",
             false => "see GitHub's documentation of webhook events and payloads",
         })
@@ -76,12 +76,12 @@ pub(super) async fn receive(
 /// Returns the tasks of a delivery, or the reason why it is ignored.
 async fn tasks(
     github: &GitHub,
-    request: Request,
+    request: DeliveryRequest,
 ) -> error::Result<(Vec<NewGitHubTask>, Option<&'static str>)> {
     let all = match request {
-        Request::Nothing(why) => return Ok((Vec::new(), Some(why))),
-        Request::Answer(task) => return Ok((vec![task], None)),
-        Request::Confirm(all) => all,
+        DeliveryRequest::Nothing(why) => return Ok((Vec::new(), Some(why))),
+        DeliveryRequest::Answer(task) => return Ok((vec![task], None)),
+        DeliveryRequest::Confirm(all) => all,
     };
     let mut with_test = Vec::new();
     for task in all {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 use testwright_evals::harness::{
-    Harness, Job, PortableResult, Progress, Step, grading_key, not_graded,
+    Harness, Job, PortableResult, Progress, Step, grading_key, ungraded_result,
 };
 use testwright_evals::result::Infrastructure;
 
 use super::request::{GradingRequest, GradingSettings};
 use super::work::read;
 use crate::batch::Batch;
-use crate::store::{JobKind, JobStatus, NewGrading, RunId, StoredGrading};
+use crate::store::{JobId, JobKind, JobStatus, NewGrading, StoredGrading};
 use testwright_comparisons::grading::{GradingRun, RemoteGrading, ResultSink};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
@@ -46,7 +46,7 @@ impl StoreGradings {
     }
 
     /// Returns the grading of a job, and queues it if it has no results.
-    async fn ask(&self, harness: &Harness, job: &Job<'_>) -> Result<RunId> {
+    async fn ask(&self, harness: &Harness, job: &Job<'_>) -> Result<JobId> {
         let Batch {
             store, owner, id, ..
         } = &self.batch;
@@ -117,7 +117,7 @@ impl StoreGradings {
                     shortage: None,
                 };
                 PortableResult {
-                    result: not_graded(harness, job.instance, prediction, failed),
+                    result: ungraded_result(harness, job.instance, prediction, failed),
                     logs: BTreeMap::new(),
                 }
             };
@@ -137,7 +137,7 @@ impl RemoteGrading for StoreGradings {
         add: ResultSink<'_>,
     ) -> Result<()> {
         self.check_not_cancelled().await?;
-        let mut waiting: BTreeMap<RunId, &Job<'_>> = BTreeMap::new();
+        let mut waiting: BTreeMap<JobId, &Job<'_>> = BTreeMap::new();
         for job in jobs {
             waiting.insert(self.ask(harness, job).await?, job);
         }
@@ -148,7 +148,7 @@ impl RemoteGrading for StoreGradings {
             let Ok(gradings) = self.batch.store.gradings(self.batch.id.as_str()).await else {
                 continue;
             };
-            let there: BTreeSet<&RunId> = gradings.iter().map(|grading| &grading.id).collect();
+            let there: BTreeSet<&JobId> = gradings.iter().map(|grading| &grading.id).collect();
             if let Some(gone) = waiting.keys().find(|id| !there.contains(id)) {
                 let error = Error::infrastructure(format!("wait for the grading {gone}"));
                 return Err(error.cause("the grading is no longer in the database"));

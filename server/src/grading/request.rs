@@ -9,7 +9,7 @@ use testwright_evals::predictions::Prediction;
 use testwright_sandboxes::Limits;
 use testwright_sandboxes::recipe::Recipe;
 
-use crate::harnesses::Harnesses;
+use crate::harnesses::HarnessCache;
 use testwright_comparisons::grading::GradingRun;
 use testwright_config::error::{Error, Result};
 
@@ -53,7 +53,7 @@ impl GradingSettings {
 
 impl GradingRequest {
     /// Returns a harness that grades with the requester's settings; its logs go below `out`.
-    pub(super) async fn harness(&self, harnesses: &Harnesses, out: PathBuf) -> Result<Harness> {
+    pub(super) async fn harness(&self, harnesses: &HarnessCache, out: PathBuf) -> Result<Harness> {
         let settings = &self.settings;
         let made = harnesses
             .get(&settings.repositories, settings.test_seconds)

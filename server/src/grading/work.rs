@@ -8,14 +8,14 @@ use testwright_evals::predictions::Prediction;
 use tokio::sync::mpsc;
 
 use super::request::GradingRequest;
-use crate::attempt::Ending;
-use crate::harnesses::Harnesses;
+use crate::attempt::AttemptEnd;
+use crate::harnesses::HarnessCache;
 use crate::store::{Attempt, Store};
 use testwright_config::error::{Error, Result};
 
 pub struct GradingWork<'w> {
     pub store: &'w Store,
-    pub harnesses: &'w Harnesses,
+    pub harnesses: &'w HarnessCache,
     /// Folder for logs during grading.
     pub folder: PathBuf,
 }
@@ -26,24 +26,24 @@ impl GradingWork<'_> {
     /// # Errors
     ///
     /// Fails if the request is invalid, this worker would grade differently, or the database or the machine fails.
-    pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
+    pub async fn work(&self, taken: &Attempt) -> Result<AttemptEnd> {
         let text = self.store.grading_request(&taken.id).await?;
         let request: GradingRequest = serde_json::from_str(&text)
             .map_err(|error| Error::infrastructure("read the request").cause(error))?;
         let harness = request.harness(self.harnesses, self.folder.clone()).await?;
-        let known = self.known(taken).await?;
+        let known = self.graded_predictions(taken).await?;
         let is_missing = |p: &&Prediction| !known.contains(&p.model_name_or_path);
         let job = Job {
             instance: &request.instance,
             predictions: request.predictions.iter().filter(is_missing).collect(),
         };
         self.grade(&harness, &job, taken).await?;
-        Ok(Ending::of_failures(Vec::new()))
+        Ok(AttemptEnd::of_failures(Vec::new()))
     }
 
     /// Returns predictions with a result from an earlier attempt; results that failed because of the machine are graded
     /// again.
-    async fn known(&self, taken: &Attempt) -> Result<BTreeSet<String>> {
+    async fn graded_predictions(&self, taken: &Attempt) -> Result<BTreeSet<String>> {
         let results = self.store.graded(&taken.id).await?;
         let results = results.iter().map(|text| read(text));
         let results: Vec<PortableResult> = results.collect::<Result<_>>()?;

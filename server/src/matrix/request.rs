@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::allow_list::AllowList;
 use crate::fields::check_name;
 use crate::request::{allowed_repository, check_revision};
-use crate::store::{JobStatus, RunId, Store, StoredRun};
+use crate::store::{JobId, JobStatus, Store, StoredRun};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
@@ -160,7 +160,7 @@ impl MatrixTests {
             }
             (None, Some(id)) => {
                 check_name("tests", id)?;
-                let found = match RunId::parse(id) {
+                let found = match JobId::parse(id) {
                     Some(id) => store.run(&id).await?,
                     None => None,
                 };

@@ -122,7 +122,7 @@ impl Matrix {
         let by_patch: Vec<SelectionResult> = input
             .patches
             .iter()
-            .filter_map(|patch| of_patch(&patch.name, &results))
+            .filter_map(|patch| merge_cells(&patch.name, &results))
             .collect();
         let (ranking, scores) = ranked(&by_patch);
         let time = |milliseconds| timestamp(milliseconds).to_string();
@@ -153,7 +153,7 @@ impl Matrix {
 }
 
 /// Merges the cells of a patch as if all tests were one set; `None` if there are no results.
-fn of_patch(patch: &str, results: &[SelectionResult]) -> Option<SelectionResult> {
+fn merge_cells(patch: &str, results: &[SelectionResult]) -> Option<SelectionResult> {
     let mut of_patch = results.iter().filter(|result| result.patch == patch);
     let named = |result: &SelectionResult, ids: &[String]| -> Vec<String> {
         let of_set = ids.iter().map(|id| format!("{}: {id}", result.tests));
@@ -237,7 +237,7 @@ mod tests {
         ];
         let all: Vec<SelectionResult> = ["half", "whole", "none", "waiting"]
             .iter()
-            .filter_map(|patch| of_patch(patch, &results))
+            .filter_map(|patch| merge_cells(patch, &results))
             .collect();
         let verdicts: Vec<PatchVerdict> = all.iter().map(|of| verdict(Some(of))).collect();
         use PatchVerdict::{Dropped, Kept};

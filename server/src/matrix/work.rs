@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::request::{MatrixInput, NamedPatch};
 use super::view::{input, results};
 use crate::artifacts::shared_environments;
-use crate::attempt::Ending;
+use crate::attempt::AttemptEnd;
 use crate::store::{Attempt, Store};
 use testwright_agent::setup::{HarnessArgs, harness};
 use testwright_config::error::{Error, Result};
@@ -32,7 +32,7 @@ impl MatrixWork<'_> {
     /// # Errors
     ///
     /// Fails if the repository cannot be read, the harness cannot be set up, or the database or the machine fails.
-    pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
+    pub async fn work(&self, taken: &Attempt) -> Result<AttemptEnd> {
         let stored = self.store.matrix(&taken.id.clone().into()).await?;
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
         let input = input(&stored)?;
@@ -49,7 +49,7 @@ impl MatrixWork<'_> {
         let (harness, _) = harness(self.settings, args).await?;
         let instance = old_code(&harness, &input).await?;
         let failures = self.try_all(&harness, &instance, &missing, taken).await?;
-        Ok(Ending::of_failures(failures))
+        Ok(AttemptEnd::of_failures(failures))
     }
 
     /// Tries all missing cells and stores each result. Returns the failures of the machine.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_evals::cases::{Case, CaseOptions, CaseOutcome, Place, Verification};
+use testwright_evals::cases::{Case, CaseEnvironment, CaseOptions, CaseOutcome, Verification};
 
-use super::owner_shares::SandboxRoom;
-use super::place::SandboxPlace;
+use super::owner_shares::SandboxPermit;
+use super::sandbox_place::SandboxPlace;
 use super::service_tool::{CallError, ServiceCall};
 use crate::fields::{check_name, check_path};
 use testwright_config::error::Error;
@@ -15,14 +15,14 @@ use testwright_config::error::Error;
 /// Maximum number of cases per call.
 const MAX_CASES: usize = 500;
 /// Default and maximum timeout of a case, in seconds.
-const SECONDS: u64 = 60;
+const DEFAULT_SECONDS: u64 = 60;
 const MAX_SECONDS: u64 = 900;
 const MAX_REPEATS: u32 = 10;
 
 /// A test file with its content.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct GivenCase {
+pub(super) struct CaseInput {
     /// Name of the case in the result. Default: the path.
     id: Option<String>,
     /// Path of the test file in the repository, existing or new.
@@ -82,7 +82,7 @@ impl CaseVerdict {
 }
 
 /// Checks the cases and converts them for the library.
-pub(super) fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
+pub(super) fn cases(given: &[CaseInput]) -> Result<Vec<Case>, CallError> {
     if given.is_empty() || given.len() > MAX_CASES {
         return Err(CallError(format!(
             "failed to read the cases: there are {}; the allowed number is 1 to {MAX_CASES}",
@@ -96,12 +96,17 @@ pub(super) fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
             check_path("tests", test)?;
         }
     }
-    let case = |given: &GivenCase| Case {
+    let case = |given: &CaseInput| Case {
         id: given.id.clone().unwrap_or_else(|| given.path.clone()),
         path: given.path.clone(),
         source: given.content.clone(),
         tests: given.tests.clone(),
-        timeout: Duration::from_secs(given.seconds.unwrap_or(SECONDS).clamp(1, MAX_SECONDS)),
+        timeout: Duration::from_secs(
+            given
+                .seconds
+                .unwrap_or(DEFAULT_SECONDS)
+                .clamp(1, MAX_SECONDS),
+        ),
     };
     Ok(given.iter().map(case).collect())
 }
@@ -121,17 +126,17 @@ pub(super) async fn open_place(
     call: &ServiceCall<'_>,
     repository: Option<&str>,
     commit: Option<&str>,
-) -> Result<(Place, SandboxRoom), CallError> {
+) -> Result<(CaseEnvironment, SandboxPermit), CallError> {
     let api = &call.parts.api;
     let place = SandboxPlace::of(api, repository, commit, None).await?;
     let owner = call.caller().owner;
     let opened = async {
-        let room = call.parts.sessions.room(&owner).await?;
+        let room = call.parts.sessions.acquire_sandbox(&owner).await?;
         let place = place.of_cases(api, &call.progress).await?;
         Ok::<_, Error>((place, room))
     };
     let opened = unless_cancelled(call, opened).await?;
-    call.progress.tell("the tests run");
+    call.progress.report("the tests run");
     Ok(opened)
 }
 

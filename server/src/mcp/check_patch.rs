@@ -44,7 +44,7 @@ impl ServiceTool for CheckPatch {
             matrix = follow(api, call, &stored) => matrix?,
             () = call.cancelled() => {
                 // This fails if the matrix has ended meanwhile.
-                let _ = matrices::end(api, stored.id.as_str()).await;
+                let _ = matrices::cancel_matrix(api, stored.id.as_str()).await;
                 return Err(CallError::cancelled());
             }
             () = stopped(api.stop.clone()) => {
@@ -78,7 +78,7 @@ async fn follow(
                 JobStatus::Running => known.saturating_add(1),
                 _ => all,
             };
-            call.progress.tell_part(&text, part, all);
+            call.progress.report_part(&text, part, all);
         }
         if matrix.status.has_ended() {
             return Ok(matrix);

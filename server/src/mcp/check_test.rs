@@ -12,7 +12,7 @@ use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::Restore;
 use testwright_tools::tools::changes::LINK;
 
-use super::place::SandboxPlace;
+use super::sandbox_place::SandboxPlace;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::fields::check_path;
 use testwright_agent::gate::{self, SubmissionCheck, Verdict};
@@ -20,7 +20,7 @@ use testwright_agent::session::Session;
 use testwright_config::error::Error;
 
 /// Timeout of the check, not counting the start of the sandbox.
-const DEADLINE: Duration = Duration::from_secs(900);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(900);
 
 pub(super) struct CheckTest;
 
@@ -96,7 +96,7 @@ impl ServiceTool for CheckTest {
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
         let args: CheckArgs = call.arguments()?;
-        let given = GivenTest::of(&args)?;
+        let given = TestInput::of(&args)?;
         let parts = call.parts;
         let place = SandboxPlace::of(
             &parts.api,
@@ -107,14 +107,14 @@ impl ServiceTool for CheckTest {
         .await?;
         let owner = call.caller().owner;
         let _room = tokio::select! {
-            room = parts.sessions.room(&owner) => room?,
+            room = parts.sessions.acquire_sandbox(&owner) => room?,
             () = call.cancelled() => return Err(CallError::cancelled()),
         };
         let (source, session) = tokio::select! {
             started = place.start(&parts.api, &call.progress) => started?,
             () = call.cancelled() => return Err(CallError::cancelled()),
         };
-        call.progress.tell("the tests run");
+        call.progress.report("the tests run");
         let issue = place.issue_text();
         let checked = tokio::select! {
             checked = check(&session, &source, &issue, &given) => checked,
@@ -128,18 +128,18 @@ impl ServiceTool for CheckTest {
     }
 }
 
-enum GivenTest<'a> {
+enum TestInput<'a> {
     Patch(&'a str),
     File { path: &'a str, content: &'a str },
 }
 
-impl<'a> GivenTest<'a> {
+impl<'a> TestInput<'a> {
     fn of(args: &'a CheckArgs) -> Result<Self, CallError> {
         match (&args.patch, &args.path, &args.content) {
-            (Some(patch), None, None) => Ok(GivenTest::Patch(patch)),
+            (Some(patch), None, None) => Ok(TestInput::Patch(patch)),
             (None, Some(path), Some(content)) => {
                 check_path("path", path)?;
-                Ok(GivenTest::File { path, content })
+                Ok(TestInput::File { path, content })
             }
             _ => Err(CallError(
                 "failed to read the test: there is neither a patch nor a file, or both\nhint: set either `patch`, or \
@@ -152,8 +152,8 @@ impl<'a> GivenTest<'a> {
     /// Returns the files of the test, relative to the old code.
     fn files(&self, source: &Source) -> Result<Files, CallError> {
         let patch = match self {
-            GivenTest::Patch(patch) => patch,
-            GivenTest::File { path, content } => {
+            TestInput::Patch(patch) => patch,
+            TestInput::File { path, content } => {
                 let file = File {
                     content: content.as_bytes().to_vec(),
                     kind: FileKind::Plain,
@@ -174,17 +174,17 @@ async fn check(
     session: &Session,
     source: &Source,
     issue: &str,
-    given: &GivenTest<'_>,
+    given: &TestInput<'_>,
 ) -> Result<(String, Checked), CallError> {
     let files: Vec<Value> = given.files(source)?.iter().map(encoded).collect();
     let put = session
-        .call(Restore::NAME, json!({ "files": files }), DEADLINE)
+        .call(Restore::NAME, json!({ "files": files }), CHECK_TIMEOUT)
         .await
         .map_err(Error::from)?;
     if put.refused {
         return Err(CallError(put.text));
     }
-    let check = gate::check_submission(session, source, issue, &json!({}), DEADLINE)
+    let check = gate::check_submission(session, source, issue, &json!({}), CHECK_TIMEOUT)
         .await
         .map_err(Error::from)?;
     match check {

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use testwright_evals::cases::{CaseCoverage, FileLines, cov};
 use testwright_tools::coverage::ranges;
 
-use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
+use super::cases::{CaseInput, CaseVerdict, cases, open_place, options, unless_cancelled};
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::fields::check_path;
 
 /// Maximum number of files per case in the text.
-const SHOWN: usize = 12;
+const MAX_SHOWN_FILES: usize = 12;
 
 pub(super) struct Cov;
 
@@ -25,7 +25,7 @@ struct CovArgs {
     /// Commit, tag or branch. Default: HEAD.
     commit: Option<String>,
     /// Test files. They run independently of each other.
-    cases: Vec<GivenCase>,
+    cases: Vec<CaseInput>,
     /// Whether to return the lines of each test. Default: false.
     #[serde(default)]
     contexts: bool,
@@ -125,15 +125,15 @@ impl CoveredCase {
         if let Some(problem) = &self.problem {
             text.push_str(&format!("\n  more lines may have run: {problem}"));
         }
-        for (path, lines) in self.files.iter().take(SHOWN) {
+        for (path, lines) in self.files.iter().take(MAX_SHOWN_FILES) {
             let rate = lines.rate * 100.0;
             text.push_str(&format!("\n  {path}: {rate:.0} %"));
             if !lines.missed.is_empty() {
                 text.push_str(&format!(", missed {}", lines.missed));
             }
         }
-        if self.files.len() > SHOWN {
-            let more = self.files.len() - SHOWN;
+        if self.files.len() > MAX_SHOWN_FILES {
+            let more = self.files.len() - MAX_SHOWN_FILES;
             text.push_str(&format!("\n  {more} more files; choose files with `files`"));
         }
         text

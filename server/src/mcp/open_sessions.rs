@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::owner_shares::{NoRoom, SandboxRoom, SandboxRooms};
+use super::owner_shares::{LimitReached, SandboxLimits, SandboxPermit};
 use super::raw_tools::RawTools;
-use crate::store::{RunId, now};
+use crate::store::{JobId, now};
 use testwright_config::error::{Error, Result};
 
 /// Maximum number of clients over HTTP.
@@ -24,7 +24,7 @@ pub struct SessionLimits {
 
 pub struct OpenSessions {
     limits: SessionLimits,
-    sandboxes: SandboxRooms,
+    sandboxes: SandboxLimits,
     open: Mutex<Vec<Arc<OpenSession>>>,
     clients: AtomicU32,
 }
@@ -39,7 +39,7 @@ pub struct OpenSession {
     /// Notified when the session has ended.
     gone: Notify,
     /// Permit for the sandbox, returned when the sandbox has ended.
-    room: Mutex<Option<SandboxRoom>>,
+    room: Mutex<Option<SandboxPermit>>,
 }
 
 /// The open session of a client, if there is one.
@@ -73,7 +73,7 @@ impl OpenSessions {
     pub fn new(limits: SessionLimits) -> Self {
         OpenSessions {
             limits,
-            sandboxes: SandboxRooms::new(limits.sandboxes),
+            sandboxes: SandboxLimits::new(limits.sandboxes),
             open: Mutex::default(),
             clients: AtomicU32::new(0),
         }
@@ -103,7 +103,7 @@ impl OpenSessions {
     /// # Errors
     ///
     /// Fails if the server is shutting down.
-    pub async fn room(&self, owner: &str) -> Result<SandboxRoom> {
+    pub async fn acquire_sandbox(&self, owner: &str) -> Result<SandboxPermit> {
         let room = self.sandboxes.acquire(owner).await;
         room.map_err(|error| Error::infrastructure("start a sandbox").cause(error))
     }
@@ -113,13 +113,13 @@ impl OpenSessions {
     /// # Errors
     ///
     /// Fails with a usage error if the owner or the server has reached its limit of sandboxes.
-    pub fn room_now(&self, owner: &str) -> Result<SandboxRoom> {
+    pub fn try_acquire_sandbox(&self, owner: &str) -> Result<SandboxPermit> {
         self.sandboxes.try_acquire(owner).map_err(|no_room| {
             let cause = match no_room {
-                NoRoom::Owner(max) => {
+                LimitReached::Owner(max) => {
                     format!("your tokens have reached the limit of {max} sandboxes for one owner")
                 }
-                NoRoom::All(max) => {
+                LimitReached::All(max) => {
                     format!("the limit of {max} sandboxes is reached")
                 }
             };
@@ -133,11 +133,11 @@ impl OpenSessions {
     pub fn add(
         self: &Arc<Self>,
         tools: RawTools,
-        room: SandboxRoom,
+        room: SandboxPermit,
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Arc<OpenSession> {
         let session = Arc::new(OpenSession {
-            id: RunId::new(now()).to_string(),
+            id: JobId::new(now()).to_string(),
             tools: Arc::new(tools),
             last_used: Mutex::new(Instant::now()),
             calls: AtomicU32::new(0),

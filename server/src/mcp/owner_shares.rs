@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-use crate::owners::LOCAL;
+use crate::reserved_owners::LOCAL;
 
 /// Maximum HTTP clients of one owner: a quarter of all.
 pub(super) const MAX_CLIENTS_OF_OWNER: usize = 64;
@@ -15,7 +15,7 @@ const MIN_SANDBOXES_OF_OWNER: usize = 2;
 
 /// The limit that prevents another sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoRoom {
+pub(super) enum LimitReached {
     /// Maximum number of sandboxes for one owner.
     Owner(usize),
     /// Maximum number of sandboxes for all owners.
@@ -23,7 +23,7 @@ pub(super) enum NoRoom {
 }
 
 /// Allows sandboxes up to a total maximum, and up to half of it per owner.
-pub(super) struct SandboxRooms {
+pub(super) struct SandboxLimits {
     max: usize,
     max_of_owner: usize,
     all: Arc<Semaphore>,
@@ -32,14 +32,14 @@ pub(super) struct SandboxRooms {
 
 /// A permit for a sandbox, until it is dropped.
 #[derive(Debug)]
-pub struct SandboxRoom {
+pub struct SandboxPermit {
     _of_owner: Option<OwnedSemaphorePermit>,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl SandboxRooms {
+impl SandboxLimits {
     pub(super) fn new(max: usize) -> Self {
-        SandboxRooms {
+        SandboxLimits {
             max,
             max_of_owner: max.div_ceil(2).max(MIN_SANDBOXES_OF_OWNER),
             all: Arc::new(Semaphore::new(max)),
@@ -52,27 +52,27 @@ impl SandboxRooms {
     /// # Errors
     ///
     /// Fails if the server is shutting down.
-    pub(super) async fn acquire(&self, owner: &str) -> Result<SandboxRoom, AcquireError> {
+    pub(super) async fn acquire(&self, owner: &str) -> Result<SandboxPermit, AcquireError> {
         let of_owner = match self.semaphore_of(owner) {
             Some(semaphore) => Some(semaphore.acquire_owned().await?),
             None => None,
         };
-        Ok(SandboxRoom {
+        Ok(SandboxPermit {
             _of_owner: of_owner,
             _of_all: self.all.clone().acquire_owned().await?,
         })
     }
 
-    pub(super) fn try_acquire(&self, owner: &str) -> Result<SandboxRoom, NoRoom> {
+    pub(super) fn try_acquire(&self, owner: &str) -> Result<SandboxPermit, LimitReached> {
         let of_owner = self
             .semaphore_of(owner)
             .map(Semaphore::try_acquire_owned)
             .transpose()
-            .map_err(|_: TryAcquireError| NoRoom::Owner(self.max_of_owner))?;
+            .map_err(|_: TryAcquireError| LimitReached::Owner(self.max_of_owner))?;
         let of_all = self.all.clone().try_acquire_owned();
-        Ok(SandboxRoom {
+        Ok(SandboxPermit {
             _of_owner: of_owner,
-            _of_all: of_all.map_err(|_| NoRoom::All(self.max))?,
+            _of_all: of_all.map_err(|_| LimitReached::All(self.max))?,
         })
     }
 
@@ -151,17 +151,23 @@ mod tests {
 
     #[tokio::test]
     async fn owner_gets_half_of_sandboxes() {
-        let rooms = SandboxRooms::new(4);
+        let rooms = SandboxLimits::new(4);
         let taken: Vec<_> = (0..2)
             .map(|_| rooms.try_acquire("alice").unwrap())
             .collect();
-        assert_eq!(rooms.try_acquire("alice").unwrap_err(), NoRoom::Owner(2));
+        assert_eq!(
+            rooms.try_acquire("alice").unwrap_err(),
+            LimitReached::Owner(2)
+        );
         // Waiting for the owner's share does not reduce other owners' shares.
         let short = Duration::from_millis(50);
         let waiting = tokio::time::timeout(short, rooms.acquire("alice"));
         assert!(waiting.await.is_err());
         let _of_bob = [rooms.try_acquire("bob"), rooms.try_acquire("bob")].map(Result::unwrap);
-        assert_eq!(rooms.try_acquire("carol").unwrap_err(), NoRoom::All(4));
+        assert_eq!(
+            rooms.try_acquire("carol").unwrap_err(),
+            LimitReached::All(4)
+        );
         drop(taken);
         assert!(rooms.acquire("alice").await.is_ok());
         assert!(rooms.try_acquire("carol").is_ok());
@@ -169,9 +175,9 @@ mod tests {
 
     #[test]
     fn sole_owner_may_use_all_sandboxes() {
-        let rooms = SandboxRooms::new(4);
+        let rooms = SandboxLimits::new(4);
         let _taken: Vec<_> = (0..4).map(|_| rooms.try_acquire(LOCAL).unwrap()).collect();
-        assert_eq!(rooms.try_acquire(LOCAL).unwrap_err(), NoRoom::All(4));
+        assert_eq!(rooms.try_acquire(LOCAL).unwrap_err(), LimitReached::All(4));
     }
 
     #[test]

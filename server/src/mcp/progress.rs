@@ -34,11 +34,11 @@ impl CallProgress {
         CallProgress(sender)
     }
 
-    pub(super) fn tell(&self, text: &str) {
+    pub(super) fn report(&self, text: &str) {
         self.send(Message::Text(text.to_owned()));
     }
 
-    pub(super) fn tell_part(&self, text: &str, part: u32, all: u32) {
+    pub(super) fn report_part(&self, text: &str, part: u32, all: u32) {
         self.send(Message::Part(text.to_owned(), part, all));
     }
 
@@ -100,7 +100,7 @@ fn line(text: &str) -> String {
 /// Reports progress while a sandbox is prepared.
 impl Progress for CallProgress {
     fn phase(&self, name: &str, detail: &str) {
-        self.tell(&format!("{name}: {detail}"));
+        self.report(&format!("{name}: {detail}"));
     }
 
     fn begins(&self, _: &StepView<'_>) {}
@@ -108,10 +108,10 @@ impl Progress for CallProgress {
     fn ended(&self, _: &StepView<'_>) {}
 
     fn stage(&self, stage: &str, result: &str) {
-        self.tell(&format!("{stage}: {result}"));
+        self.report(&format!("{stage}: {result}"));
     }
 
     fn note(&self, text: &str) {
-        self.tell(text);
+        self.report(text);
     }
 }

@@ -21,7 +21,7 @@ use testwright_agent::gate::{self, SubmissionCheck, Verdict};
 use testwright_agent::session::{CallAnswer, Session};
 
 /// Timeout of a call.
-const DEADLINE: Duration = Duration::from_secs(900);
+const CALL_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// The gate's verdict, as structured data.
 #[derive(Serialize, JsonSchema)]
@@ -59,14 +59,18 @@ impl RawTools {
     async fn call(&self, tool: &dyn AnyTool, arguments: Value) -> Result<CallAnswer, SandboxError> {
         let name = tool.name();
         match tool.route() {
-            Route::Fork => self.session.call_in_fork(name, arguments, DEADLINE).await,
+            Route::Fork => {
+                self.session
+                    .call_in_fork(name, arguments, CALL_TIMEOUT)
+                    .await
+            }
             Route::Gate => {
                 let check = gate::check_submission(
                     &self.session,
                     &self.source,
                     &self.issue,
                     &arguments,
-                    DEADLINE,
+                    CALL_TIMEOUT,
                 )
                 .await?;
                 Ok(match check {
@@ -87,7 +91,7 @@ impl RawTools {
                     },
                 })
             }
-            Route::Sandbox => self.session.call(name, arguments, DEADLINE).await,
+            Route::Sandbox => self.session.call(name, arguments, CALL_TIMEOUT).await,
         }
     }
 

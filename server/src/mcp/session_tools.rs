@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::visible;
 
-use super::place::SandboxPlace;
 use super::raw_tools::RawTools;
+use super::sandbox_place::SandboxPlace;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 
 pub(super) struct OpenSession;
@@ -81,7 +81,7 @@ impl ServiceTool for OpenSession {
             args.issue.as_deref(),
         )
         .await?;
-        let room = parts.sessions.room_now(&call.caller().owner)?;
+        let room = parts.sessions.try_acquire_sandbox(&call.caller().owner)?;
         let (source, session) = tokio::select! {
             started = place.start(&parts.api, &call.progress) => started?,
             () = call.cancelled() => return Err(CallError::cancelled()),

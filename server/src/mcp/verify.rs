@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::verify;
 
-use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
+use super::cases::{CaseInput, CaseVerdict, cases, open_place, options, unless_cancelled};
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 
 pub(super) struct Verify;
@@ -18,7 +18,7 @@ struct VerifyArgs {
     /// Commit, tag or branch. Default: HEAD.
     commit: Option<String>,
     /// Test files. They run independently of each other.
-    cases: Vec<GivenCase>,
+    cases: Vec<CaseInput>,
     /// Number of runs per case: a case with different outcomes is flaky. Default: 1.
     repeats: Option<u32>,
 }

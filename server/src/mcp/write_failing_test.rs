@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::api::{ApiState, events, runs};
 use crate::request::RunRequest;
-use crate::store::{JobStatus, RunId, StoredRun};
+use crate::store::{JobId, JobStatus, StoredRun};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate;
 use testwright_agent::trajectory::{Event, entries};
@@ -24,7 +24,7 @@ pub(super) struct WriteFailingTest;
 
 /// The result of the run.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Written {
+struct RunResult {
     /// Id of the run on the server.
     run: String,
     status: WrittenStatus,
@@ -67,7 +67,7 @@ impl ServiceTool for WriteFailingTest {
             serde_json::Map::new(),
         )
         .with_input_schema::<RunRequest>()
-        .with_output_schema::<Written>()
+        .with_output_schema::<RunResult>()
         .with_title("Write a failing test")
         .with_annotations(Effects::CREATES.annotations())
     }
@@ -76,12 +76,12 @@ impl ServiceTool for WriteFailingTest {
         let request: RunRequest = call.arguments()?;
         let api = &call.parts.api;
         let (run, _) = runs::add(api, &call.caller(), &request, None).await?;
-        call.progress.tell(&format!("run {}: queued", run.id));
+        call.progress.report(&format!("run {}: queued", run.id));
         let run = tokio::select! {
             ended = follow(api, call, &run.id) => ended?,
             () = call.cancelled() => {
                 // This fails if the run has ended meanwhile.
-                let _ = runs::end(api, run.id.as_str()).await;
+                let _ = runs::cancel_run(api, run.id.as_str()).await;
                 return Err(CallError::cancelled());
             }
             () = stopped(api.stop.clone()) => {
@@ -98,7 +98,7 @@ impl ServiceTool for WriteFailingTest {
 async fn follow(
     api: &ApiState,
     call: &ServiceCall<'_>,
-    id: &RunId,
+    id: &JobId,
 ) -> Result<StoredRun, CallError> {
     let mut changes = api.changes.subscribe();
     let (mut last, mut status) = (0, JobStatus::Queued);
@@ -109,12 +109,12 @@ async fn follow(
         if run.status != status {
             status = run.status;
             call.progress
-                .tell(&format!("run {id}: {}", status.as_str()));
+                .report(&format!("run {id}: {}", status.as_str()));
         }
         let page = api.store.events(id, last, PAGE).await?;
         for event in &page {
             last = event.number;
-            tell(call, &event.line);
+            report_event(call, &event.line);
         }
         if !page.is_empty() {
             continue;
@@ -129,20 +129,20 @@ async fn follow(
     }
 }
 
-fn tell(call: &ServiceCall<'_>, line: &str) {
+fn report_event(call: &ServiceCall<'_>, line: &str) {
     // A newer worker may store events that this version does not know.
     let Ok(event) = serde_json::from_str::<Event>(line) else {
         return;
     };
     for entry in entries(std::slice::from_ref(&event)) {
-        call.progress.tell(&entry.title);
+        call.progress.report(&entry.title);
     }
 }
 
-fn written(run: &StoredRun, outcome: Option<&Outcome>) -> Written {
+fn written(run: &StoredRun, outcome: Option<&Outcome>) -> RunResult {
     let mut record = run.record_value();
     let evidence = record.get_mut("evidence").map(Value::take);
-    Written {
+    RunResult {
         run: run.id.to_string(),
         status: match run.status {
             JobStatus::Accepted => WrittenStatus::Accepted,
@@ -163,7 +163,7 @@ fn written(run: &StoredRun, outcome: Option<&Outcome>) -> Written {
     }
 }
 
-fn text(written: &Written, outcome: Option<&Outcome>) -> String {
+fn text(written: &RunResult, outcome: Option<&Outcome>) -> String {
     let mut text = match (written.status, &written.reason) {
         (WrittenStatus::Accepted, _) => format!("A test was accepted (run {}).", written.run),
         (_, Some(reason)) => format!("No test was accepted (run {}): {reason}", written.run),

@@ -10,7 +10,7 @@ use super::run_view::RunRow;
 use super::{ListQuery, PAGE, PageQuery, render};
 use crate::api::comparisons::{self, Comparison, Comparisons};
 use crate::api::{ApiResult, ApiState, Problem, paging};
-use crate::store::{ComparisonFilter, Filter, JobStatus, RunId, StoredComparison};
+use crate::store::{ComparisonFilter, JobId, JobStatus, RunFilter, StoredComparison};
 use testwright_comparisons::compare::Plan;
 
 /// Policy for the report, a page of its own kind: it must not get the rights of this server's pages.
@@ -22,7 +22,7 @@ pub(super) async fn list(
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let filter = ComparisonFilter {
-        before: query.before.as_deref().and_then(RunId::parse),
+        before: query.before.as_deref().and_then(JobId::parse),
         limit: PAGE,
         ..ComparisonFilter::default()
     };
@@ -64,12 +64,12 @@ pub(super) async fn show(
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let stored = comparisons::find(&state, &id).await?;
-    let filter = Filter {
+    let filter = RunFilter {
         batch: Some(stored.id.clone()),
         status: JobStatus::parse(&query.status),
-        before: query.before.as_deref().and_then(RunId::parse),
+        before: query.before.as_deref().and_then(JobId::parse),
         limit: PAGE + 1,
-        ..Filter::default()
+        ..RunFilter::default()
     };
     let mut runs = state.store.runs(&filter).await?;
     let files = state.store.artifacts(&stored.id).await?;
@@ -84,7 +84,7 @@ pub(super) async fn show(
         // A comparison of a command is resumed by that command.
         may_retry: stored.request.is_some() && stored.status.may_be_retried(),
         chosen: filter.status.map_or("", JobStatus::as_str),
-        next: paging::cut(&mut runs, PAGE).map(|run| run.id.to_string()),
+        next: paging::truncate_page(&mut runs, PAGE).map(|run| run.id.to_string()),
         runs: runs.iter().map(RunRow::of).collect(),
         files: files.into_iter().map(|file| file.name).collect(),
         comparison,
@@ -131,7 +131,7 @@ pub(super) fn to_page(id: &str) -> Redirect {
 
 /// Inserts links back to this server into a report, which does not know them. They follow the link that skips to the
 /// contents.
-fn with_way_back(page: &str, id: &RunId) -> String {
+fn insert_back_links(page: &str, id: &JobId) -> String {
     let way = format!(
         "<nav aria-label=\"testwright\"><a href=\"/comparisons/{id}\">This comparison</a> · \
          <a href=\"/comparisons\">All comparisons</a></nav>\n"
@@ -151,7 +151,7 @@ pub(super) async fn report(
     let stored = comparisons::find(&state, &id).await?;
     let report = state.store.comparison_report(&stored.id).await?;
     let report = report.ok_or_else(comparisons::not_graded)?;
-    let page = with_way_back(&report.page, &stored.id);
+    let page = insert_back_links(&report.page, &stored.id);
     let mut response = Html(page).into_response();
     response.headers_mut().insert(
         header::CONTENT_SECURITY_POLICY,

@@ -76,7 +76,7 @@ impl Number {
         };
         match number.and_then(|number| T::try_from(number).ok()) {
             Some(number) => Ok(Some(number)),
-            None => Err(self.wrong(given, &format!("a whole number {up_to}"))),
+            None => Err(self.invalid_number(given, &format!("a whole number {up_to}"))),
         }
     }
 
@@ -87,11 +87,11 @@ impl Number {
         let number: Option<f64> = given.parse().ok();
         match number.filter(|number| number.is_finite() && *number > 0.0) {
             Some(number) => Ok(Some(number)),
-            None => Err(self.wrong(given, "a number above zero")),
+            None => Err(self.invalid_number(given, "a number above zero")),
         }
     }
 
-    fn wrong(&self, given: &str, wanted: &str) -> Problem {
+    fn invalid_number(&self, given: &str, wanted: &str) -> Problem {
         let hint = match self.is_whole {
             true => "enter a number such as 10, or leave the field empty",
             false => "enter a number such as 2.5, or leave the field empty",

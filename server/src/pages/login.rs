@@ -14,7 +14,7 @@ use crate::authentication::{LOGIN, cookie};
 /// Maximum bytes of the address to return to.
 const MAX_ADDRESS_LEN: usize = 2_000;
 /// Page that opens after the login by default.
-const FIRST: &str = "/";
+const DEFAULT_PAGE: &str = "/";
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -41,7 +41,7 @@ struct LoginPage<'n> {
 
 /// Returns the address of the login page that returns to a page of this server; `None` for the default page.
 pub(super) fn address(asked: &str) -> Option<String> {
-    let asked = own_path(asked).filter(|asked| *asked != FIRST)?;
+    let asked = own_path(asked).filter(|asked| *asked != DEFAULT_PAGE)?;
     let mut address = format!("{LOGIN}?next=");
     for byte in asked.bytes() {
         match byte {
@@ -104,7 +104,7 @@ pub(super) async fn log_in(
         .get(header::ORIGIN)
         .is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     let cookie = cookie(token.expose_secret(), is_encrypted);
-    let next = own_path(&form.next).unwrap_or(FIRST);
+    let next = own_path(&form.next).unwrap_or(DEFAULT_PAGE);
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
 }
 
@@ -123,7 +123,7 @@ fn page(
         None,
         LoginPage {
             problem,
-            next: own_path(next).filter(|next| *next != FIRST),
+            next: own_path(next).filter(|next| *next != DEFAULT_PAGE),
         },
     )
 }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
-use testwright_evals::foreign_text::NAME;
+use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::matrix_origin::MatrixOrigin;
 use super::matrix_view::MatrixView;
@@ -59,7 +59,7 @@ impl MatrixRow {
             title: origin.title,
             run: origin.run,
             status: stored.status.as_str(),
-            repository: shortened(&stored.repository, NAME),
+            repository: shortened(&stored.repository, MAX_NAME_CHARS),
             created_at: timestamp(stored.created_at).to_string(),
             tests: input.tests.len(),
             patches: input.patches.len(),
@@ -82,7 +82,7 @@ async fn list(
         ..MatrixFilter::default()
     };
     let mut found = store.matrices(&filter).await?;
-    let next = paging::cut(&mut found, PAGE).map(|matrix| matrix.id.to_string());
+    let next = paging::truncate_page(&mut found, PAGE).map(|matrix| matrix.id.to_string());
     let counts = match (found.last(), found.first()) {
         (Some(oldest), Some(newest)) => store.cell_counts(&oldest.id, &newest.id).await?,
         _ => BTreeMap::new(),
@@ -122,11 +122,11 @@ async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResul
 }
 
 async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
-    let stored = matrices::end(&state, &id).await?;
+    let stored = matrices::cancel_matrix(&state, &id).await?;
     Ok(Redirect::to(&format!("/matrices/{}", stored.id)))
 }
 
 async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
-    let stored = matrices::take_up(&state, &id).await?;
+    let stored = matrices::retry_matrix(&state, &id).await?;
     Ok(Redirect::to(&format!("/matrices/{}", stored.id)))
 }

@@ -2,7 +2,7 @@
 
 use crate::fields::shortened;
 use crate::matrix::request::{MatrixInput, NamedPatch};
-use crate::store::{RunId, Store};
+use crate::store::{JobId, Store};
 use testwright_agent::issues;
 use testwright_config::error::Result;
 
@@ -20,7 +20,7 @@ pub(super) struct MatrixOrigin {
 impl MatrixOrigin {
     pub(super) async fn of(store: &Store, input: &MatrixInput) -> Result<Self> {
         // Tests from a run have its id as their name, unless the request names them.
-        let id = input.tests.iter().find_map(|of| RunId::parse(&of.name));
+        let id = input.tests.iter().find_map(|of| JobId::parse(&of.name));
         let run = match id {
             Some(id) => store.run(&id).await?,
             None => None,

@@ -80,7 +80,7 @@ fn row(matrix: &Matrix, patch: &PatchResult) -> PatchRow {
     let rank = matrix.ranking.iter().position(|name| *name == patch.name);
     let cell = |tests: &String| {
         let mut cells = matrix.cells.iter();
-        small(cells.find(|cell| cell.patch == patch.name && cell.tests == *tests))
+        summarize_cell(cells.find(|cell| cell.patch == patch.name && cell.tests == *tests))
     };
     PatchRow {
         name: patch.name.clone(),
@@ -95,7 +95,7 @@ fn row(matrix: &Matrix, patch: &PatchResult) -> PatchRow {
     }
 }
 
-fn small(cell: Option<&Cell>) -> SmallCell {
+fn summarize_cell(cell: Option<&Cell>) -> SmallCell {
     let Some(cell) = cell else {
         return SmallCell {
             class: "",

@@ -8,8 +8,8 @@ mod matrices;
 mod matrix_origin;
 mod matrix_view;
 mod new_comparison;
+mod outcome_text;
 mod problem_page;
-mod run_ending;
 mod run_view;
 mod serve_options;
 mod usage_chart;
@@ -25,11 +25,11 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use serde::{Deserialize, Serialize};
 use testwright_evals::document::html::{self, STYLE};
-use testwright_evals::foreign_text;
+use testwright_evals::untrusted_text;
 
 use super::api::{ApiResult, ApiState, Problem, paging, runs};
 use super::authentication::Caller;
-use crate::store::{Filter, JobStatus, RunId};
+use crate::store::{JobId, JobStatus, RunFilter};
 use form::{NewRunForm, NumberField};
 pub(crate) use problem_page::answer_browsers;
 use run_view::{RunRow, RunView};
@@ -104,7 +104,7 @@ fn render<T: Serialize>(
         content,
     };
     let template = LAYOUT.replace("%CONTENT%", template);
-    let shown = |text: &str| foreign_text::lines(&entry_view::cut(text));
+    let shown = |text: &str| untrusted_text::escape_lines(&entry_view::cut(text));
     let body = match html::render_with("page.html", &template, &page, shown) {
         Ok(body) => body,
         Err(error) => {
@@ -163,15 +163,15 @@ async fn list(
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let status = JobStatus::parse(&query.status);
-    let filter = Filter {
+    let filter = RunFilter {
         status,
-        before: query.before.as_deref().and_then(RunId::parse),
+        before: query.before.as_deref().and_then(JobId::parse),
         limit: PAGE + 1,
-        ..Filter::default()
+        ..RunFilter::default()
     };
     let is_first = filter.before.is_none();
     let mut found = state.store.runs(&filter).await?;
-    let next = paging::cut(&mut found, PAGE).map(|run| run.id.to_string());
+    let next = paging::truncate_page(&mut found, PAGE).map(|run| run.id.to_string());
     let page = RunsPage {
         statuses: JobStatus::of_runs().map(JobStatus::as_str).collect(),
         chosen: status.map_or(String::new(), |status| status.as_str().to_owned()),
@@ -207,12 +207,12 @@ async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResul
 }
 
 async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
-    let run = runs::end(&state, &id).await?;
+    let run = runs::cancel_run(&state, &id).await?;
     Ok(Redirect::to(&format!("/runs/{}", run.id)))
 }
 
 async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
-    let run = runs::take_up(&state, &id).await?;
+    let run = runs::retry_run(&state, &id).await?;
     Ok(Redirect::to(&format!("/runs/{}", run.id)))
 }
 

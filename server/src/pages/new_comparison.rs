@@ -175,8 +175,8 @@ impl ComparisonForm {
         Ok(ComparisonRequest {
             name: self.name.clone(),
             instances,
-            approaches: chosen(&self.approaches, &self.variants),
-            models: chosen(&self.models, &self.other_models),
+            approaches: join_choices(&self.approaches, &self.variants),
+            models: join_choices(&self.models, &self.other_models),
             samples: SAMPLES.read_whole(&self.samples, u64::from(MAX_SAMPLES))?,
             limits: ComparisonLimits {
                 dollars: DOLLARS.read_decimal(&self.dollars)?,
@@ -201,7 +201,7 @@ impl ComparisonForm {
             let hint = "enter a name, or choose a file";
             return Err(refused("Name in lists", "the name is missing", hint));
         }
-        if chosen(&self.approaches, &self.variants).is_empty() {
+        if join_choices(&self.approaches, &self.variants).is_empty() {
             let hint = "choose at least one, or enter one with its options";
             return Err(refused("Approaches", "no approach was chosen", hint));
         }
@@ -243,7 +243,7 @@ impl ComparisonForm {
 }
 
 /// Joins the chosen items and those entered as text.
-fn chosen(ticked: &[String], written: &str) -> Vec<String> {
+fn join_choices(ticked: &[String], written: &str) -> Vec<String> {
     let written = written.split_whitespace().map(str::to_owned);
     ticked.iter().cloned().chain(written).collect()
 }

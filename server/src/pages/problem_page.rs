@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::{login, render};
 use crate::api::ApiState;
 use crate::authentication::LOGIN;
-use crate::store::RunId;
+use crate::store::JobId;
 
 /// Maximum bytes of a problem.
 const MAX_PROBLEM_LEN: usize = 64 << 10;
 /// Prefixes of routes for programs, which get no pages.
-const OF_PROGRAMS: [&str; 3] = ["/v1/", "/mcp", "/metrics"];
+const API_PREFIXES: [&str; 3] = ["/v1/", "/mcp", "/metrics"];
 
 /// Converts problems to pages for browsers.
 pub(crate) async fn answer_browsers(
@@ -25,7 +25,7 @@ pub(crate) async fn answer_browsers(
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    if !accepts_pages(request.headers()) || OF_PROGRAMS.iter().any(|of| path.starts_with(of)) {
+    if !accepts_pages(request.headers()) || API_PREFIXES.iter().any(|of| path.starts_with(of)) {
         return next.run(request).await;
     }
     let asked = match *request.method() {
@@ -36,7 +36,7 @@ pub(crate) async fn answer_browsers(
     let mut response = next.run(request).await;
     if let Some(asked) = asked.filter(|_| leads_to_login(&response, &path)) {
         if let Some(asked) = login::own_path(&asked).filter(|_| is_elsewhere) {
-            return ask_again(&state, asked);
+            return repeat_from_own_page(&state, asked);
         }
         if let Some(Ok(address)) = login::address(&asked).map(HeaderValue::try_from) {
             response.headers_mut().insert(header::LOCATION, address);
@@ -77,15 +77,15 @@ fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
 }
 
 #[derive(Serialize)]
-struct AgainPage<'a> {
+struct ContinuePage<'a> {
     asked: &'a str,
 }
 
 /// Makes the browser repeat the request from a page of this server, so that it sends its cookie.
-fn ask_again(state: &ApiState, asked: &str) -> Response {
+fn repeat_from_own_page(state: &ApiState, asked: &str) -> Response {
     let template = include_str!("again.html");
     let (status, title) = (StatusCode::OK, "One moment");
-    let page = AgainPage { asked };
+    let page = ContinuePage { asked };
     let mut response = render(state, status, template, "again", title, None, page);
     if let Ok(refresh) = HeaderValue::try_from(format!("0; url={asked}")) {
         response.headers_mut().insert(header::REFRESH, refresh);
@@ -95,7 +95,7 @@ fn ask_again(state: &ApiState, asked: &str) -> Response {
 
 /// The parts of a problem that a page shows.
 #[derive(Debug, Default, Deserialize)]
-struct Told {
+struct ProblemText {
     detail: String,
     #[serde(default)]
     hint: Option<String>,
@@ -106,19 +106,19 @@ struct ProblemPage {
     heading: &'static str,
     detail: String,
     hint: Option<String>,
-    back: WayBack,
+    back: BackLink,
 }
 
 async fn page(state: &ApiState, path: &str, response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let status = parts.status;
-    let told = told(body).await;
+    let told = read_problem(body).await;
     let heading = status.canonical_reason().unwrap_or("Error");
     let content = ProblemPage {
         heading,
         detail: sentence(&told.detail),
         hint: told.hint.as_deref().and_then(for_people),
-        back: WayBack::from(path, status),
+        back: BackLink::from(path, status),
     };
     let template = include_str!("problem.html");
     let page = render(state, status, template, "problem", heading, None, content);
@@ -130,9 +130,9 @@ async fn page(state: &ApiState, path: &str, response: Response) -> Response {
 }
 
 /// Reads a problem of the API; other responses contribute their text.
-async fn told(body: Body) -> Told {
+async fn read_problem(body: Body) -> ProblemText {
     let body = to_bytes(body, MAX_PROBLEM_LEN).await.unwrap_or_default();
-    serde_json::from_slice(&body).unwrap_or_else(|_| Told {
+    serde_json::from_slice(&body).unwrap_or_else(|_| ProblemText {
         detail: String::from_utf8_lossy(&body).trim().to_owned(),
         hint: None,
     })
@@ -159,14 +159,14 @@ fn sentence(text: &str) -> String {
 
 /// The link back.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct WayBack {
+struct BackLink {
     address: String,
     name: &'static str,
 }
 
-impl WayBack {
+impl BackLink {
     fn from(path: &str, status: StatusCode) -> Self {
-        let to = |address: &str, name| WayBack {
+        let to = |address: &str, name| BackLink {
             address: address.to_owned(),
             name,
         };
@@ -179,7 +179,7 @@ impl WayBack {
             parts.next().unwrap_or_default(),
         );
         // Pages below a job lead back to it.
-        let is_below = parts.next().is_some() && RunId::parse(id).is_some();
+        let is_below = parts.next().is_some() && JobId::parse(id).is_some();
         let whole = |name| to(&format!("/{kind}/{id}"), name);
         match kind {
             "runs" if is_below => whole("Back to the run"),
@@ -215,13 +215,13 @@ mod tests {
             ("/gradings/x/cancel", "/workers"),
             ("//example.org/x/y", "/"),
         ] {
-            assert_eq!(WayBack::from(path, missing).address, wanted, "{path}");
+            assert_eq!(BackLink::from(path, missing).address, wanted, "{path}");
         }
-        let below = |path: &str| WayBack::from(path, StatusCode::CONFLICT).address;
+        let below = |path: &str| BackLink::from(path, StatusCode::CONFLICT).address;
         assert_eq!(below(&format!("/runs/{id}/cancel")), format!("/runs/{id}"));
         let report = format!("/comparisons/{id}/report");
         assert_eq!(below(&report), format!("/comparisons/{id}"));
-        let refused = WayBack::from("/new", StatusCode::UNAUTHORIZED);
+        let refused = BackLink::from("/new", StatusCode::UNAUTHORIZED);
         assert_eq!(refused.address, LOGIN);
     }
 

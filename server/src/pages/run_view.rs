@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use testwright_evals::foreign_text::NAME;
+use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use crate::api::ApiState;
 use crate::comparison::CellRequest;
 use crate::fields::shortened;
 use crate::request::RunRequest;
-use crate::store::{RunId, StoredRun, timestamp};
+use crate::store::{JobId, StoredRun, timestamp};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate;
 use testwright_agent::trajectory::entry_view::EntryView;
 use testwright_agent::trajectory::{Event, entries, usage_timeline};
 use testwright_config::error::Result;
 
-use super::run_ending::explanation;
+use super::outcome_text::explanation;
 use super::usage_chart::UsageChart;
 
 /// Maximum number of events on the page; the trajectory has all events.
-const EVENTS: u32 = 2_000;
+const MAX_EVENTS: u32 = 2_000;
 
 /// A run in a list.
 #[derive(Debug, Serialize)]
@@ -56,10 +56,10 @@ impl RunRow {
             id: run.id.to_string(),
             title: title(run),
             status: run.status.as_str(),
-            repository: shortened(&run.repository, NAME),
+            repository: shortened(&run.repository, MAX_NAME_CHARS),
             commit: record["commit"].as_str().map(str::to_owned),
-            approach: shortened(&run.approach, NAME),
-            model: shortened(&run.model, NAME),
+            approach: shortened(&run.approach, MAX_NAME_CHARS),
+            model: shortened(&run.model, MAX_NAME_CHARS),
             created_at: created.to_string(),
             created: created.strftime("%Y-%m-%d %H:%M UTC").to_string(),
             attempts: run.counted_attempts(),
@@ -80,7 +80,7 @@ fn title(run: &StoredRun) -> String {
     if run.title.is_empty() {
         return run.id.to_string();
     }
-    shortened(&run.title, NAME)
+    shortened(&run.title, MAX_NAME_CHARS)
 }
 
 #[derive(Debug, Serialize)]
@@ -112,7 +112,7 @@ struct DiffLine {
 
 impl RunView {
     pub(super) async fn of(state: &ApiState, run: &StoredRun) -> Result<Self> {
-        let stored = state.store.events(&run.id, 0, EVENTS).await?;
+        let stored = state.store.events(&run.id, 0, MAX_EVENTS).await?;
         let events: Vec<Event> = stored
             .iter()
             .filter_map(|event| serde_json::from_str(&event.line).ok())
@@ -120,7 +120,7 @@ impl RunView {
         let record = run.record_value();
         let outcome: Option<Outcome> = serde_json::from_value(record.clone()).ok();
         let files = state.store.artifacts(&run.id).await?;
-        let comparison = match RunId::parse(&run.batch) {
+        let comparison = match JobId::parse(&run.batch) {
             Some(batch) => state.store.comparison(&batch).await?,
             None => None,
         };

@@ -58,7 +58,7 @@ pub(super) async fn cancel_gradings(
     State(state): State<ApiState>,
     Path(batch): Path<String>,
 ) -> ApiResult<Redirect> {
-    gradings::end(&state, &batch).await?;
+    gradings::cancel_batch(&state, &batch).await?;
     Ok(Redirect::to("/workers"))
 }
 

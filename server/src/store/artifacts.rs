@@ -5,7 +5,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::jobs::Attempt;
-use super::runs::RunId;
+use super::runs::JobId;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -76,7 +76,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn artifacts(&self, run: &RunId) -> Result<Vec<StoredArtifact>> {
+    pub async fn artifacts(&self, run: &JobId) -> Result<Vec<StoredArtifact>> {
         let failed = |error: sqlx::Error| failure("list the files of a run", &error);
         let rows =
             sqlx::query("SELECT name, digest, bytes FROM artifacts WHERE run = $1 ORDER BY name")

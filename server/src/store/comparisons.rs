@@ -7,14 +7,14 @@ use sqlx::any::AnyRow;
 
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
-use super::runs::{RunId, StoredRun, now};
+use super::runs::{JobId, StoredRun, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredComparison {
     /// Id of the comparison and of the batch of its runs.
-    pub id: RunId,
+    pub id: JobId,
     pub created_at: i64,
     pub owner: String,
     /// Name of the dataset.
@@ -40,7 +40,7 @@ pub struct StoredComparison {
 /// A comparison to store.
 #[derive(Debug, Clone)]
 pub struct NewComparison<'n> {
-    pub id: &'n RunId,
+    pub id: &'n JobId,
     pub owner: &'n str,
     pub name: &'n str,
     /// Content of `comparison.json`.
@@ -50,7 +50,7 @@ pub struct NewComparison<'n> {
 
 /// A comparison that a client requests from a server.
 #[derive(Debug, Clone)]
-pub struct AskedComparison<'n> {
+pub struct RequestedComparison<'n> {
     pub comparison: NewComparison<'n>,
     /// The request, as JSON.
     pub request: &'n str,
@@ -76,7 +76,7 @@ pub struct ComparisonFilter {
     /// Name of the dataset.
     pub name: Option<String>,
     /// Selects comparisons created before this one.
-    pub before: Option<RunId>,
+    pub before: Option<JobId>,
     pub limit: u32,
 }
 
@@ -115,7 +115,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn put_comparison_report(&self, id: &RunId, report: &ComparisonReport) -> Result<()> {
+    pub async fn put_comparison_report(&self, id: &JobId, report: &ComparisonReport) -> Result<()> {
         // A comparison of a command ends with its report; a server stores the end of its own comparisons.
         sqlx::query(
             "UPDATE comparisons SET report = $2, page = $3, ended_at = CASE WHEN status IS NULL THEN $4 ELSE ended_at END \
@@ -141,10 +141,10 @@ impl Store {
             (STATUS, '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
             ("name", '=', filter.name.as_deref()),
-            ("id", '<', filter.before.as_ref().map(RunId::as_str)),
+            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
         ];
         let statement = format!("SELECT {COLUMNS}, {STATUS} AS status FROM comparisons");
-        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = self.select_newest(&statement, &conditions, "id", filter.limit);
         let rows = rows
             .await
             .map_err(|e| failure("list the comparisons", &e))?;
@@ -156,7 +156,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn comparison(&self, id: &RunId) -> Result<Option<StoredComparison>> {
+    pub async fn comparison(&self, id: &JobId) -> Result<Option<StoredComparison>> {
         self.comparison_where("id", id.as_str()).await
     }
 
@@ -182,7 +182,7 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn add_comparison(
         &self,
-        asked: &AskedComparison<'_>,
+        asked: &RequestedComparison<'_>,
     ) -> Result<(StoredComparison, bool)> {
         let what = "store the comparison";
         let new = &asked.comparison;
@@ -231,7 +231,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn comparison_report(&self, id: &RunId) -> Result<Option<ComparisonReport>> {
+    pub async fn comparison_report(&self, id: &JobId) -> Result<Option<ComparisonReport>> {
         let failed = |e: &sqlx::Error| failure("read the report", e);
         let row = sqlx::query(
             "SELECT report, page FROM comparisons WHERE id = $1 AND report IS NOT NULL",
@@ -262,7 +262,7 @@ impl Store {
     ) -> Result<BTreeMap<String, BTreeMap<String, i64>>> {
         let failed = |e: &sqlx::Error| failure("count the runs", e);
         let counts = "SELECT batch, status, COUNT(*) AS runs FROM runs WHERE batch IN";
-        let rows = self.of_all(counts, batches, "GROUP BY batch, status");
+        let rows = self.select_in(counts, batches, "GROUP BY batch, status");
         let rows = rows.await.map_err(|e| failed(&e))?;
         let mut counted: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
         for row in &rows {
@@ -285,7 +285,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn cancel_comparison(&self, id: &RunId) -> Result<u64> {
+    pub async fn cancel_comparison(&self, id: &JobId) -> Result<u64> {
         let open = "status IN ('queued', 'running')";
         let statement = format!(
             "UPDATE comparisons SET cancel = 1, \
@@ -319,7 +319,7 @@ impl Store {
 fn read(row: &AnyRow) -> Result<StoredComparison> {
     let read = || -> std::result::Result<StoredComparison, sqlx::Error> {
         Ok(StoredComparison {
-            id: RunId::stored(row.try_get("id")?),
+            id: JobId::stored(row.try_get("id")?),
             created_at: row.try_get("created_at")?,
             owner: row.try_get("owner")?,
             name: row.try_get("name")?,

@@ -2,7 +2,7 @@
 
 use sqlx::Row;
 
-use super::runs::RunId;
+use super::runs::JobId;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -19,7 +19,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if another worker has claimed the run, the number is already used, or the database query fails.
-    pub async fn add_event(&self, run: &RunId, attempt: i64, event: StoredEvent) -> Result<()> {
+    pub async fn add_event(&self, run: &JobId, attempt: i64, event: StoredEvent) -> Result<()> {
         let what = "store an event";
         match insert(&self.pool, run, attempt, &event).await {
             Ok(true) => Ok(()),
@@ -35,7 +35,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn events(&self, run: &RunId, after: i64, most: u32) -> Result<Vec<StoredEvent>> {
+    pub async fn events(&self, run: &JobId, after: i64, most: u32) -> Result<Vec<StoredEvent>> {
         let rows = sqlx::query(
             "SELECT number, line FROM events WHERE run = $1 AND number > $2 ORDER BY number LIMIT $3",
         )
@@ -59,7 +59,7 @@ impl Store {
 /// Inserts an event; `false` if another worker has claimed the run.
 pub(super) async fn insert(
     executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
-    run: &RunId,
+    run: &JobId,
     attempt: i64,
     event: &StoredEvent,
 ) -> std::result::Result<bool, sqlx::Error> {

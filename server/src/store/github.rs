@@ -4,7 +4,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::jobs::{Attempt, JobKind};
-use super::runs::{RunId, now};
+use super::runs::{JobId, now};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -47,7 +47,7 @@ pub struct GitHubTask {
     pub issue: u64,
     pub details: String,
     /// The run that writes the test.
-    pub run: Option<RunId>,
+    pub run: Option<JobId>,
     /// Number of times the task was claimed, including this one.
     pub attempts: i64,
     /// Number of failures.
@@ -169,7 +169,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn link_github_run(&self, id: &str, run: &RunId) -> Result<()> {
+    pub async fn link_github_run(&self, id: &str, run: &JobId) -> Result<()> {
         sqlx::query("UPDATE github_tasks SET run = $2 WHERE id = $1")
             .bind(id)
             .bind(run.as_str())
@@ -184,7 +184,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn github_runs(&self, repository: &str, issue: u64) -> Result<Vec<Option<RunId>>> {
+    pub async fn github_runs(&self, repository: &str, issue: u64) -> Result<Vec<Option<JobId>>> {
         let rows = sqlx::query(
             "SELECT run FROM github_tasks WHERE kind = 'answer' AND (run IS NOT NULL OR status IN ('queued', 'running')) AND repository = $1 AND issue = $2 \
              ORDER BY created_at DESC, id DESC",
@@ -198,7 +198,7 @@ impl Store {
             Ok(row
                 .try_get::<Option<String>, _>("run")?
                 .as_deref()
-                .and_then(RunId::parse))
+                .and_then(JobId::parse))
         };
         let runs: std::result::Result<Vec<_>, sqlx::Error> = rows.iter().map(run).collect();
         runs.map_err(|e| failure("find the runs for an issue", &e))
@@ -221,7 +221,7 @@ fn read(row: &AnyRow) -> Result<GitHubTask> {
             run: row
                 .try_get::<Option<String>, _>("run")?
                 .as_deref()
-                .and_then(RunId::parse),
+                .and_then(JobId::parse),
             attempts: row.try_get("attempt")?,
             failures: row.try_get("failures")?,
         })

@@ -7,7 +7,7 @@ use sqlx::any::AnyRow;
 
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
-use super::runs::{RunId, now};
+use super::runs::{JobId, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -24,7 +24,7 @@ pub struct NewGrading {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredGrading {
-    pub id: RunId,
+    pub id: JobId,
     pub status: JobStatus,
     pub batch: String,
     /// Reason why it has no result.
@@ -67,7 +67,7 @@ impl Store {
             "INSERT INTO gradings (id, created_at, status, request, owner, batch, idempotency_key) \
              VALUES ($1, $2, 'queued', $3, $4, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
         )
-        .bind(RunId::new(now()).as_str())
+        .bind(JobId::new(now()).as_str())
         .bind(now())
         .bind(&new.request)
         .bind(&new.owner)
@@ -115,14 +115,14 @@ impl Store {
         ];
         let failed = |e: &sqlx::Error| failure("list the gradings", e);
         let found = "SELECT DISTINCT batch FROM gradings";
-        let found = self.newest(found, &conditions, "batch", filter.limit);
+        let found = self.select_newest(found, &conditions, "batch", filter.limit);
         let found = found.await.map_err(|e| failed(&e))?;
         let batches = found.iter().map(|row| row.try_get("batch"));
         let batches: std::result::Result<Vec<&str>, sqlx::Error> = batches.collect();
         let batches = batches.map_err(|e| failed(&e))?;
         let counts = "SELECT batch, status, MIN(owner) AS owner, COUNT(*) AS gradings, MIN(created_at) AS created_at FROM gradings \
                       WHERE batch IN";
-        let rows = self.of_all(
+        let rows = self.select_in(
             counts,
             &batches,
             "GROUP BY batch, status ORDER BY batch DESC",
@@ -165,7 +165,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the grading does not exist or the database query fails.
-    pub async fn grading_request(&self, id: &RunId) -> Result<String> {
+    pub async fn grading_request(&self, id: &JobId) -> Result<String> {
         sqlx::query_scalar("SELECT request FROM gradings WHERE id = $1")
             .bind(id.as_str())
             .fetch_one(&self.pool)
@@ -203,7 +203,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn graded(&self, id: &RunId) -> Result<Vec<String>> {
+    pub async fn graded(&self, id: &JobId) -> Result<Vec<String>> {
         sqlx::query_scalar(
             "SELECT result FROM graded_predictions WHERE grading = $1 ORDER BY prediction",
         )
@@ -236,7 +236,7 @@ impl Store {
 fn read(row: &AnyRow) -> Result<StoredGrading> {
     let read = || -> std::result::Result<StoredGrading, sqlx::Error> {
         Ok(StoredGrading {
-            id: RunId::stored(row.try_get("id")?),
+            id: JobId::stored(row.try_get("id")?),
             status: JobStatus::of(row)?,
             batch: row.try_get("batch")?,
             message: row.try_get("message")?,

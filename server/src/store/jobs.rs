@@ -8,7 +8,7 @@ use sqlx::query::Query;
 use super::events::{self, StoredEvent};
 use super::job_status::JobStatus;
 use super::lists::returned_row;
-use super::runs::{RunId, now};
+use super::runs::{JobId, now};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -91,7 +91,7 @@ impl AttemptResults {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attempt {
     pub kind: JobKind,
-    pub id: RunId,
+    pub id: JobId,
     /// Number of the attempt. Its writes are rejected once a later attempt has started.
     pub number: i64,
 }
@@ -100,7 +100,7 @@ impl Attempt {
     pub(super) fn read(row: &AnyRow) -> std::result::Result<Self, sqlx::Error> {
         Ok(Attempt {
             kind: kind_of(row)?,
-            id: RunId::stored(row.try_get("id")?),
+            id: JobId::stored(row.try_get("id")?),
             number: row.try_get("attempt")?,
         })
     }
@@ -111,7 +111,7 @@ impl Store {
     pub(super) async fn claim(
         &self,
         kind: JobKind,
-        id: &RunId,
+        id: &JobId,
         worker: &str,
     ) -> Result<Option<Attempt>> {
         let failed = |e: &sqlx::Error| failure("claim a job", e);
@@ -142,7 +142,7 @@ impl Store {
         let Some(row) = row.map_err(|e| failed(&e))? else {
             return Ok(None);
         };
-        let id = RunId::stored(row.try_get("id").map_err(|e| failed(&e))?);
+        let id = JobId::stored(row.try_get("id").map_err(|e| failed(&e))?);
         self.claim(kind, &id, worker).await
     }
 
@@ -259,7 +259,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn requeue(&self, kind: JobKind, id: &RunId) -> Result<bool> {
+    pub async fn requeue(&self, kind: JobKind, id: &JobId) -> Result<bool> {
         let statement = format!(
             "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL, losses = 0, \
              earlier_returns = earlier_returns + returns, returns = 0, return_reason = NULL \
@@ -281,7 +281,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn cancel(&self, kind: JobKind, id: &RunId) -> Result<bool> {
+    pub async fn cancel(&self, kind: JobKind, id: &JobId) -> Result<bool> {
         let asked = self.cancel_all(kind, "id", id.as_str()).await;
         let asked = asked.map_err(|e| failure(&format!("cancel the {}", kind.name()), &e))?;
         Ok(asked > 0)

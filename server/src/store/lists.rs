@@ -11,7 +11,7 @@ pub(super) type Condition<'c> = (&'static str, char, Option<&'c str>);
 
 impl Store {
     /// Selects up to `limit` rows, with the largest values of a column first.
-    pub(super) async fn newest(
+    pub(super) async fn select_newest(
         &self,
         statement: &str,
         conditions: &[Condition<'_>],
@@ -35,7 +35,7 @@ impl Store {
     }
 
     /// Runs a statement that ends before a list of values; without values, returns no rows. `rest` follows the list.
-    pub(super) async fn of_all(
+    pub(super) async fn select_in(
         &self,
         statement: &str,
         values: &[&str],

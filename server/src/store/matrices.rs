@@ -9,19 +9,19 @@ use sqlx::any::AnyRow;
 
 use super::job_status::JobStatus;
 use super::jobs::Attempt;
-use super::runs::{RunId, now};
+use super::runs::{JobId, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
 /// The id of a matrix. Ids sort by creation time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct MatrixId(RunId);
+pub struct MatrixId(JobId);
 
 impl MatrixId {
     /// Parses an id from a client; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
-        RunId::parse(text).map(MatrixId)
+        JobId::parse(text).map(MatrixId)
     }
 
     pub fn as_str(&self) -> &str {
@@ -29,13 +29,13 @@ impl MatrixId {
     }
 
     /// Returns the id as a job id.
-    pub fn work(&self) -> &RunId {
+    pub fn job_id(&self) -> &JobId {
         &self.0
     }
 }
 
-impl From<RunId> for MatrixId {
-    fn from(id: RunId) -> Self {
+impl From<JobId> for MatrixId {
+    fn from(id: JobId) -> Self {
         MatrixId(id)
     }
 }
@@ -94,7 +94,7 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn add_matrix(&self, new: &NewMatrix) -> Result<(StoredMatrix, bool)> {
         let what = "store the matrix";
-        let id = MatrixId(RunId::new(now()));
+        let id = MatrixId(JobId::new(now()));
         let added = sqlx::query(
             "INSERT INTO matrices (id, created_at, status, request, repository, owner, idempotency_key) \
              VALUES ($1, $2, 'queued', $3, $4, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
@@ -154,7 +154,7 @@ impl Store {
             ("id", '<', filter.before.as_ref().map(MatrixId::as_str)),
         ];
         let statement = format!("SELECT {COLUMNS} FROM matrices");
-        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = self.select_newest(&statement, &conditions, "id", filter.limit);
         let rows = rows.await.map_err(|e| failure("list the matrices", &e))?;
         rows.iter().map(read).collect()
     }
@@ -264,7 +264,7 @@ impl Store {
 fn read(row: &AnyRow) -> Result<StoredMatrix> {
     let read = || -> std::result::Result<StoredMatrix, sqlx::Error> {
         Ok(StoredMatrix {
-            id: MatrixId(RunId::stored(row.try_get("id")?)),
+            id: MatrixId(JobId::stored(row.try_get("id")?)),
             created_at: row.try_get("created_at")?,
             started_at: row.try_get("started_at")?,
             ended_at: row.try_get("ended_at")?,

@@ -37,7 +37,7 @@ use testwright_config::error::{Error, Result};
 
 pub use artifacts::StoredArtifact;
 pub use comparisons::{
-    AskedComparison, ComparisonFilter, ComparisonReport, NewComparison, StoredComparison,
+    ComparisonFilter, ComparisonReport, NewComparison, RequestedComparison, StoredComparison,
 };
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
@@ -47,8 +47,8 @@ pub use jobs::{Attempt, AttemptResults, JobKind};
 pub use matrices::{MatrixFilter, MatrixId, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
-pub use retention::{KeptFiles, Removed};
-pub use runs::{Filter, NewRun, RunId, StoredRun, now, timestamp};
+pub use retention::{JobFiles, RemovalCounts};
+pub use runs::{JobId, NewRun, RunFilter, StoredRun, now, timestamp};
 pub use tokens::{Scope, Token};
 pub use workers::{StoredWorker, WorkerProcess};
 

@@ -122,7 +122,7 @@ impl Quota for StoreQuota {
         // The call waits before it reserves a budget, because the run may be cancelled meanwhile.
         while let Some(window) = self.minute(model, now()) {
             let is_counted = self.store.use_model(&window, most).await;
-            if is_counted.map_err(unusable)? {
+            if is_counted.map_err(to_model_error)? {
                 reserved.scopes.push(window.scope);
                 break;
             }
@@ -130,13 +130,17 @@ impl Quota for StoreQuota {
             tokio::time::sleep(Duration::from_millis(left.clamp(1, MINUTE).unsigned_abs())).await;
         }
         for window in self.budgets(model, now()) {
-            let is_counted = self.store.use_model(&window, most).await.map_err(unusable);
+            let is_counted = self
+                .store
+                .use_model(&window, most)
+                .await
+                .map_err(to_model_error);
             if matches!(is_counted, Ok(true)) {
                 reserved.scopes.push(window.scope);
                 continue;
             }
             // No call is made, so its reservations are removed.
-            self.settle(&reserved, CallCost::default()).await?;
+            self.commit(&reserved, CallCost::default()).await?;
             is_counted?;
             return Err(ModelError::CeilingReached(format!(
                 "the next call could cost ${:.4}, which exceeds what is left of ${} ({})",
@@ -148,21 +152,21 @@ impl Quota for StoreQuota {
         Ok(reserved)
     }
 
-    async fn settle(
+    async fn commit(
         &self,
         reserved: &Reservation,
         used: CallCost,
     ) -> std::result::Result<(), ModelError> {
         for scope in &reserved.scopes {
-            let settled = self.store.settle_model(scope, reserved.most, used).await;
-            settled.map_err(unusable)?;
+            let settled = self.store.commit_usage(scope, reserved.most, used).await;
+            settled.map_err(to_model_error)?;
         }
         Ok(())
     }
 }
 
 /// Converts an error of the database. Like an error of a model service, it is retried.
-fn unusable(error: testwright_config::error::Error) -> ModelError {
+fn to_model_error(error: testwright_config::error::Error) -> ModelError {
     ModelError::Transient {
         message: error.with_cause(),
         after: None,
@@ -174,7 +178,7 @@ fn microdollars(dollars: f64) -> i64 {
     (dollars * 1e6).ceil() as i64
 }
 
-fn whole(number: u64) -> i64 {
+fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -205,10 +209,10 @@ impl Store {
              WHERE scope = $1 AND requests < $4 AND (tokens = 0 OR tokens + $2 <= $5) AND microdollars + $3 <= $6",
         )
         .bind(&window.scope)
-        .bind(whole(most.tokens))
+        .bind(to_i64(most.tokens))
         .bind(microdollars(most.dollars))
-        .bind(window.requests.map_or(i64::MAX, whole))
-        .bind(window.tokens.map_or(i64::MAX, whole))
+        .bind(window.requests.map_or(i64::MAX, to_i64))
+        .bind(window.tokens.map_or(i64::MAX, to_i64))
         .bind(window.dollars.map_or(i64::MAX, |most| (most * 1e6) as i64))
         .execute(&self.pool)
         .await
@@ -216,12 +220,12 @@ impl Store {
         Ok(used.rows_affected() > 0)
     }
 
-    async fn settle_model(&self, scope: &str, reserved: CallCost, used: CallCost) -> Result<()> {
+    async fn commit_usage(&self, scope: &str, reserved: CallCost, used: CallCost) -> Result<()> {
         sqlx::query(
             "UPDATE model_usage SET tokens = tokens + $2, microdollars = microdollars + $3 WHERE scope = $1",
         )
         .bind(scope)
-        .bind(whole(used.tokens) - whole(reserved.tokens))
+        .bind(to_i64(used.tokens) - to_i64(reserved.tokens))
         .bind(microdollars(used.dollars) - microdollars(reserved.dollars))
         .execute(&self.pool)
         .await
@@ -239,7 +243,7 @@ impl Store {
         let scopes: Vec<String> = batches.iter().map(|b| format!("{BATCH}{b}")).collect();
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let spent = "SELECT scope, microdollars FROM model_usage WHERE scope IN";
-        let rows = self.of_all(spent, &scopes, "").await;
+        let rows = self.select_in(spent, &scopes, "").await;
         let rows = rows.map_err(|e| failed(&e))?;
         let read = |row: &AnyRow| {
             let scope: String = row.try_get("scope")?;

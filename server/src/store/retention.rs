@@ -5,7 +5,7 @@ use sqlx::any::AnyRow;
 
 use super::artifacts::MARK_REMOVED;
 use super::model_usage::FORGET_BATCH;
-use super::runs::RunId;
+use super::runs::JobId;
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -14,7 +14,7 @@ const BATCH: i64 = 100;
 const REMOVE_FILES: &str = "DELETE FROM artifacts WHERE run = $1";
 
 /// A table of jobs, with SQL expressions for their end.
-struct Ending {
+struct EndedTable {
     table: &'static str,
     has_ended: &'static str,
     /// Time of the end, if the job has ended.
@@ -23,7 +23,7 @@ struct Ending {
     rest: &'static [&'static str],
 }
 
-const RUNS: Ending = Ending {
+const RUNS: EndedTable = EndedTable {
     table: "runs",
     // A running comparison would create these runs again.
     has_ended: "status NOT IN ('queued', 'running') AND NOT EXISTS \
@@ -35,7 +35,7 @@ const RUNS: Ending = Ending {
         REMOVE_FILES,
     ],
 };
-const COMPARISONS: Ending = Ending {
+const COMPARISONS: EndedTable = EndedTable {
     table: "comparisons",
     // A comparison of a command has no status.
     has_ended: "COALESCE(status, 'done') NOT IN ('queued', 'running')",
@@ -50,13 +50,13 @@ const COMPARISONS: Ending = Ending {
         "DELETE FROM shares WHERE batch = $1",
     ],
 };
-const MATRICES: Ending = Ending {
+const MATRICES: EndedTable = EndedTable {
     table: "matrices",
     has_ended: "status NOT IN ('queued', 'running')",
     ended_at: "ended_at",
     rest: &["DELETE FROM matrix_cells WHERE matrix = $1"],
 };
-const GRADINGS: Ending = Ending {
+const GRADINGS: EndedTable = EndedTable {
     table: "gradings",
     has_ended: "status NOT IN ('queued', 'running')",
     ended_at: "ended_at",
@@ -65,7 +65,7 @@ const GRADINGS: Ending = Ending {
 
 /// Numbers of removed jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovalCounts {
     pub runs: u64,
     pub comparisons: u64,
     pub matrices: u64,
@@ -74,8 +74,8 @@ pub struct Removed {
 
 /// The files of a run or a comparison that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptFiles {
-    pub of: RunId,
+pub struct JobFiles {
+    pub of: JobId,
     pub ended_at: i64,
     pub bytes: u64,
 }
@@ -87,8 +87,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails; jobs removed before that stay removed.
-    pub async fn remove_ended_before(&self, time: i64) -> Result<Removed> {
-        Ok(Removed {
+    pub async fn remove_ended_before(&self, time: i64) -> Result<RemovalCounts> {
+        Ok(RemovalCounts {
             runs: self.remove_all(&RUNS, time).await?,
             comparisons: self.remove_all(&COMPARISONS, time).await?,
             matrices: self.remove_all(&MATRICES, time).await?,
@@ -96,7 +96,7 @@ impl Store {
         })
     }
 
-    async fn remove_all(&self, ending: &Ending, time: i64) -> Result<u64> {
+    async fn remove_all(&self, ending: &EndedTable, time: i64) -> Result<u64> {
         let mut removed = 0;
         loop {
             let (found, gone) = self.remove_batch(ending, time).await?;
@@ -107,8 +107,8 @@ impl Store {
         }
     }
 
-    async fn remove_batch(&self, ending: &Ending, time: i64) -> Result<(u64, u64)> {
-        let Ending {
+    async fn remove_batch(&self, ending: &EndedTable, time: i64) -> Result<(u64, u64)> {
+        let EndedTable {
             table,
             has_ended,
             ended_at,
@@ -171,14 +171,14 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn oldest_files(&self, most: i64) -> Result<Vec<KeptFiles>> {
+    pub async fn oldest_files(&self, most: i64) -> Result<Vec<JobFiles>> {
         let failed = |error: sqlx::Error| failure("list the oldest files of runs", &error);
-        let of = |Ending {
+        let of = |EndedTable {
                       table,
                       has_ended,
                       ended_at,
                       ..
-                  }: &Ending| {
+                  }: &EndedTable| {
             format!(
                 "SELECT id, {ended_at} AS ended_at FROM {table} WHERE {ended_at} IS NOT NULL AND {has_ended}"
             )
@@ -197,8 +197,8 @@ impl Store {
             .map_err(failed)?;
         let read = |row: &AnyRow| {
             let bytes: i64 = row.try_get("bytes")?;
-            Ok(KeptFiles {
-                of: RunId::stored(row.try_get("id")?),
+            Ok(JobFiles {
+                of: JobId::stored(row.try_get("id")?),
                 ended_at: row.try_get("since")?,
                 bytes: u64::try_from(bytes).unwrap_or(0),
             })
@@ -212,7 +212,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn remove_files(&self, of: &RunId) -> Result<()> {
+    pub async fn remove_files(&self, of: &JobId) -> Result<()> {
         let failed = |error: sqlx::Error| failure("remove the files of a run", &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         for statement in [MARK_REMOVED, REMOVE_FILES] {

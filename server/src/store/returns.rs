@@ -71,7 +71,7 @@ mod tests {
         let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
         let (run, _) = store.add_run(&new_run()).await.unwrap();
         let read = async || store.run(&run.id).await.unwrap().unwrap();
-        let taken = store.take("w").await.unwrap().unwrap();
+        let taken = store.claim_next("w").await.unwrap().unwrap();
         let returned = store.return_to_queue(&taken, "the disk is full", false);
         assert!(returned.await.unwrap());
         assert!(store.cancel(JobKind::Run, &run.id).await.unwrap());
@@ -80,7 +80,7 @@ mod tests {
         assert!(store.requeue(JobKind::Run, &run.id).await.unwrap());
         let retried = read().await;
         assert_eq!((retried.returns, retried.return_reason), (0, None));
-        assert_eq!(store.take("w").await.unwrap().unwrap().number, 2);
+        assert_eq!(store.claim_next("w").await.unwrap().unwrap().number, 2);
         // The returned attempt still does not count.
         assert_eq!(read().await.counted_attempts(), 1);
     }

@@ -14,13 +14,13 @@ use testwright_config::error::{Error, Result};
 /// The id of a run. Ids sort by creation time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct RunId(String);
+pub struct JobId(String);
 
-impl RunId {
+impl JobId {
     /// Creates an id from the time (milliseconds, as 11 hexadecimal digits) and 8 random characters.
     pub fn new(now: i64) -> Self {
         let random = std::iter::repeat_with(fastrand::alphanumeric).take(8);
-        RunId(format!(
+        JobId(format!(
             "{now:011x}{}",
             random.collect::<String>().to_lowercase()
         ))
@@ -32,12 +32,12 @@ impl RunId {
             && text
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        is_id.then(|| RunId(text.to_owned()))
+        is_id.then(|| JobId(text.to_owned()))
     }
 
     /// Wraps an id that was read from the database.
     pub(super) fn stored(text: String) -> Self {
-        RunId(text)
+        JobId(text)
     }
 
     pub fn as_str(&self) -> &str {
@@ -45,7 +45,7 @@ impl RunId {
     }
 }
 
-impl fmt::Display for RunId {
+impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -72,7 +72,7 @@ pub struct NewRun {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
-    pub id: RunId,
+    pub id: JobId,
     /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
     pub started_at: Option<i64>,
@@ -128,16 +128,16 @@ impl StoredRun {
 
 /// Filters for listing runs.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct RunFilter {
     pub status: Option<JobStatus>,
     pub owner: Option<String>,
     pub repository: Option<String>,
     pub approach: Option<String>,
     pub model: Option<String>,
     /// Selects the runs of a comparison.
-    pub batch: Option<RunId>,
+    pub batch: Option<JobId>,
     /// Selects runs created before this one.
-    pub before: Option<RunId>,
+    pub before: Option<JobId>,
     pub limit: u32,
 }
 
@@ -153,7 +153,7 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn add_run(&self, new: &NewRun) -> Result<(StoredRun, bool)> {
         let now = now();
-        let id = RunId::new(now);
+        let id = JobId::new(now);
         let added = sqlx::query(
             "INSERT INTO runs (id, created_at, status, request, title, repository, approach, model, idempotency_key, owner, \
              batch, traceparent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (idempotency_key) DO NOTHING",
@@ -189,7 +189,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn run(&self, id: &RunId) -> Result<Option<StoredRun>> {
+    pub async fn run(&self, id: &JobId) -> Result<Option<StoredRun>> {
         self.run_where("id", id.as_str()).await
     }
 
@@ -212,18 +212,18 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn runs(&self, filter: &Filter) -> Result<Vec<StoredRun>> {
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<StoredRun>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
             ("repository", '=', filter.repository.as_deref()),
             ("approach", '=', filter.approach.as_deref()),
             ("model", '=', filter.model.as_deref()),
-            ("batch", '=', filter.batch.as_ref().map(RunId::as_str)),
-            ("id", '<', filter.before.as_ref().map(RunId::as_str)),
+            ("batch", '=', filter.batch.as_ref().map(JobId::as_str)),
+            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
         ];
         let statement = format!("SELECT {COLUMNS} FROM runs");
-        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = self.select_newest(&statement, &conditions, "id", filter.limit);
         let rows = rows.await.map_err(|e| failure("list the runs", &e))?;
         rows.iter().map(read).collect()
     }
@@ -233,7 +233,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn set_request(&self, id: &RunId, request: &str) -> Result<()> {
+    pub async fn set_request(&self, id: &JobId, request: &str) -> Result<()> {
         sqlx::query(
             "UPDATE runs SET request = $2 WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
         )
@@ -250,7 +250,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn set_title(&self, id: &RunId, title: &str) -> Result<()> {
+    pub async fn set_title(&self, id: &JobId, title: &str) -> Result<()> {
         sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
             .bind(id.as_str())
             .bind(title)
@@ -273,7 +273,7 @@ pub fn now() -> i64 {
 fn read(row: &AnyRow) -> Result<StoredRun> {
     let read = || -> std::result::Result<StoredRun, sqlx::Error> {
         Ok(StoredRun {
-            id: RunId(row.try_get("id")?),
+            id: JobId(row.try_get("id")?),
             created_at: row.try_get("created_at")?,
             started_at: row.try_get("started_at")?,
             ended_at: row.try_get("ended_at")?,

@@ -7,12 +7,12 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::jobs::{Attempt, JobKind, kind_of};
-use super::runs::{RunId, now};
+use super::runs::{JobId, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
 /// Number of attempts to claim a job: other workers may claim the same job first.
-const TRIES: usize = 100;
+const MAX_CLAIM_ATTEMPTS: usize = 100;
 
 /// The queued jobs of one kind, owner and batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ struct Share {
     owner: String,
     batch: String,
     /// Id of the oldest queued job.
-    first: RunId,
+    first: JobId,
     /// Number of running jobs of all kinds in the batch.
     running: i64,
     /// Number of the owner's running jobs in all batches.
@@ -35,8 +35,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if a database query fails, or if other workers claim all candidates first.
-    pub async fn take(&self, worker: &str) -> Result<Option<Attempt>> {
-        for _ in 0..TRIES {
+    pub async fn claim_next(&self, worker: &str) -> Result<Option<Attempt>> {
+        for _ in 0..MAX_CLAIM_ATTEMPTS {
             let waiting = self.waiting_shares().await?;
             let Some(share) = next(&waiting) else {
                 return Ok(None);
@@ -85,7 +85,7 @@ impl Store {
                 kind: kind_of(row)?,
                 owner: row.try_get("owner")?,
                 batch: row.try_get("batch")?,
-                first: RunId::stored(row.try_get("first")?),
+                first: JobId::stored(row.try_get("first")?),
                 running: row.try_get("running")?,
                 owner_running: row.try_get("owner_running")?,
                 turn: row.try_get("turn")?,
@@ -133,7 +133,7 @@ mod tests {
             kind: JobKind::Run,
             owner: owner.to_owned(),
             batch: batch.to_owned(),
-            first: RunId::new(0),
+            first: JobId::new(0),
             running,
             owner_running: running,
             turn,

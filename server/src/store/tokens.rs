@@ -17,7 +17,7 @@ use testwright_config::hex::hex;
 const PREFIX: &str = "testwright_";
 const RANDOM_BYTES: usize = 32;
 /// Precision of the time of the last use, in milliseconds, so that not every read causes a write.
-const USE_INTERVAL: i64 = 60_000;
+const LAST_USE_PRECISION: i64 = 60_000;
 
 /// The permissions of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -131,7 +131,10 @@ impl Store {
         let Some(token) = token.filter(|token| token.expires_at.is_none_or(|end| now < end)) else {
             return Ok(None);
         };
-        if token.last_used_at.is_none_or(|at| at + USE_INTERVAL < now) {
+        if token
+            .last_used_at
+            .is_none_or(|at| at + LAST_USE_PRECISION < now)
+        {
             sqlx::query("UPDATE tokens SET last_used_at = $2 WHERE hash = $1")
                 .bind(&hash)
                 .bind(now)

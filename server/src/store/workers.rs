@@ -6,14 +6,14 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::jobs::{Attempt, JobKind};
-use super::{RunId, Store, failure};
+use super::{JobId, Store, failure};
 use testwright_config::error::Result;
 
 /// Milliseconds without a heartbeat after which a process is considered dead.
-const DEAD_AFTER: i64 = 15_000;
+const HEARTBEAT_TIMEOUT_MS: i64 = 15_000;
 /// Milliseconds without a heartbeat after which the jobs of a process may be orphans. They return to the queue a few
 /// seconds later, when the process is considered dead.
-const SUSPECTED_AFTER: i64 = 11_000;
+const SUSPECT_TIMEOUT_MS: i64 = 11_000;
 /// Milliseconds for which a dead process is still listed.
 const LISTED_FOR: i64 = 3_600_000;
 
@@ -37,7 +37,7 @@ pub struct StoredWorker {
     /// Time of the last heartbeat, in milliseconds since 1970, UTC.
     pub last_seen: i64,
     pub is_alive: bool,
-    pub runs: Vec<RunId>,
+    pub runs: Vec<JobId>,
     /// Number of matrices and gradings.
     pub tasks: usize,
 }
@@ -105,7 +105,7 @@ impl Store {
         let failed = |e: sqlx::Error| failure("list the workers", &e);
         let statement = format!(
             "SELECT name, host, version, slots, started_at, last_seen, \
-             CASE WHEN last_seen >= {} - {DEAD_AFTER} THEN 1 ELSE 0 END AS alive \
+             CASE WHEN last_seen >= {} - {HEARTBEAT_TIMEOUT_MS} THEN 1 ELSE 0 END AS alive \
              FROM worker_processes WHERE slots > 0 ORDER BY started_at, name",
             self.clock()
         );
@@ -138,7 +138,7 @@ impl Store {
         let failed = |e: sqlx::Error| failure("list orphaned jobs", &e);
         let statement = format!(
             "SELECT kind, id, attempt FROM ({}) job WHERE worker = $1 OR NOT EXISTS \
-             (SELECT 1 FROM worker_processes p WHERE p.name = job.worker AND p.last_seen >= {} - {SUSPECTED_AFTER})",
+             (SELECT 1 FROM worker_processes p WHERE p.name = job.worker AND p.last_seen >= {} - {SUSPECT_TIMEOUT_MS})",
             running_jobs(),
             self.clock()
         );

@@ -10,7 +10,7 @@ use axum::response::Response;
 use tracing::Instrument;
 
 use super::Telemetry;
-use crate::store::{RunId, now};
+use crate::store::{JobId, now};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -40,7 +40,7 @@ pub(crate) async fn observe_request(
     };
     let matched = request.extensions().get::<MatchedPath>();
     let route = matched.map_or("none", MatchedPath::as_str).to_owned();
-    let id = RunId::new(now());
+    let id = JobId::new(now());
     let traces = telemetry.traces.as_ref();
     let traces = traces.filter(|_| !PROBES.contains(&route.as_str()));
     let traced = traces.map(|traces| traces.request(method, &route, request.headers()));

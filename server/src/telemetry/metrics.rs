@@ -24,7 +24,7 @@ type Counts<const N: usize> = Family<Labels<N>, Counter>;
 type Durations<const N: usize> = Family<Labels<N>, Histogram>;
 
 /// Maximum number of model names that metrics distinguish; any further model counts as `other`.
-const MODELS: usize = 50;
+const MAX_MODELS: usize = 50;
 
 #[derive(Debug)]
 pub struct Metrics {
@@ -259,7 +259,7 @@ impl Metrics {
 
     fn known_model(&self, model: &str) -> String {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        if models.len() < MODELS {
+        if models.len() < MAX_MODELS {
             models.insert(model.to_owned());
         }
         let is_known = models.contains(model);
@@ -330,7 +330,7 @@ mod tests {
         }
         let text = metrics.text(None).unwrap();
         let series = text.matches("testwright_model_calls_total{").count();
-        assert_eq!(series, MODELS + 1);
+        assert_eq!(series, MAX_MODELS + 1);
         assert!(
             text.contains("testwright_model_calls_total{model=\"other\"} 150"),
             "{text}"

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use super::Telemetry;
 use super::traces::RunSpans;
-use crate::store::{JobStatus, RunId, StoredRun, now};
+use crate::store::{JobId, JobStatus, StoredRun, now};
 use testwright_agent::trajectory::Event;
 
 /// Observes one attempt; if it is dropped without an end, the run counts as returned to the queue.
 pub(crate) struct RunObserver {
     telemetry: Arc<Telemetry>,
-    run: RunId,
+    run: JobId,
     attempt: i64,
     model: String,
     begun: Instant,

@@ -36,7 +36,7 @@ const SERVICE: &str = "OTEL_SERVICE_NAME";
 /// Header of W3C Trace Context.
 const TRACEPARENT: &str = "traceparent";
 /// Timeout for sending the remaining spans at the end of the process.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Traces {
@@ -79,7 +79,8 @@ impl Traces {
     pub(super) async fn shut_down(&self) {
         let provider = self.provider.clone();
         let done =
-            tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(LAST_WORDS)).await;
+            tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT))
+                .await;
         if let Ok(Err(error)) = done {
             tracing::warn!(%error, "the last spans may be lost");
         }

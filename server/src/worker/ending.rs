@@ -1,14 +1,14 @@
 //! The end of an attempt at a run.
 
-use crate::attempt::Ending;
+use crate::attempt::AttemptEnd;
 use crate::store::{AttemptResults, JobStatus};
 use testwright_agent::agent::Outcome;
 use testwright_config::error::{Error, Result};
 
 /// Ends a run that failed because of the machine. The last event is not stored, so that a retry can resume the run.
-pub(super) fn failed(error: Error) -> Ending {
+pub(super) fn infrastructure_ending(error: Error) -> AttemptEnd {
     let (shortage, failure) = (error.kind.shortage(), error.with_cause());
-    Ending {
+    AttemptEnd {
         shortage,
         failure: Some(failure),
         // This replaces the record, in the same format.
@@ -16,7 +16,7 @@ pub(super) fn failed(error: Error) -> Ending {
             explanation: encode(&Outcome::of_error(error)).ok(),
             ..AttemptResults::default()
         },
-        ..Ending::of(JobStatus::Infrastructure)
+        ..AttemptEnd::of(JobStatus::Infrastructure)
     }
 }
 

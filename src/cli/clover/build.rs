@@ -12,8 +12,8 @@ use testwright_evals::document::format::seconds;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::progress::CloverProgress;
-use crate::cli::output::{self, single_line};
-use crate::cli::place::{SandboxArgs, load};
+use crate::cli::output::{self, escape_line};
+use crate::cli::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_comparisons::clover::evaluation::open;
 use testwright_comparisons::clover::prompts::TaskPrompts;
@@ -70,15 +70,15 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             ))
             .hint("pass --commit once for each --repo, in the same order"));
     }
-    let settings = load(&args.sandbox.sources(|_| {}))?;
-    let given = HarnessArgs {
+    let settings = load_settings(&args.sandbox.sources(|_| {}))?;
+    let harness_args = HarnessArgs {
         repositories: testwright_evals::harness::FORGE.to_owned(),
         test_time: Duration::from_secs(args.test_seconds),
         out: args.out.clone(),
         shared: shared_environments(&settings)?,
     };
-    let mut benchmark = begun(args)?;
-    let (harness, notes) = harness(&settings, given).await?;
+    let mut benchmark = open_benchmark(args)?;
+    let (harness, notes) = harness(&settings, harness_args).await?;
     let progress = CloverProgress::new(None, args.json);
     let all_notes = settings.notes.iter().chain(&notes);
     all_notes.for_each(|note| progress.line(&format!("note: {note}")));
@@ -134,11 +134,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     progress.clear();
     write(&benchmark, &args.out)?;
     if args.json {
-        output::json(&benchmark.manifest)?;
+        output::print_json(&benchmark.manifest)?;
     } else {
         let table = plain_file::read_text(&args.out.join(TABLE), Links::Refuse, MAX_DOCUMENT);
-        output::out(table.unwrap_or_default());
-        output::err(single_line(&format!("problems: {}", args.out.display())));
+        output::print_stdout(table.unwrap_or_default());
+        output::print_stderr(escape_line(&format!("problems: {}", args.out.display())));
     }
     if failed > 0 {
         return Err(
@@ -153,7 +153,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 }
 
 /// Reads the unfinished benchmark in the folder, or starts a new one. Fails if the folder has other settings.
-fn begun(args: &Args) -> Result<Benchmark> {
+fn open_benchmark(args: &Args) -> Result<Benchmark> {
     let mut tasks = args.tasks.clone();
     tasks.sort_unstable();
     tasks.dedup();

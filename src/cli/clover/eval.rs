@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use testwright_evals::clover::evaluation::Judgement;
+use testwright_evals::clover::evaluation::Grade;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::report::Report;
 use testwright_evals::clover::{Budget, Task};
@@ -13,13 +13,13 @@ use testwright_evals::harness::Harness;
 
 use super::progress::CloverProgress;
 use super::report::print;
-use crate::cli::output::{self, single_line};
-use crate::cli::place::{SandboxArgs, load};
+use crate::cli::output::{self, escape_line};
+use crate::cli::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_comparisons::clover::agents::Agents;
-use testwright_comparisons::clover::asking::{Asked, Asking};
-use testwright_comparisons::clover::evaluation::{self, Judging, answer_costs};
-use testwright_comparisons::clover::plan::{Ask, Plan, SINGLE_CALL, check_approaches};
+use testwright_comparisons::clover::asking::{AskingSummary, Questioner};
+use testwright_comparisons::clover::evaluation::{self, GradingTask, answer_costs};
+use testwright_comparisons::clover::plan::{ModelQuestion, Plan, SINGLE_CALL, check_approaches};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
@@ -98,7 +98,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
     let begun = Instant::now();
-    let settings = load(&args.sandbox.sources(|_| {}))?;
+    let settings = load_settings(&args.sandbox.sources(|_| {}))?;
     let benchmark = Benchmark::read(&args.problems).map_err(|error| {
         Error::usage(format!("read {}", args.problems.display()))
             .cause(error)
@@ -113,7 +113,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     // Opening the harness first avoids paying for answers that cannot be judged here.
     let harness = open_harness(args, &settings).await?;
     let asked = match args.no_calls {
-        true => Asked::default(),
+        true => AskingSummary::default(),
         false => ask(args, &settings, &benchmark, &harness, &asks).await?,
     };
     if asked.interrupted {
@@ -139,7 +139,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let report = Report::of(&judgements, &answer_costs(&args.out)?, facts);
     let page = evaluation::write(&args.out, &report)?;
     match args.json {
-        true => output::json(&report)?,
+        true => output::print_json(&report)?,
         false => print(&report, &page),
     }
     match asked.not_asked {
@@ -166,7 +166,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     }
     let prices = Prices::from(&settings.prices);
     if args.max_dollars.is_some()
-        && let Some(unpriced) = models.iter().find(|model| prices.of(model).is_none())
+        && let Some(unpriced) = models.iter().find(|model| prices.price_of(model).is_none())
     {
         return Err(Error::usage("enforce --max-dollars")
             .cause(format!(
@@ -204,14 +204,14 @@ async fn ask(
     settings: &Settings,
     benchmark: &Benchmark,
     harness: &Harness,
-    asks: &[Ask<'_>],
-) -> Result<Asked> {
+    asks: &[ModelQuestion<'_>],
+) -> Result<AskingSummary> {
     let progress = Arc::new(CloverProgress::new(Some(asks.len()), args.json));
     settings
         .notes
         .iter()
         .for_each(|note| progress.line(&format!("note: {note}")));
-    let is_for_agents = asks.iter().any(Ask::is_for_agent);
+    let is_for_agents = asks.iter().any(ModelQuestion::is_for_agent);
     let agents = is_for_agents.then(|| {
         let progress = progress.clone();
         let agents = Agents::new(
@@ -224,7 +224,7 @@ async fn ask(
         );
         agents.with_max_tokens(args.max_tokens)
     });
-    let asking = Asking {
+    let asking = Questioner {
         agents,
         settings,
         benchmark,
@@ -235,7 +235,7 @@ async fn ask(
         progress: progress.clone(),
     };
     let shown = progress.clone();
-    let ended = move |ask: &Ask<'_>, fresh: bool| {
+    let ended = move |ask: &ModelQuestion<'_>, fresh: bool| {
         shown.advance(fresh);
         if fresh {
             shown.status(&format!(
@@ -252,13 +252,13 @@ async fn ask(
 }
 
 async fn open_harness(args: &Args, settings: &Settings) -> Result<Harness> {
-    let given = HarnessArgs {
+    let harness_args = HarnessArgs {
         repositories: testwright_evals::harness::FORGE.to_owned(),
         test_time: Duration::from_secs(args.test_seconds),
         out: args.out.clone(),
         shared: shared_environments(settings)?,
     };
-    let (harness, notes) = harness(settings, given).await?;
+    let (harness, notes) = harness(settings, harness_args).await?;
     let progress = CloverProgress::new(None, args.json);
     notes
         .iter()
@@ -276,11 +276,11 @@ async fn judge(
     args: &Args,
     benchmark: &Benchmark,
     harness: &Harness,
-    asks: &[Ask<'_>],
-) -> Result<Vec<Judgement>> {
+    asks: &[ModelQuestion<'_>],
+) -> Result<Vec<Grade>> {
     let progress = CloverProgress::new(None, args.json);
-    let report = |text: &str| progress.status(&single_line(text));
-    let judging = Judging {
+    let report = |text: &str| progress.status(&escape_line(text));
+    let judging = GradingTask {
         harness,
         benchmark,
         folder: &args.out,

@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use crate::cli::output::{Live, single_line};
+use crate::cli::output::{ProgressLine, escape_line};
 use testwright_agent::agent::{Progress, StepView};
 
 pub(super) struct CloverProgress {
-    live: Live,
+    live: ProgressLine,
     is_live: bool,
     /// Last status printed without a terminal, so that it is not repeated.
     last: Mutex<String>,
@@ -20,14 +20,14 @@ impl CloverProgress {
             None => "{spinner} {msg}",
         };
         CloverProgress {
-            live: Live::new(all.map(|all| all as u64), style, quiet),
-            is_live: quiet || Live::is_shown(),
+            live: ProgressLine::new(all.map(|all| all as u64), style, quiet),
+            is_live: quiet || ProgressLine::is_shown(),
             last: Mutex::default(),
         }
     }
 
     pub(super) fn status(&self, text: &str) {
-        self.live.status(text);
+        self.live.set_status(text);
         if self.is_live {
             return;
         }
@@ -37,12 +37,12 @@ impl CloverProgress {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if *last != text {
             text.clone_into(&mut last);
-            self.live.line(&single_line(text));
+            self.live.print_line(&escape_line(text));
         }
     }
 
     pub(super) fn line(&self, text: &str) {
-        self.live.line(&single_line(text));
+        self.live.print_line(&escape_line(text));
     }
 
     pub(super) fn advance(&self, fresh: bool) {

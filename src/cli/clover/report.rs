@@ -8,7 +8,7 @@ use testwright_evals::clover::Task;
 use testwright_evals::clover::report::{Report, costs, figures};
 use testwright_evals::document::format::{percent, points};
 
-use crate::cli::output::{self, single_line};
+use crate::cli::output::{self, escape_line};
 use testwright_comparisons::clover::evaluation::{self, answer_costs, cost_facts, judgements};
 use testwright_comparisons::clover::{JUDGEMENTS, plan::Plan};
 use testwright_config::error::{Error, Result};
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let report = Report::of(&all, &paid, facts);
     let page = evaluation::write(&args.folders[0], &report)?;
     match args.json {
-        true => output::json(&report)?,
+        true => output::print_json(&report)?,
         false => print(&report, &page),
     }
     Ok(0)
@@ -66,8 +66,8 @@ pub(super) fn run(args: &Args) -> Result<u8> {
 
 /// Prints the rates and the path of the page.
 pub(super) fn print(report: &Report, page: &Path) {
-    output::out(table(report));
-    output::err(single_line(&format!("report: {}", page.display())));
+    output::print_stdout(table(report));
+    output::print_stderr(escape_line(&format!("report: {}", page.display())));
 }
 
 fn table(report: &Report) -> String {
@@ -98,7 +98,7 @@ fn table(report: &Report) -> String {
             let _ = write!(
                 text,
                 "{:<width$}  {:<7}",
-                single_line(&row.system),
+                escape_line(&row.system),
                 row.budget.to_string()
             );
             let mut rates = vec![row.executed.rate, row.success.rate];
@@ -120,7 +120,7 @@ fn table(report: &Report) -> String {
         let _ = writeln!(
             text,
             "{:<width$}  task {}: Δmax {}, Δmin {} points",
-            single_line(&of.system),
+            escape_line(&of.system),
             of.task.numeral(),
             points(Some(of.most)),
             points(Some(of.least))

@@ -9,12 +9,12 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::checks::existing;
 use super::finding::Finding;
-use crate::cli::output::single_line;
+use crate::cli::output::escape_line;
 use testwright_config::settings::{Settings, Size};
 use testwright_server::disk_usage;
 
 /// Minimum free space for a build, in bytes.
-const LITTLE: u64 = 2 << 30;
+const MIN_FREE_BYTES: u64 = 2 << 30;
 
 /// A cached environment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,8 +37,8 @@ impl CachedEnvironment {
         let size = Size::new(self.bytes).to_string();
         format!(
             "  {size:>13}  {} ({}{python}, {} packages)\n",
-            single_line(&self.name),
-            single_line(&self.origin),
+            escape_line(&self.name),
+            escape_line(&self.origin),
             self.packages
         )
     }
@@ -53,22 +53,22 @@ pub(super) fn disk(settings: &Settings) -> Vec<Finding> {
         .unwrap_or_else(|| PathBuf::from("."));
     [("cache", &settings.cache), ("results", &out)]
         .into_iter()
-        .map(|(what, folder)| room(what, folder))
+        .map(|(what, folder)| check_free_space(what, folder))
         .collect()
 }
 
-fn room(what: &'static str, folder: &Path) -> Finding {
+fn check_free_space(what: &'static str, folder: &Path) -> Finding {
     const AREA: &str = "disk";
     let shown = folder.display();
-    let there = existing(folder);
-    let about = match rustix::fs::statvfs(there) {
+    let existing_folder = existing(folder);
+    let file_system = match rustix::fs::statvfs(existing_folder) {
         Ok(about) => about,
         Err(error) => return Finding::note(AREA, what, format!("{shown}: {error}")),
     };
-    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let free = file_system.f_bavail.saturating_mul(file_system.f_frsize);
     let text = format!("{shown}: {} free", Size::new(free));
-    let writable = rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_ok();
-    match (writable, free < LITTLE) {
+    let writable = rustix::fs::access(existing_folder, rustix::fs::Access::WRITE_OK).is_ok();
+    match (writable, free < MIN_FREE_BYTES) {
         (false, _) => Finding::missing(AREA, what, format!("{shown} is not writable"))
             .hint("set `cache`, TESTWRIGHT_CACHE or --out to a folder that you can write to"),
         (true, true) => Finding::note(AREA, what, text)
@@ -99,7 +99,7 @@ pub(super) fn contents(cache: &Path) -> Option<Finding> {
 }
 
 /// Compares the size of cached environments with the limit, by backend.
-pub(super) fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
+pub(super) fn check_cache_size(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
     const AREA: &str = "disk";
     const WHAT: &str = "environments";
     let part = |(backend, bytes): (&String, &u64)| {
@@ -153,7 +153,7 @@ pub(super) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
-    use super::super::finding::State;
+    use super::super::finding::FindingStatus;
     use super::*;
 
     #[test]
@@ -188,10 +188,10 @@ mod tests {
     #[test]
     fn environments_show_size_and_limit() {
         let most = Size::new(50 << 30);
-        assert_eq!(bound(&BTreeMap::new(), most), None);
+        assert_eq!(check_cache_size(&BTreeMap::new(), most), None);
         let local = ("local".to_owned(), 12 << 30);
         let mut kept = BTreeMap::from([local]);
-        let found = bound(&kept, most).unwrap();
+        let found = check_cache_size(&kept, most).unwrap();
         let wanted = Finding::ok(
             "disk",
             "environments",
@@ -199,8 +199,8 @@ mod tests {
         );
         assert_eq!(found, wanted);
         kept.insert("docker".to_owned(), 51 << 30);
-        let found = bound(&kept, most).unwrap();
-        assert_eq!(found.state, State::Note);
+        let found = check_cache_size(&kept, most).unwrap();
+        assert_eq!(found.state, FindingStatus::Note);
         assert!(
             found
                 .text
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn missing_folder_reports_nearest_parent() {
         let folder = tempfile::tempdir().unwrap();
-        let finding = room("cache", &folder.path().join("not/yet"));
+        let finding = check_free_space("cache", &folder.path().join("not/yet"));
         assert!(
             finding.text.contains("not/yet") && finding.text.ends_with(" free"),
             "{finding:?}"

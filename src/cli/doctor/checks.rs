@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use testwright_sandboxes::{http_client, programs, recipe, uv};
 
-use super::finding::{Finding, State};
+use super::finding::{Finding, FindingStatus};
 use testwright_agent::approaches::model_selection;
-use testwright_agent::backends::{Connector, Examination, Holds};
+use testwright_agent::backends::{Connector, Examination, GuaranteeStatus};
 use testwright_config::settings::{Origin, Settings};
 
 /// Timeout of one check.
@@ -75,7 +75,7 @@ pub(super) async fn programs(settings: &Settings) -> Vec<Finding> {
 
 /// Returns the first line that `PROGRAM --version` prints.
 async fn version(program: &str) -> Option<String> {
-    let output = tokio::process::Command::from(programs::outside(program))
+    let output = tokio::process::Command::from(programs::command_outside_cwd(program))
         .arg("--version")
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -115,7 +115,7 @@ pub(super) async fn backend(
         summary,
         promises,
     } = examination;
-    let mut findings = vec![match backend.caution() {
+    let mut findings = vec![match backend.isolation_warning() {
         Some(text) => Finding::note(area.clone(), what, text),
         None => Finding::ok(area.clone(), what, summary),
     }];
@@ -135,9 +135,9 @@ pub(super) async fn backend(
     let promised = format!("guarantees of {}", connector.name());
     findings.extend(promises.iter().map(|promise| Finding {
         state: match promise.holds {
-            Holds::Yes => State::Ok,
-            Holds::Partly => State::Note,
-            Holds::No => State::Missing,
+            GuaranteeStatus::Yes => FindingStatus::Ok,
+            GuaranteeStatus::Partly => FindingStatus::Note,
+            GuaranteeStatus::No => FindingStatus::Missing,
         },
         ..Finding::ok(promised.clone(), promise.what, promise.text)
     }));

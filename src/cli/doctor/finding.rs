@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::cli::output::single_line;
+use crate::cli::output::escape_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum FindingStatus {
     Ok,
     /// Optional, or not ideal.
     Note,
@@ -19,7 +19,7 @@ pub(super) enum State {
 pub(super) struct Finding {
     pub area: Cow<'static, str>,
     pub what: &'static str,
-    pub state: State,
+    pub state: FindingStatus,
     pub text: String,
     pub hint: Option<String>,
 }
@@ -33,7 +33,7 @@ impl Finding {
         Finding {
             area: area.into(),
             what,
-            state: State::Ok,
+            state: FindingStatus::Ok,
             text: text.into(),
             hint: None,
         }
@@ -45,7 +45,7 @@ impl Finding {
         text: impl Into<String>,
     ) -> Self {
         Finding {
-            state: State::Note,
+            state: FindingStatus::Note,
             ..Finding::ok(area, what, text)
         }
     }
@@ -56,7 +56,7 @@ impl Finding {
         text: impl Into<String>,
     ) -> Self {
         Finding {
-            state: State::Missing,
+            state: FindingStatus::Missing,
             ..Finding::ok(area, what, text)
         }
     }
@@ -73,14 +73,14 @@ impl Finding {
 
     pub(super) fn render(&self) -> String {
         let state = match self.state {
-            State::Ok => "ok",
-            State::Note => "note",
-            State::Missing => "missing",
+            FindingStatus::Ok => "ok",
+            FindingStatus::Note => "note",
+            FindingStatus::Missing => "missing",
         };
         let text = self.text.trim_end().replace('\n', "\n             ");
         let mut line = format!("  {state:<8} {}: {text}\n", self.what);
         if let Some(hint) = &self.hint {
-            line.push_str(&format!("           → {}\n", single_line(hint)));
+            line.push_str(&format!("           → {}\n", escape_line(hint)));
         }
         line
     }

@@ -63,10 +63,10 @@ fn findings_are_grouped_with_hints() {
 
 #[test]
 fn run_needs_git_and_a_sandbox() {
-    assert!(verdict(&findings()).is_ok());
+    assert!(check_requirements(&findings()).is_ok());
     let without = |what: &str| {
         let left: Vec<Finding> = findings().into_iter().filter(|f| f.what != what).collect();
-        verdict(&left).unwrap_err()
+        check_requirements(&left).unwrap_err()
     };
     assert_eq!(without("git").exit_code(), 3);
     insta::assert_snapshot!(without("engine").render(), @r"

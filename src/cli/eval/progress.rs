@@ -3,11 +3,11 @@
 use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
 
-use crate::cli::output::{Live, single_line};
+use crate::cli::output::{ProgressLine, escape_line};
 use testwright_comparisons::grading::GradingListener;
 
 pub(super) struct GradingProgress {
-    live: Live,
+    live: ProgressLine,
     quiet: bool,
 }
 
@@ -16,12 +16,12 @@ const STYLE: &str = "{bar:30} {pos}/{len}  {per_sec}, {eta} left  {msg}";
 impl GradingProgress {
     /// Creates the progress of `all` gradings; `quiet` shows only notes (for `--json`).
     pub(super) fn new(all: usize, quiet: bool) -> GradingProgress {
-        let live = Live::new(Some(all as u64), STYLE, quiet);
+        let live = ProgressLine::new(Some(all as u64), STYLE, quiet);
         GradingProgress { live, quiet }
     }
 
-    fn now(&self, text: &str) {
-        self.live.status(text);
+    fn set_status(&self, text: &str) {
+        self.live.set_status(text);
     }
 
     /// Removes the bar, so that results can be printed.
@@ -32,17 +32,17 @@ impl GradingProgress {
 
 impl GradingListener for GradingProgress {
     fn note(&self, text: &str) {
-        self.live.line(&single_line(text));
+        self.live.print_line(&escape_line(text));
     }
 
     fn step(&self, step: &Step) {
         match step {
-            Step::Building { instance, step } => self.now(&format!("{instance}: {step}")),
+            Step::Building { instance, step } => self.set_status(&format!("{instance}: {step}")),
             Step::Grading {
                 instance,
                 prediction,
             } => {
-                self.now(&format!("{instance}: {prediction}"));
+                self.set_status(&format!("{instance}: {prediction}"));
             }
             Step::Graded {
                 result,
@@ -50,7 +50,7 @@ impl GradingListener for GradingProgress {
             } => {
                 self.live.advance(true);
                 if !self.quiet {
-                    self.note(&line(result));
+                    self.note(&format_result(result));
                 }
             }
             Step::Graded { fresh: false, .. } => self.live.advance(false),
@@ -58,7 +58,7 @@ impl GradingListener for GradingProgress {
     }
 }
 
-fn line(result: &InstanceResult) -> String {
+fn format_result(result: &InstanceResult) -> String {
     let verdict = match &result.infrastructure {
         Some(trouble) => format!("infrastructure ({}): {}", trouble.stage, trouble.cause),
         None if result.strict.fail_to_pass => "fail-to-pass".to_owned(),

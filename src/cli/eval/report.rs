@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use testwright_evals::report::{self, Report, RunMetadata};
 use testwright_evals::result::results_file;
 
-use crate::cli::output::{self, single_line};
+use crate::cli::output::{self, escape_line};
 use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
 
@@ -42,8 +42,8 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         let run = RunMetadata::read(folder).map_err(reporting)?;
         let report = report::write(folder, &run).map_err(reporting)?;
         if !args.json {
-            output::out(format!("{}\n", single_line(&folder.display().to_string())));
-            output::out(table(&report));
+            output::print_stdout(format!("{}\n", escape_line(&folder.display().to_string())));
+            output::print_stdout(table(&report));
         }
         last = Some(report);
     }
@@ -51,13 +51,13 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
         let comparison = report::write_comparison(&folders, folders[0]).map_err(reporting)?;
         let path = folders[0].join("comparison.html");
-        output::err(single_line(&format!("comparison: {}", path.display())));
+        output::print_stderr(escape_line(&format!("comparison: {}", path.display())));
         last = Some(comparison);
     }
     if args.json
         && let Some(report) = last
     {
-        output::json(&report)?;
+        output::print_json(&report)?;
     }
     Ok(0)
 }
@@ -75,7 +75,7 @@ pub(super) fn table(report: &Report) -> String {
         "ΔC",
     ];
     // Names of prediction sets are untrusted, so the width is that of the escaped name.
-    let names = report.summary.keys().map(|name| single_line(name));
+    let names = report.summary.keys().map(|name| escape_line(name));
     let width = names.map(|name| name.chars().count()).max();
     let width = width.unwrap_or_default().max(10);
     let _ = write!(text, "{:width$}", "prediction");
@@ -107,7 +107,7 @@ pub(super) fn table(report: &Report) -> String {
             mean(&s.tdd_score),
             mean(&s.coverage_delta_all),
         ];
-        let _ = write!(text, "{:width$}", single_line(name));
+        let _ = write!(text, "{:width$}", escape_line(name));
         for cell in cells {
             let _ = write!(text, "  {cell:>14}");
         }
@@ -117,7 +117,7 @@ pub(super) fn table(report: &Report) -> String {
         let _ = writeln!(
             text,
             "{}: {} of {} instances are not graded yet and not counted in the rates",
-            single_line(name),
+            escape_line(name),
             s.not_graded,
             s.instances
         );

@@ -5,8 +5,8 @@ use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::{Dataset, Instance, InstanceResult, verify};
 
 use super::{GradeArgs, WorkersArgs};
-use crate::cli::output::{self, single_line};
-use crate::cli::place::load;
+use crate::cli::output::{self, escape_line};
+use crate::cli::repository_args::load_settings;
 use testwright_comparisons::grading::RemoteGrading;
 use testwright_config::error::{Error, Result};
 
@@ -19,12 +19,12 @@ pub(crate) struct Args {
 }
 
 /// Model name of the predictions that hold the golden tests.
-const GOLDEN: &str = "golden";
+const GOLDEN_MODEL_NAME: &str = "golden";
 
 /// Grades the golden tests. The exit code is 0 if all are fail-to-pass, 1 if one is not, and 3 if something
 /// could not be graded.
 pub(crate) async fn run(args: &Args) -> Result<u8> {
-    let settings = load(&args.grade.sandbox.sources(|_| {}))?;
+    let settings = load_settings(&args.grade.sandbox.sources(|_| {}))?;
     let grading = args.grade.grading_run(settings)?;
     let golden = golden_tests(&grading.dataset);
     if golden
@@ -45,20 +45,20 @@ pub(crate) async fn run(args: &Args) -> Result<u8> {
         .grade
         .grade(&grading, &[golden], Vec::new(), remote)
         .await;
-    let (report, results) = super::or_cancelled(graded, workers.as_ref()).await?;
+    let (report, results) = super::cancel_if_interrupted(graded, workers.as_ref()).await?;
     let verified = verify::verify(&grading.dataset, &results, &grading.out);
     if args.grade.json {
-        output::json(&verified)?;
+        output::print_json(&verified)?;
     } else {
-        output::out(super::report::table(&report));
-        output::out(verified.to_string());
-        output::err(single_line(&format!("results: {}", grading.out.display())));
+        output::print_stdout(super::report::table(&report));
+        output::print_stdout(verified.to_string());
+        output::print_stderr(escape_line(&format!("results: {}", grading.out.display())));
     }
     let blocked = |result: &InstanceResult| result.infrastructure.is_some();
     Ok(if results.iter().any(blocked) {
         3
     } else {
-        u8::from(!verified.is_fit())
+        u8::from(!verified.all_fail_to_pass())
     })
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: &Args) -> Result<u8> {
 pub(crate) fn golden_tests(dataset: &Dataset) -> Predictions {
     let instances = dataset.instances.iter();
     Predictions {
-        model: GOLDEN.to_owned(),
+        model: GOLDEN_MODEL_NAME.to_owned(),
         by_instance: instances
             .map(|instance| (instance.instance_id.clone(), golden(instance)))
             .collect(),
@@ -76,7 +76,7 @@ pub(crate) fn golden_tests(dataset: &Dataset) -> Predictions {
 fn golden(instance: &Instance) -> Prediction {
     Prediction {
         instance_id: instance.instance_id.clone(),
-        model_name_or_path: GOLDEN.to_owned(),
+        model_name_or_path: GOLDEN_MODEL_NAME.to_owned(),
         model_patch: instance
             .test_patch
             .clone()

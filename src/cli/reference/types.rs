@@ -112,7 +112,7 @@ pub(super) fn page() -> String {
 fn description(name: &str, schema: &Value, described: &[(String, Value)]) -> String {
     let mut text = format!("\n### `{name}`\n\n");
     if let Some(words) = schema["description"].as_str() {
-        text += &format!("{}\n\n", plain(words));
+        text += &format!("{}\n\n", strip_rustdoc(words));
     }
     let mut rows = Vec::new();
     let shared = (described.iter()).find(|(_, other)| {
@@ -156,7 +156,11 @@ struct Row {
 }
 
 fn add_rows(schema: &Value, rows: &mut Vec<Row>) {
-    let meaning = |of: &Value| super::cell(&plain(of["description"].as_str().unwrap_or_default()));
+    let meaning = |of: &Value| {
+        super::cell(&strip_rustdoc(
+            of["description"].as_str().unwrap_or_default(),
+        ))
+    };
     let mut add = |name: String, kind: String, meaning: String| {
         rows.push(Row {
             name,
@@ -173,13 +177,17 @@ fn add_rows(schema: &Value, rows: &mut Vec<Row>) {
     let fields = || schema["properties"].as_object().into_iter().flatten();
     let tag = fields().find(|(_, field)| field.get("const").is_some());
     if let Some((field, value)) = tag {
-        let content = schema.get("$ref").map(|_| kind(schema));
+        let content = schema.get("$ref").map(|_| describe_type(schema));
         let name = format!("`\"{field}\": {}`", value["const"]);
         add(name, content.unwrap_or_default(), meaning(schema));
     }
     let dash = if tag.is_some() { "– " } else { "" };
     for (name, field) in fields().filter(|(_, field)| field.get("const").is_none()) {
-        add(format!("{dash}`{name}`"), kind(field), meaning(field));
+        add(
+            format!("{dash}`{name}`"),
+            describe_type(field),
+            meaning(field),
+        );
     }
     for key in ["oneOf", "anyOf", "allOf"] {
         for variant in schema[key].as_array().into_iter().flatten() {
@@ -189,7 +197,7 @@ fn add_rows(schema: &Value, rows: &mut Vec<Row>) {
 }
 
 /// Describes a field's type in words.
-fn kind(schema: &Value) -> String {
+fn describe_type(schema: &Value) -> String {
     let any_of = |kinds: &[Value], kind: &dyn Fn(&Value) -> String| {
         let kinds: Vec<String> = kinds.iter().map(kind).collect();
         kinds.join(" or ")
@@ -198,7 +206,7 @@ fn kind(schema: &Value) -> String {
         return format!("`{}`", path.rsplit('/').next().unwrap_or(path));
     }
     if let Some(all) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-        return any_of(all, &kind);
+        return any_of(all, &describe_type);
     }
     match &schema["type"] {
         Value::Array(types) => any_of(types, &|name| named(name, schema)),
@@ -211,21 +219,21 @@ fn named(name: &Value, schema: &Value) -> String {
     match name.as_str().unwrap_or_default() {
         "array" => match schema["prefixItems"].as_array() {
             Some(items) => {
-                let items: Vec<String> = items.iter().map(kind).collect();
+                let items: Vec<String> = items.iter().map(describe_type).collect();
                 format!("list [{}]", items.join(", "))
             }
-            None => format!("list of {}", kind(&schema["items"])),
+            None => format!("list of {}", describe_type(&schema["items"])),
         },
         "string" if schema["format"] == "date-time" => "date and time".to_owned(),
         "object" if schema["additionalProperties"].is_object() => {
-            format!("map to {}", kind(&schema["additionalProperties"]))
+            format!("map to {}", describe_type(&schema["additionalProperties"]))
         }
         name => name.to_owned(),
     }
 }
 
 /// Replaces Rust's link syntax and `None`, which mean nothing outside rustdoc.
-fn plain(text: &str) -> String {
+fn strip_rustdoc(text: &str) -> String {
     text.replace("[`", "`")
         .replace("`]", "`")
         .replace("`None`", "`null`")

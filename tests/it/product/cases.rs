@@ -1,15 +1,15 @@
 //! Test files in a batch: their outcomes, the lines they run, and their isolation from each other.
 
 mod lines;
-mod place;
+mod repository;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use testwright_evals::cases::{Case, CaseOptions, CaseOutcome, Place, verify};
+use testwright_evals::cases::{Case, CaseEnvironment, CaseOptions, CaseOutcome, verify};
 
 use crate::support::base_image;
-use place::{FILES, case};
+use repository::{FILES, case};
 
 /// A test that fails with a digest of the repository: names, modes and contents, including compiled files.
 const DIGEST: &str = r#"
@@ -35,7 +35,7 @@ fn options(workers: usize) -> CaseOptions {
 }
 
 /// Returns the name of an outcome and its message.
-fn told(outcome: &CaseOutcome) -> (&'static str, &str) {
+fn outcome_and_message(outcome: &CaseOutcome) -> (&'static str, &str) {
     match outcome {
         CaseOutcome::Passed => ("passed", ""),
         CaseOutcome::Failed { message } => ("failed", message),
@@ -95,7 +95,7 @@ const ORDINARY: [(&str, &str, &str); 11] = [
 ];
 
 /// Malicious cases, as in `ORDINARY`; `|` separates alternative outcomes.
-const HOSTILE: [(&str, &str, &str); 19] = [
+const MALICIOUS: [(&str, &str, &str); 19] = [
     (
         "crashed",
         "exit status 0",
@@ -195,7 +195,7 @@ const HOSTILE: [(&str, &str, &str); 19] = [
 ];
 
 /// Returns all cases, with a digest of the repository before and after each.
-fn among_digests(sources: &[(&str, &str, &str)]) -> Vec<Case> {
+fn with_digests(sources: &[(&str, &str, &str)]) -> Vec<Case> {
     let mut cases = vec![case("digest", DIGEST)];
     for (at, (_, _, source)) in sources.iter().enumerate() {
         let mut given = case(&at.to_string(), source);
@@ -207,19 +207,25 @@ fn among_digests(sources: &[(&str, &str, &str)]) -> Vec<Case> {
     cases
 }
 
-async fn come_out(place: &Place, sources: &[(&str, &str, &str)], options: &CaseOptions) {
-    let cases = among_digests(sources);
+async fn assert_outcomes(
+    place: &CaseEnvironment,
+    sources: &[(&str, &str, &str)],
+    options: &CaseOptions,
+) {
+    let cases = with_digests(sources);
     let ran = verify(place, &cases, options).await.unwrap();
     assert_eq!(ran.len(), cases.len());
     let digests = ran.iter().filter(|ran| ran.id == "digest");
-    let digests: BTreeSet<(&str, &str)> = digests.map(|ran| told(&ran.outcome)).collect();
+    let digests: BTreeSet<(&str, &str)> = digests
+        .map(|ran| outcome_and_message(&ran.outcome))
+        .collect();
     assert_eq!(digests.len(), 1, "{digests:#?}");
     let (outcome, message) = digests.first().unwrap();
     assert_eq!(*outcome, "failed", "{message}");
     let others = ran.iter().filter(|ran| ran.id != "digest");
     let wrong: Vec<String> = (others.zip(sources))
         .filter_map(|(ran, (outcomes, word, source))| {
-            let (found, message) = told(&ran.outcome);
+            let (found, message) = outcome_and_message(&ran.outcome);
             let is_among = outcomes.split('|').any(|outcome| outcome == found);
             let is_right = is_among && message.contains(word);
             (!is_right).then(|| format!("{found}: {message}\n{source}"))
@@ -230,10 +236,10 @@ async fn come_out(place: &Place, sources: &[(&str, &str, &str)], options: &CaseO
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ordinary_cases_have_expected_outcomes() {
-    let place = place::local().await;
+    let place = repository::local().await;
     for warm in [true, false] {
         let options = CaseOptions { warm, ..options(1) };
-        come_out(&place, &ORDINARY, &options).await;
+        assert_outcomes(&place, &ORDINARY, &options).await;
     }
     let mut missing = case("a", "def test_a(): pass\ndef test_b(): assert 0\n");
     missing.tests = vec!["test_c".to_owned()];
@@ -246,34 +252,42 @@ async fn ordinary_cases_have_expected_outcomes() {
     let ran = verify(&place, &[missing, one, outside, folder], &options(1)).await;
     let ran = ran.unwrap();
     assert!(
-        told(&ran[0].outcome)
+        outcome_and_message(&ran[0].outcome)
             .1
             .contains("no test tests/test_case.py::test_c")
     );
     assert_eq!(ran[1].outcome, CaseOutcome::Passed);
-    assert!(told(&ran[2].outcome).1.contains("not a path relative"));
-    assert!(told(&ran[3].outcome).1.contains("in its place"));
+    assert!(
+        outcome_and_message(&ran[2].outcome)
+            .1
+            .contains("not a path relative")
+    );
+    assert!(
+        outcome_and_message(&ran[3].outcome)
+            .1
+            .contains("in its place")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malicious_cases_neither_harm_nor_pass() {
-    let place = place::local().await;
-    come_out(&place, &HOSTILE, &options(1)).await;
+    let place = repository::local().await;
+    assert_outcomes(&place, &MALICIOUS, &options(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_malicious_cases_neither_harm_nor_pass() {
-    if !base_image::is_there() {
+    if !base_image::is_available() {
         return;
     }
-    let place = place::docker().await;
-    come_out(&place, &ORDINARY, &options(1)).await;
-    come_out(&place, &HOSTILE, &options(1)).await;
+    let place = repository::docker().await;
+    assert_outcomes(&place, &ORDINARY, &options(1)).await;
+    assert_outcomes(&place, &MALICIOUS, &options(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_with_two_outcomes_is_flaky() {
-    let place = place::local().await;
+    let place = repository::local().await;
     let flaky = "import os\ndef test_a(): assert os.environ['PYTHONHASHSEED'] == '0'\n";
     let cases = [case("a", flaky), case("b", "def test_a(): assert 0\n")];
     let options = CaseOptions {
@@ -282,7 +296,7 @@ async fn case_with_two_outcomes_is_flaky() {
     };
     let ran = verify(&place, &cases, &options).await.unwrap();
     assert_eq!(ran[0].outcome, CaseOutcome::Flaky);
-    assert_eq!(told(&ran[1].outcome).0, "failed");
+    assert_eq!(outcome_and_message(&ran[1].outcome).0, "failed");
 }
 
 /// Cases that import a pytest plugin are still forked.
@@ -295,7 +309,7 @@ async fn cases_importing_pytest_plugin_are_forked() {
     let settings = settings
         .replace("test = [\"pytest\"]", "test = [\"pytest\", \"anyio\"]")
         .replace("testpaths =", "filterwarnings = [\"error\"]\ntestpaths =");
-    let place = place::local_with(&[(path, settings)]).await;
+    let place = repository::local_with(&[(path, settings)]).await;
     // `gc.freeze` is called before the fork, so the count is positive only in a forked process.
     let source =
         "import gc\nimport anyio\n\ndef test_a(): assert anyio and gc.get_freeze_count()\n";

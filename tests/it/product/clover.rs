@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code};
-use crate::support::server::{Request, Response, Server};
+use crate::support::program::{TestDir, assert_exit_code};
+use crate::support::server::{MockServer, Request, Response};
 
 const CODE: &str = "\
 class Box:
@@ -116,12 +116,12 @@ fn repository(folder: &Path) {
 
 /// A repository and the problems built from it.
 struct Bench {
-    place: Place,
+    place: TestDir,
 }
 
 impl Bench {
     fn new() -> Bench {
-        let place = Place::new();
+        let place = TestDir::new();
         repository(&place.path("shapes"));
         Bench { place }
     }
@@ -151,11 +151,11 @@ impl Bench {
         command.output().unwrap()
     }
 
-    fn eval(&self, server: &Server, words: &[&str]) -> Output {
+    fn eval(&self, server: &MockServer, words: &[&str]) -> Output {
         self.evaluation(server, words).output().unwrap()
     }
 
-    fn evaluation(&self, server: &Server, words: &[&str]) -> Command {
+    fn evaluation(&self, server: &MockServer, words: &[&str]) -> Command {
         let mut command = self.place.testwright();
         command
             .args(["clover", "eval"])
@@ -248,7 +248,7 @@ fn cheats(problem: &Value) -> Vec<(String, &'static str)> {
 }
 
 /// Returns the problem that a prompt asks about.
-fn asked(problems: &[Value], prompt: &str) -> Value {
+fn problem_of_prompt(problems: &[Value], prompt: &str) -> Value {
     let is_asked = |problem: &&Value| {
         let question = &problem["question"];
         match str(problem, "task") {
@@ -275,11 +275,11 @@ fn asked(problems: &[Value], prompt: &str) -> Value {
 }
 
 /// Starts a model service. `golden` answers correctly, `cheat-N` with cheat number N.
-fn model(problems: Vec<Value>) -> Server {
-    Server::start(move |request: &Request| {
+fn model(problems: Vec<Value>) -> MockServer {
+    MockServer::start(move |request: &Request| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let prompt = body["messages"][1]["content"].as_str().unwrap();
-        let problem = asked(&problems, prompt);
+        let problem = problem_of_prompt(&problems, prompt);
         let number = str(&body, "model").strip_prefix("cheat-");
         let code = match number.map(|number| number.parse::<usize>().unwrap()) {
             None => golden(&problem),

@@ -1,6 +1,6 @@
 //! `testwright compare` with a billing HTTP endpoint on the loopback interface, real git and real pytest.
 
-mod given;
+mod extra_inputs;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::product::eval::repository::{GOOD, Repository, lines};
-use crate::support::program::{Place, assert_exit_code};
-use crate::support::server::{Request, Response, Server};
+use crate::support::program::{TestDir, assert_exit_code};
+use crate::support::server::{MockServer, Request, Response};
 
 const ISSUE: &str = "add(1, -2) gives 0\n\nI expected -1, as in `add(1, -2) == -1`.";
 
@@ -22,7 +22,7 @@ const PRICES: &str = "[prices.m]\nprompt = 10\ncompletion = 100\n";
 
 /// Calls and tokens that a model service billed.
 #[derive(Default)]
-pub(super) struct Bill {
+pub(super) struct BilledUsage {
     pub calls: u32,
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -30,17 +30,17 @@ pub(super) struct Bill {
     answered: BTreeMap<String, u32>,
 }
 
-impl Bill {
+impl BilledUsage {
     pub(super) fn dollars(&self) -> f64 {
         (self.prompt_tokens as f64 * 10.0 + self.completion_tokens as f64 * 100.0) / 1e6
     }
 }
 
 /// Starts a model service whose answers depend only on the request. Every fifth call fails but is billed.
-pub(super) fn service(wait: Duration) -> (Server, Arc<Mutex<Bill>>) {
-    let bill: Arc<Mutex<Bill>> = Arc::default();
+pub(super) fn service(wait: Duration) -> (MockServer, Arc<Mutex<BilledUsage>>) {
+    let bill: Arc<Mutex<BilledUsage>> = Arc::default();
     let booked = bill.clone();
-    let server = Server::start(move |request: &Request| {
+    let server = MockServer::start(move |request: &Request| {
         std::thread::sleep(wait);
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let mut bill = booked.lock().unwrap();
@@ -81,13 +81,13 @@ fn answer(question: &str) -> String {
 
 /// A repository with two issues and their dataset.
 pub(super) struct Bench {
-    pub place: Place,
+    pub place: TestDir,
     url: String,
 }
 
 impl Bench {
-    pub(super) fn new(server: &Server) -> Bench {
-        let place = Place::new();
+    pub(super) fn new(server: &MockServer) -> Bench {
+        let place = TestDir::new();
         let repository = Repository::new(place.path("repositories/example+sums"), None);
         let dataset = place.path("dataset.jsonl");
         lines(
@@ -179,7 +179,7 @@ fn without_seconds(bench: &Bench) -> Vec<Vec<String>> {
         .into()
 }
 
-pub(super) fn answered(bill: &Mutex<Bill>) -> u32 {
+pub(super) fn answered(bill: &Mutex<BilledUsage>) -> u32 {
     bill.lock().unwrap().answered.values().sum()
 }
 
@@ -332,7 +332,7 @@ fn replay_repeats_call_timeouts() {
     assert_same(&tables(&recorded), &tables(&bench.out("again")));
 }
 
-fn spent(output: &Output, bill: &Mutex<Bill>, most: f64) {
+fn spent(output: &Output, bill: &Mutex<BilledUsage>, most: f64) {
     let billed = bill.lock().unwrap().dollars();
     assert!(
         billed <= most,
@@ -395,7 +395,7 @@ fn spending_limit_holds_and_can_be_raised() {
 
 #[test]
 fn outages_are_not_failures() {
-    let server = Server::start(|_| Response::status(401));
+    let server = MockServer::start(|_| Response::status(401));
     let bench = Bench::new(&server);
     let words = ["--approaches", "zero-shot,zero-shot-plus", "--models", "m"];
     let output = bench.compare("out", &words).output().unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::program::{Place, assert_exit_code, calls, example};
+use crate::support::program::{TestDir, assert_exit_code, calls, example};
 
 const IDLE: &str = "def test_cut():\n    slugify(\"How to\", max_length=3)\n";
 const CUT: &str = "def test_cut():\n    assert slugify(\"How to\", max_length=3) == \"how\"\n";
@@ -18,7 +18,7 @@ fn raise() -> usize {
         + 1
 }
 
-fn cover(place: &Place, targets: &[&str], model: &str) -> std::process::Output {
+fn cover(place: &TestDir, targets: &[&str], model: &str) -> std::process::Output {
     let mut command = place.testwright();
     command.arg("cover").args(targets);
     command.args(["--repo", &example("slugs"), "--model", model, "--out"]);
@@ -27,7 +27,7 @@ fn cover(place: &Place, targets: &[&str], model: &str) -> std::process::Output {
 
 #[test]
 fn passing_test_that_covers_lines_is_accepted() {
-    let place = Place::new();
+    let place = TestDir::new();
     let insert = |code: &str| {
         (
             "insert_function",
@@ -75,7 +75,7 @@ fn passing_test_that_covers_lines_is_accepted() {
 
 #[test]
 fn invalid_target_is_rejected_with_candidates() {
-    let place = Place::new();
+    let place = TestDir::new();
     let model = place.recording(&[]);
     for (target, cause) in [
         ("src/slugs/slug.py", "it names neither a function nor lines"),

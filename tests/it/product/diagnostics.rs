@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::support::program::{Place, code};
-use crate::support::server::{Response, Server};
+use crate::support::program::{TestDir, code};
+use crate::support::server::{MockServer, Response};
 
 /// Runs the example with a model that is busy at first. Returns the exit code and stderr.
 fn printed(log: Option<&str>) -> (i32, String) {
-    let place = Place::new();
+    let place = TestDir::new();
     let refusals = std::sync::atomic::AtomicUsize::new(0);
-    let server = Server::start(move |_| {
+    let server = MockServer::start(move |_| {
         if refusals.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
             return Response::status(429).with("retry-after", 0);
         }
@@ -49,7 +49,7 @@ fn log_variable_shows_retries() {
 
 #[test]
 fn invalid_log_level_is_rejected() {
-    let output = Place::new()
+    let output = TestDir::new()
         .testwright()
         .env("TESTWRIGHT_LOG", "testwright=loud")
         .arg("tools")

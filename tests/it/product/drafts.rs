@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code, calls, says};
+use crate::support::program::{TestDir, assert_exit_code, calls, text_reply};
 
 /// An assertion of the behaviour that the issue asks for.
 const RIGHT: &str = "assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"";
@@ -35,15 +35,15 @@ fn replies() -> Vec<Value> {
     let wrong_fix = "slug[:max_length - 1] + \"_\" if max_length == 7 else slug[:max_length]";
     vec![
         draft("test_first", WRONG, wrong_fix),
-        says("YES\nThe same call."),
+        text_reply("YES\nThe same call."),
         draft("test_second", RIGHT, "slug[:max_length].strip(\"-\")"),
-        says("YES\nThe same wrong value."),
+        text_reply("YES\nThe same wrong value."),
         draft("test_third", RIGHT, "slug[:max_length].rstrip(\"-\")"),
-        says("YES\nThe same wrong value."),
+        text_reply("YES\nThe same wrong value."),
     ]
 }
 
-fn run(place: &Place, model: &str, arguments: &[&str]) -> std::process::Output {
+fn run(place: &TestDir, model: &str, arguments: &[&str]) -> std::process::Output {
     let all = ["--approach", "testwright", "--model", model];
     let mut command = place.run_example(&all);
     command.args(arguments).output().unwrap()
@@ -55,7 +55,7 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
 
 #[test]
 fn draft_with_most_agreement_is_selected() {
-    let place = Place::new();
+    let place = TestDir::new();
     let model = place.recording(&replies());
     let output = run(&place, &model, &["--effort", "high", "--json"]);
     assert_exit_code(&output, 0);
@@ -98,7 +98,7 @@ fn draft_with_most_agreement_is_selected() {
 
 #[test]
 fn drafts_resume_from_any_point() {
-    let place = Place::new();
+    let place = TestDir::new();
     let model = place.recording(&replies());
     assert_exit_code(&run(&place, &model, &["--effort", "high"]), 0);
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
@@ -127,7 +127,7 @@ fn drafts_resume_from_any_point() {
 
 #[test]
 fn exhausted_draft_keeps_others_budget() {
-    let place = Place::new();
+    let place = TestDir::new();
     let look = || calls(&[("search", json!({"pattern": "max_length"}))]);
     let mut all = vec![look(); 8];
     all.extend(replies().into_iter().skip(2));
@@ -164,7 +164,7 @@ fn exhausted_draft_keeps_others_budget() {
 
 #[test]
 fn two_agreeing_drafts_are_enough() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut all = replies().split_off(2);
     // This test is in a new package with an empty `__init__.py`.
     let code = format!("from slugs.slug import slugify\n\n\ndef test_other():\n    {RIGHT}\n");
@@ -205,7 +205,7 @@ fn two_agreeing_drafts_are_enough() {
 
 #[test]
 fn full_context_ends_only_its_draft() {
-    let place = Place::new();
+    let place = TestDir::new();
     let full = || json!({"error": {"kind": "context_full", "detail": "too long"}});
     let all = [vec![full()], replies().split_off(2)].concat();
     let model = place.recording(&all);
@@ -230,8 +230,8 @@ fn full_context_ends_only_its_draft() {
 
 #[test]
 fn rejected_drafts_end_as_first() {
-    let place = Place::new();
-    let gives_up = || says("I stop here.");
+    let place = TestDir::new();
+    let gives_up = || text_reply("I stop here.");
     let model = place.recording(&vec![gives_up(); 9]);
     let output = run(&place, &model, &["--effort", "high"]);
     assert_exit_code(&output, 1);
@@ -242,7 +242,7 @@ fn rejected_drafts_end_as_first() {
 
 #[test]
 fn test_with_low_confidence_is_withheld() {
-    let place = Place::new();
+    let place = TestDir::new();
     let model = place.recording(&replies()[2..4]);
     let output = run(&place, &model, &["--min-confidence", "0.9"]);
     assert_exit_code(&output, 1);

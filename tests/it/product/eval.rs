@@ -2,10 +2,10 @@
 
 mod corpus;
 mod folder;
-mod hostile;
 mod interrupted;
 mod parquet;
 pub(super) mod repository;
+mod security;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -15,20 +15,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code};
+use crate::support::program::{TestDir, assert_exit_code};
 use repository::{GOOD, Repository, TESTS, lines};
 
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 
 /// A repository with its dataset and predictions.
 struct Bench {
-    place: Place,
+    place: TestDir,
     repository: Repository,
 }
 
 impl Bench {
     fn new(after_install: Option<&str>) -> Bench {
-        let place = Place::new();
+        let place = TestDir::new();
         let folder = place.path("repositories/example+sums");
         Bench {
             repository: Repository::new(folder, after_install),
@@ -241,7 +241,7 @@ fn verify_detects_planted_new_code() {
 }
 
 /// Removes the fields of a result that may differ between runs.
-fn lasting(mut result: Value) -> Value {
+fn without_timings(mut result: Value) -> Value {
     for key in ["seconds", "cached"] {
         result.as_object_mut().unwrap().remove(key);
     }
@@ -252,7 +252,7 @@ fn lasting(mut result: Value) -> Value {
 fn killed_evaluation_resumes_with_same_results() {
     let bench = Bench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
-    let good = bench.repository.added(GOOD);
+    let good = bench.repository.append_tests_patch(GOOD);
     let patches: Vec<(String, String)> = (0..6)
         .map(|n| {
             (
@@ -284,7 +284,11 @@ fn killed_evaluation_resumes_with_same_results() {
     assert_eq!(whole.len(), 6);
     for (name, result) in whole {
         assert_eq!(result["infrastructure"], Value::Null, "{result:#}");
-        assert_eq!(lasting(resumed[&name].clone()), lasting(result), "{name:?}");
+        assert_eq!(
+            without_timings(resumed[&name].clone()),
+            without_timings(result),
+            "{name:?}"
+        );
     }
 
     // A further command has nothing left to do.

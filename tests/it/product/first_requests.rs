@@ -3,7 +3,7 @@
 use serde_json::Value;
 use testwright_agent::approaches::{self, ModelKind};
 
-use crate::support::program::{Place, says};
+use crate::support::program::{TestDir, text_reply};
 
 /// Lines shown from the beginning of a message. `TAIL` lines are shown from its end.
 const HEAD: usize = 40;
@@ -46,9 +46,9 @@ fn shown(exchange: &Value) -> String {
 #[test]
 fn first_requests_match_snapshots() {
     for approach in approaches::ALL {
-        let place = Place::new();
+        let place = TestDir::new();
         let mut arguments = vec!["--approach", approach.name(), "--max-steps", "1"];
-        let model = place.recording(&[says("Nothing.")]);
+        let model = place.recording(&[text_reply("Nothing.")]);
         if approach.model() == ModelKind::Language {
             arguments.extend(["--model", &model]);
         }

@@ -7,7 +7,7 @@ use testwright_agent::issues::{Issue, Options, load};
 use testwright_config::error::{Error, Kind};
 use testwright_config::settings::{Flags, RedactedUrl, Settings, Sources};
 
-use crate::support::server::{Request, Response, Server};
+use crate::support::server::{MockServer, Request, Response};
 
 const URL: &str = "https://github.com/acme/slugs/issues/7";
 
@@ -33,14 +33,14 @@ fn comment(day: u32, body: &str) -> Value {
     json!({ "user": {"login": "bob"}, "created_at": format!("2024-03-{day:02}T10:00:00Z"), "body": body })
 }
 
-fn options(server: &Server) -> Options {
+fn options(server: &MockServer) -> Options {
     Options {
         base_url: Some(RedactedUrl::new(server.url.clone())),
         ..Options::default()
     }
 }
 
-fn with_token(server: &Server) -> Options {
+fn with_token(server: &MockServer) -> Options {
     let sources = Sources {
         variables: BTreeMap::from([
             ("GITHUB_TOKEN".to_owned(), "ghp_secret".to_owned()),
@@ -53,21 +53,21 @@ fn with_token(server: &Server) -> Options {
 }
 
 /// Starts a server with the API at its root, without `/api/v3`.
-fn api(answer: impl Fn(&Request) -> Response + Send + 'static) -> Server {
-    Server::start(move |request| match request.path.starts_with("/api/v3") {
+fn api(answer: impl Fn(&Request) -> Response + Send + 'static) -> MockServer {
+    MockServer::start(move |request| match request.path.starts_with("/api/v3") {
         true => Response::status(404),
         false => answer(request),
     })
 }
 
-fn only(value: Value) -> Server {
+fn only(value: Value) -> MockServer {
     api(move |request| match request.path.as_str() {
         "/repos/acme/slugs/issues/7" => Response::json(value.clone()),
         _ => Response::status(404),
     })
 }
 
-async fn refused(server: &Server, options: &Options) -> (Error, String) {
+async fn refused(server: &MockServer, options: &Options) -> (Error, String) {
     let error = load(URL, options).await.unwrap_err();
     let shown = error.render().replace(&server.url, "SERVER");
     assert!(!shown.contains("ghp_secret"));
@@ -107,7 +107,7 @@ async fn issue_contains_its_metadata() {
 
 #[tokio::test]
 async fn enterprise_server_uses_own_api() {
-    let server = Server::start(|request| match request.path.as_str() {
+    let server = MockServer::start(|request| match request.path.as_str() {
         "/api/v3/repos/acme/slugs/issues/7" => Response::json(issue(json!({}))),
         _ => Response::status(404),
     });

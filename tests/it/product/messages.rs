@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code, calls, says};
+use crate::support::program::{TestDir, assert_exit_code, calls, text_reply};
 
 const TEST: &str =
     "def test_cut():\n    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
@@ -18,7 +18,7 @@ fn edit(old: &str, new: &str) -> Value {
 
 #[test]
 fn refused_edit_skips_dependent_calls() {
-    let place = Place::new();
+    let place = TestDir::new();
     let fix = json!({"edits": [edit("slug[:max_length]", "slug[:max_length].strip(\"-\")")]});
     let model = place.recording(&[
         calls(&[
@@ -34,7 +34,7 @@ fn refused_edit_skips_dependent_calls() {
             ("try_fix", json!({})),
             ("submit", json!({"reason": "x"})),
         ]),
-        says("YES\nThe same."),
+        text_reply("YES\nThe same."),
     ]);
     let output = place
         .run_example(&["--approach", "testwright", "--model", &model])
@@ -61,7 +61,7 @@ fn refused_edit_skips_dependent_calls() {
 
 #[test]
 fn submission_needs_supporting_calls_before_it() {
-    let place = Place::new();
+    let place = TestDir::new();
     let wrong = edit("slug[:max_length]", "slug[:max_length + 1]");
     let right = edit("slug[:max_length + 1]", "slug[:max_length].strip(\"-\")");
     let model = place.recording(&[
@@ -86,7 +86,7 @@ fn submission_needs_supporting_calls_before_it() {
             ("try_fix", json!({"edits": [right], "on_top": true})),
             ("submit", json!({"reason": "x"})),
         ]),
-        says("YES\nThe same."),
+        text_reply("YES\nThe same."),
     ]);
     let output = place
         .run_example(&["--approach", "testwright", "--model", &model])

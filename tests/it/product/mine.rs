@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code};
-use crate::support::server::{Request, Response, Server};
+use crate::support::program::{TestDir, assert_exit_code};
+use crate::support::server::{MockServer, Request, Response};
 
 const RECIPE: &str = "[environment]\npython = \"3.11\"\nexclude-newer = \"2024-10-01\"\nrequirements = [\"pytest==8.3.3\"]\ninstall = []\n";
 const MIT: &str = "MIT License\n\nPermission is hereby granted, free of charge, to any person …\n";
@@ -16,14 +16,14 @@ const TESTS: &str =
     "from pkg.calc import add, first, half, last\n\n\ndef test_add():\n    assert add(1, 2) == 3\n";
 
 struct Bench {
-    place: Place,
+    place: TestDir,
     folder: PathBuf,
 }
 
 impl Bench {
     /// Creates a history with one change a day, starting on 2024-02-01.
     fn new() -> Bench {
-        let place = Place::new();
+        let place = TestDir::new();
         let folder = place.path("repositories/acme+sums");
         let bench = Bench { place, folder };
         bench.write("testwright.toml", RECIPE);
@@ -344,7 +344,7 @@ fn forge(request: &Request) -> Response {
 #[test]
 fn issues_are_read_before_their_fix() {
     let bench = Bench::new();
-    let server = Server::start(forge);
+    let server = MockServer::start(forge);
     let run = |out: &str, token: bool| {
         let mut command = bench.mine(out, &["--until", "2024-02-03"]);
         command.env("TESTWRIGHT_GITHUB_BASE_URL", format!("{}/", server.url));
@@ -422,7 +422,7 @@ fn invalid_input_is_rejected_with_hint() {
     assert!(shown.contains("read files with --issues FOLDER"), "{shown}");
     assert!(!bench.place.path("silent.jsonl").exists());
     // A rejected token affects every issue, so the command stops at the first response.
-    let server = Server::start(|_| Response::status(401));
+    let server = MockServer::start(|_| Response::status(401));
     let mut refused = bench.mine("refused.jsonl", &["--until", "2024-02-04"]);
     refused.env("TESTWRIGHT_GITHUB_BASE_URL", format!("{}/", server.url));
     refused.env("GITHUB_TOKEN", "ghp_secret");

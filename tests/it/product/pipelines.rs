@@ -5,7 +5,7 @@ mod many_calls;
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code, says};
+use crate::support::program::{TestDir, assert_exit_code, text_reply};
 
 const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
@@ -23,18 +23,18 @@ fn diff() -> String {
     )
 }
 
-fn run(place: &Place, approach: &str, replies: &[Value]) -> std::process::Output {
+fn run(place: &TestDir, approach: &str, replies: &[Value]) -> std::process::Output {
     let model = place.recording(replies);
     let arguments = ["--approach", approach, "--model", &model];
     place.run_example(&arguments).output().unwrap()
 }
 
-fn of_kind(place: &Place, kind: &str) -> Vec<Value> {
+fn of_kind(place: &TestDir, kind: &str) -> Vec<Value> {
     let events = place.events().into_iter();
     events.filter(|event| event["event"] == kind).collect()
 }
 
-fn stages(place: &Place) -> Vec<String> {
+fn stages(place: &TestDir) -> Vec<String> {
     let events = of_kind(place, "stage");
     let stage = |event: &Value| event["stage"].as_str().unwrap().to_owned();
     events.iter().map(stage).collect()
@@ -48,8 +48,8 @@ fn every_reply_format_is_accepted() {
         ("zero-shot-plus", block(TEST), &["retrieve", "write"]),
         ("zero-shot-file", file, &["write"]),
     ] {
-        let place = Place::new();
-        let output = run(&place, approach, &[says(&reply)]);
+        let place = TestDir::new();
+        let output = run(&place, approach, &[text_reply(&reply)]);
         assert_exit_code(&output, 0);
         assert_eq!(stages(&place), wanted, "{approach}");
         let record = place.json("run.json");
@@ -74,8 +74,8 @@ fn every_reply_format_is_accepted() {
 
 #[test]
 fn repairs_and_unreadable_replies_are_recorded() {
-    let place = Place::new();
-    assert_exit_code(&run(&place, "zero-shot", &[says(&diff())]), 0);
+    let place = TestDir::new();
+    assert_exit_code(&run(&place, "zero-shot", &[text_reply(&diff())]), 0);
     let written = of_kind(&place, "stage")[1]["result"]
         .as_str()
         .unwrap()
@@ -85,8 +85,8 @@ fn repairs_and_unreadable_replies_are_recorded() {
         "{written}"
     );
 
-    let place = Place::new();
-    let output = run(&place, "zero-shot", &[says("I would rather not.")]);
+    let place = TestDir::new();
+    let output = run(&place, "zero-shot", &[text_reply("I would rather not.")]);
     assert_exit_code(&output, 1);
     let record = place.json("run.json");
     assert_eq!(record["outcome"], "nothing");
@@ -97,9 +97,9 @@ fn repairs_and_unreadable_replies_are_recorded() {
     );
 
     // The test is submitted all the same, and the gate's verdict is only recorded.
-    let place = Place::new();
+    let place = TestDir::new();
     let passing = block("def test_short():\n    assert slugify(\"bread\") == \"bread\"\n");
-    assert_exit_code(&run(&place, "zero-shot-plus", &[says(&passing)]), 1);
+    assert_exit_code(&run(&place, "zero-shot-plus", &[text_reply(&passing)]), 1);
     assert_eq!(place.json("run.json")["outcome"], "refused");
     assert!(place.path("out/refused.patch").exists());
 }
@@ -108,20 +108,20 @@ fn repairs_and_unreadable_replies_are_recorded() {
 fn samples() -> Vec<Value> {
     let long = TEST.replace("def test_cut", "# The words are cut.\ndef test_long_cut");
     vec![
-        says(&block(&long)),
-        says("YES\nIt is the wrong value of the issue."),
-        says(&block(
+        text_reply(&block(&long)),
+        text_reply("YES\nIt is the wrong value of the issue."),
+        text_reply(&block(
             "def test_short():\n    assert slugify(\"bread\") == \"bread\"\n",
         )),
-        says("No test."),
-        says(&block("def test_mistake():\n    assert slugs.missing\n")),
-        says("NO: the name is wrong"),
-        says(&block(TEST)),
-        says("Yes."),
+        text_reply("No test."),
+        text_reply(&block("def test_mistake():\n    assert slugs.missing\n")),
+        text_reply("NO: the name is wrong"),
+        text_reply(&block(TEST)),
+        text_reply("Yes."),
     ]
 }
 
-fn assert_short_one_was_chosen(place: &Place) {
+fn assert_short_one_was_chosen(place: &TestDir) {
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     assert!(patch.contains("+def test_cut_leaves"), "{patch}");
     assert!(
@@ -137,7 +137,7 @@ const LIBRO: [&str; 11] = [
 
 #[test]
 fn libro_submits_shortest_matching_sample() {
-    let place = Place::new();
+    let place = TestDir::new();
     let output = run(&place, "libro", &samples());
     assert_exit_code(&output, 0);
     assert_short_one_was_chosen(&place);
@@ -149,8 +149,8 @@ fn libro_submits_shortest_matching_sample() {
         "{judged}"
     );
 
-    let place = Place::new();
-    let none = vec![says("No test."); 5];
+    let place = TestDir::new();
+    let none = vec![text_reply("No test."); 5];
     assert_exit_code(&run(&place, "libro", &none), 1);
     assert_eq!(place.json("run.json")["outcome"], "nothing");
 }
@@ -159,19 +159,19 @@ fn libro_submits_shortest_matching_sample() {
 fn assert_flip_inverts_pinned_behaviour() {
     let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
     let other = wrong.replace("max_length=7", "max_length=6");
-    let place = Place::new();
+    let place = TestDir::new();
     let replies = [
-        says("I cannot."),
-        says(&block(TEST)),
-        says(&block(&other.replace("how-to-", "how-to"))),
+        text_reply("I cannot."),
+        text_reply(&block(TEST)),
+        text_reply(&block(&other.replace("how-to-", "how-to"))),
         // This test passes before and after the inversion.
-        says(&block(&other.replace("how-to-", "how-to"))),
-        says(&block(&wrong)),
-        says(&block(&TEST.replace("def test_cut", "def test_first_cut"))),
-        says("NO\nThe name is bad."),
-        says(&block(&wrong)),
-        says(&block(TEST)),
-        says("YES"),
+        text_reply(&block(&other.replace("how-to-", "how-to"))),
+        text_reply(&block(&wrong)),
+        text_reply(&block(&TEST.replace("def test_cut", "def test_first_cut"))),
+        text_reply("NO\nThe name is bad."),
+        text_reply(&block(&wrong)),
+        text_reply(&block(TEST)),
+        text_reply("YES"),
     ];
     let output = run(&place, "assert-flip", &replies);
     assert_exit_code(&output, 0);
@@ -200,8 +200,12 @@ fn assert_flip_inverts_pinned_behaviour() {
         assert!(asked[at].contains(text), "{at}: {}", asked[at]);
     }
     // A failing test is submitted even if the validator rejects every attempt.
-    let place = Place::new();
-    let attempt = [says(&block(&wrong)), says(&block(TEST)), says("NO")];
+    let place = TestDir::new();
+    let attempt = [
+        text_reply(&block(&wrong)),
+        text_reply(&block(TEST)),
+        text_reply("NO"),
+    ];
     // These are the replies of the first attempt and ten more.
     let replies: Vec<Value> = attempt.iter().cycle().take(33).cloned().collect();
     assert_exit_code(&run(&place, "assert-flip", &replies), 0);
@@ -211,12 +215,12 @@ fn assert_flip_inverts_pinned_behaviour() {
 /// A pipeline can resume from any point without repeated calls or records.
 #[test]
 fn pipeline_resumes_from_any_point() {
-    let whole = Place::new();
+    let whole = TestDir::new();
     assert_exit_code(&run(&whole, "libro", &samples()), 0);
     let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for cut in (1..lines.len()).step_by(4) {
-        let place = Place::new();
+        let place = TestDir::new();
         std::fs::create_dir(place.path("out")).unwrap();
         let begun = format!("{}\n", lines[..cut].join("\n"));
         let file = whole.path("replies.jsonl").display().to_string();
@@ -244,7 +248,7 @@ fn pipeline_resumes_from_any_point() {
 
 #[test]
 fn recorded_pipeline_can_be_replayed() {
-    let place = Place::new();
+    let place = TestDir::new();
     assert_exit_code(&run(&place, "libro", &samples()), 0);
     let mut replay = place.testwright();
     let replayed = replay
@@ -257,7 +261,7 @@ fn recorded_pipeline_can_be_replayed() {
 
 #[test]
 fn approaches_are_listed_with_stages() {
-    let mut command = Place::new().testwright();
+    let mut command = TestDir::new().testwright();
     let output = command.args(["approaches", "--json"]).output().unwrap();
     assert_exit_code(&output, 0);
     let all: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
@@ -270,7 +274,7 @@ fn approaches_are_listed_with_stages() {
         libro["stages"],
         json!(["retrieve", "write", "run", "judge", "choose"])
     );
-    let mut command = Place::new().testwright();
+    let mut command = TestDir::new().testwright();
     let output = command.arg("approaches").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
@@ -283,31 +287,33 @@ fn approaches_are_listed_with_stages() {
 /// Returns the replies that localize files and functions, first of the tests and then of the code.
 fn localized() -> [Value; 4] {
     [
-        says("1. `tests/test_slug.py`\n2. tests/test_gone.py\n"),
+        text_reply("1. `tests/test_slug.py`\n2. tests/test_gone.py\n"),
         // One file and one function do not exist.
-        says(
+        text_reply(
             "tests/test_slugs.py::TestMaxLength::test_long_text_is_cut\ntests/test_slug.py::test_gone",
         ),
-        says("- src/slugs/slug.py\n- tests/test_slug.py"),
-        says("src/slugs/slug.py::slugify()"),
+        text_reply("- src/slugs/slug.py\n- tests/test_slug.py"),
+        text_reply("src/slugs/slug.py::slugify()"),
     ]
 }
 
 fn generated(test: &str) -> Value {
-    says(&format!("after: END\n```python\n{test}```\n"))
+    text_reply(&format!("after: END\n```python\n{test}```\n"))
 }
 
 #[test]
 fn otter_localizes_plans_and_repairs() {
-    let place = Place::new();
+    let place = TestDir::new();
     // The test has two wrong guesses: a module that lacks the name, and an undefined name.
     let guessed = "from slugs.text import to_ascii\n\n\ndef test_cut_leaves_no_separator_at_the_end():\n    \
                    assert to_ascii(\"a\") == \"a\"\n    assert truncate(\"abc\", 2) == \"ab\"\n    \
                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
     let planned = [
-        says("read src/slugs/slug.py::slugify\nread src/slugs/slug.py::gone"),
-        says("Unsatisfied\nread src/slugs/slug.py::truncate\nwrite tests/test_gone.py::test_it"),
-        says(
+        text_reply("read src/slugs/slug.py::slugify\nread src/slugs/slug.py::gone"),
+        text_reply(
+            "Unsatisfied\nread src/slugs/slug.py::truncate\nwrite tests/test_gone.py::test_it",
+        ),
+        text_reply(
             "Satisfied\nread src/slugs/slug.py::slugify\nwrite tests/test_slug.py::test_cut_leaves_no_separator_at_the_end",
         ),
         generated(guessed),
@@ -362,14 +368,14 @@ fn otter_localizes_plans_and_repairs() {
 
 #[test]
 fn otter_modifies_existing_test() {
-    let place = Place::new();
+    let place = TestDir::new();
     let modified = "```python\ndef test_long_text_is_cut(self):\n    \
                     assert slugify(\"How to bake bread\", max_length=9) == \"how-to-ba\"\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n```";
     let planned = [
-        says("read src/slugs/slug.py::slugify"),
-        says("Satisfied\nmodify tests/test_slug.py::TestMaxLength.test_long_text_is_cut"),
-        says(modified),
+        text_reply("read src/slugs/slug.py::slugify"),
+        text_reply("Satisfied\nmodify tests/test_slug.py::TestMaxLength.test_long_text_is_cut"),
+        text_reply(modified),
     ];
     let output = run(
         &place,
@@ -386,18 +392,18 @@ fn otter_modifies_existing_test() {
 
 #[test]
 fn otter_plus_plus_submits_best_failure() {
-    let place = Place::new();
+    let place = TestDir::new();
     let passing = "def test_passes():\n    assert slugify(\"a\") == \"a\"\n";
     let error = "def test_error(gone):\n    assert slugify(\"a\")\n";
     let raises = "def test_raises():\n    slugify(\"a\", max_length=0)\n";
     let planned = [
-        says("read src/slugs/slug.py::slugify"),
-        says("Satisfied\nwrite tests/test_slug.py::test_passes"),
+        text_reply("read src/slugs/slug.py::slugify"),
+        text_reply("Satisfied\nwrite tests/test_slug.py::test_passes"),
         generated(passing),
         generated(error),
         generated(raises),
         generated(TEST),
-        says("No test."),
+        text_reply("No test."),
     ];
     let output = run(
         &place,
@@ -429,11 +435,11 @@ fn otter_plus_plus_submits_best_failure() {
 
 #[test]
 fn custom_prompts_replace_built_in_prompts() {
-    let place = Place::new();
+    let place = TestDir::new();
     std::fs::create_dir_all(place.path("prompts/zero-shot")).unwrap();
     let task = place.path("prompts/zero-shot/task.md");
     std::fs::write(&task, "In {{ repository }}: {{ issue }}\n").unwrap();
-    let model = place.recording(&[says(&diff())]);
+    let model = place.recording(&[text_reply(&diff())]);
     let prompts = place.path("prompts");
     let arguments = ["--approach", "zero-shot", "--model", &model, "--prompts"];
     let run = || {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code, calls, example, says};
+use crate::support::program::{TestDir, assert_exit_code, calls, example, text_reply};
 
 const TEST: &str = "def cut(text):\n    return slugify(text, max_length=7)\n\n\n\
                     def test_cut_leaves_no_separator_at_the_end():\n    \
@@ -31,7 +31,7 @@ fn submit(reason: &str) -> Value {
 }
 
 /// Returns the reviewer's prompts of a run.
-fn reviews(place: &Place) -> Vec<String> {
+fn reviews(place: &TestDir) -> Vec<String> {
     let events = place.events().into_iter();
     events
         .filter(|event| event["purpose"] == "review")
@@ -39,7 +39,7 @@ fn reviews(place: &Place) -> Vec<String> {
         .collect()
 }
 
-fn answers(place: &Place, tool: &str) -> Vec<String> {
+fn answers(place: &TestDir, tool: &str) -> Vec<String> {
     let events = place.events().into_iter();
     events
         .filter(|event| event["event"] == "answer" && event["tool"] == tool)
@@ -49,7 +49,7 @@ fn answers(place: &Place, tool: &str) -> Vec<String> {
 
 #[test]
 fn reviewer_sees_latest_version_of_fixes() {
-    let place = Place::new();
+    let place = TestDir::new();
     let model = place.recording(&[
         calls(&[insert(), fix("undefined_name")]),
         // The second version of the fix is tried with a test that is not yet final.
@@ -63,9 +63,9 @@ fn reviewer_sees_latest_version_of_fixes() {
             }),
         )]),
         submit("The issue says \"How to bake bread\" and I use a helper for brevity.\u{1b}[1m"),
-        says("UNSURE\nThe second assertion is not in the issue.\nBEYOND: `cut(\"a b\") == \"a-b\"`: no such text there"),
+        text_reply("UNSURE\nThe second assertion is not in the issue.\nBEYOND: `cut(\"a b\") == \"a-b\"`: no such text there"),
         submit("It is as the issue says."),
-        says("UNSURE\nStill."),
+        text_reply("UNSURE\nStill."),
     ]);
     let output = place
         .run_example(&["--approach", "testwright", "--model", &model, "--json"])
@@ -110,9 +110,13 @@ fn reviewer_sees_latest_version_of_fixes() {
 
 #[test]
 fn unreached_assertions_are_listed() {
-    let place = Place::new();
+    let place = TestDir::new();
     let wrong = fix("max_length + 1");
-    let model = place.recording(&[calls(&[insert(), wrong]), submit("x"), says("YES\nIt is.")]);
+    let model = place.recording(&[
+        calls(&[insert(), wrong]),
+        submit("x"),
+        text_reply("YES\nIt is."),
+    ]);
     let output = place
         .run_example(&["--approach", "testwright", "--model", &model, "--json"])
         .output()
@@ -131,7 +135,7 @@ fn unreached_assertions_are_listed() {
 
 #[test]
 fn changed_test_shows_earlier_version() {
-    let place = Place::new();
+    let place = TestDir::new();
     let old = std::fs::read_to_string(format!("{}/tests/test_slug.py", example("slugs"))).unwrap();
     let name = old
         .lines()
@@ -150,7 +154,7 @@ fn changed_test_shows_earlier_version() {
             fix("max_length"),
         ]),
         submit("x"),
-        says("YES\nIt is."),
+        text_reply("YES\nIt is."),
     ]);
     let output = place
         .run_example(&["--approach", "testwright", "--model", &model])
@@ -165,7 +169,7 @@ fn changed_test_shows_earlier_version() {
 
 #[test]
 fn model_may_give_up_after_trying() {
-    let place = Place::new();
+    let place = TestDir::new();
     let abstain = |reason: &str| json!({"reproducible": false, "reason": reason});
     let model = place.recording(&[
         calls(&[("submit", abstain("it needs Python 3.99"))]),
@@ -207,7 +211,7 @@ fn model_may_give_up_after_trying() {
 
 #[test]
 fn fix_is_tried_on_all_submitted_tests() {
-    let place = Place::new();
+    let place = TestDir::new();
     let code = format!(
         "{TEST}\n\ndef test_cut_again():\n    assert cut(\"How to bake bread\") == \"how-to\"\n"
     );
@@ -217,7 +221,7 @@ fn fix_is_tried_on_all_submitted_tests() {
     let model = place.recording(&[
         calls(&[("insert_function", insert), (tool, arguments)]),
         submit("x"),
-        says("YES\nIt is."),
+        text_reply("YES\nIt is."),
     ]);
     let output = place
         .run_example(&["--approach", "testwright", "--model", &model, "--json"])

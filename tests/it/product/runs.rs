@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::program::{Boundary, Place, assert_exit_code, calls, example, says};
-use crate::support::server::{Response, Server};
+use crate::support::program::{Boundary, TestDir, assert_exit_code, calls, example, text_reply};
+use crate::support::server::{MockServer, Response};
 
 const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
@@ -35,7 +35,7 @@ fn fix() -> serde_json::Value {
 
 #[test]
 fn example_is_accepted_without_key() {
-    let place = Place::new();
+    let place = TestDir::new();
     let output = place.run_example(&[]).output().unwrap();
     assert_exit_code(&output, 0);
     let shown = String::from_utf8_lossy(&output.stdout);
@@ -76,7 +76,7 @@ fn reduced_isolation_is_reported() {
     if !Boundary::all().contains(&Boundary::Landlock) {
         return;
     }
-    let place = Place::within(Boundary::Landlock);
+    let place = TestDir::within(Boundary::Landlock);
     let run = place.run_example(&[]).output().unwrap();
     let doctor = place.testwright().arg("doctor").output().unwrap();
     for output in [run, doctor] {
@@ -90,7 +90,7 @@ fn reduced_isolation_is_reported() {
 #[test]
 fn example_is_accepted_within_every_boundary() {
     for boundary in Boundary::all() {
-        let place = Place::within(boundary);
+        let place = TestDir::within(boundary);
         let output = place
             .run_example(&["--sandbox", boundary.sandbox(), "--python", "3.11"])
             .output()
@@ -101,7 +101,7 @@ fn example_is_accepted_within_every_boundary() {
 
 #[test]
 fn rejections_are_fed_back_until_acceptance() {
-    let place = Place::new();
+    let place = TestDir::new();
     let passing = "def test_short():\n    assert slugify(\"bread\") == \"bread\"\n";
     let model = place.recording(&[
         calls(&[
@@ -119,9 +119,9 @@ fn rejections_are_fed_back_until_acceptance() {
         calls(&[("submit", json!({"reason": "I expected 'how-to'."}))]),
         fix(),
         calls(&[("submit", json!({}))]),
-        says("NO\nIt tests something else."),
+        text_reply("NO\nIt tests something else."),
         calls(&[("submit", json!({"reason": "it is the issue's own call"}))]),
-        says("YES\nThe same wrong value."),
+        text_reply("YES\nThe same wrong value."),
     ]);
     let output = place
         .run_example(&["--approach", "testwright", "--model", &model, "--json"])
@@ -167,7 +167,7 @@ fn rejections_are_fed_back_until_acceptance() {
 
 #[test]
 fn rejected_run_ends_with_reason() {
-    let place = Place::new();
+    let place = TestDir::new();
     let model = place.recording(&[insert(), insert(), insert()]);
     let arguments = [
         "--approach",
@@ -194,7 +194,7 @@ fn rejected_run_ends_with_reason() {
 }
 
 /// Starts a run whose third step sleeps, and waits until that step runs.
-fn sleeping(place: &Place) -> std::process::Child {
+fn sleeping(place: &TestDir) -> std::process::Child {
     let model = place.recording(&[
         calls(&[("search", json!({"pattern": "max_length"}))]),
         insert(),
@@ -231,7 +231,7 @@ fn sleeping(place: &Place) -> std::process::Child {
 
 #[test]
 fn killed_run_resumes() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut child = sleeping(&place);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -242,7 +242,7 @@ fn killed_run_resumes() {
         calls(&[("submit", json!({}))]),
         fix(),
         calls(&[("submit", json!({}))]),
-        says("YES"),
+        text_reply("YES"),
     ]);
     let output = place
         .testwright()
@@ -282,10 +282,10 @@ fn killed_run_resumes() {
 
 #[test]
 fn run_resumes_after_model_failure() {
-    let place = Place::new();
+    let place = TestDir::new();
     let works = std::sync::atomic::AtomicBool::new(false);
     let works: &'static _ = Box::leak(Box::new(works));
-    let server = Server::start(|_| {
+    let server = MockServer::start(|_| {
         if works.load(std::sync::atomic::Ordering::SeqCst) {
             Response::json(json!({"choices": [{"index": 0, "finish_reason": "stop",
                 "message": {"role": "assistant", "content": "I stop here."}}]}))
@@ -320,7 +320,7 @@ fn run_resumes_after_model_failure() {
 
 #[test]
 fn ctrl_c_stops_run_and_sandbox() {
-    let place = Place::new();
+    let place = TestDir::new();
     let child = sleeping(&place);
     let id = child.id().to_string();
     assert!(
@@ -343,10 +343,10 @@ fn ctrl_c_stops_run_and_sandbox() {
 
 #[test]
 fn replay_reports_different_answers() {
-    let place = Place::new();
+    let place = TestDir::new();
     let output = place.run_example(&[]).output().unwrap();
     assert_exit_code(&output, 0);
-    let replay = |place: &Place| {
+    let replay = |place: &TestDir| {
         place
             .testwright()
             .arg("replay")
@@ -374,7 +374,7 @@ fn replay_reports_different_answers() {
 
 #[test]
 fn missing_repository_is_reported_with_hint() {
-    let place = Place::new();
+    let place = TestDir::new();
     let missing = place.path("missing");
     let mut command = place.testwright();
     command.args(["run", &example("issue.md"), "--repo"]);
@@ -398,7 +398,7 @@ fn missing_repository_is_reported_with_hint() {
 /// One compaction removes half of the long content, so a full context needs several.
 #[test]
 fn run_ends_when_compaction_is_exhausted() {
-    let place = Place::new();
+    let place = TestDir::new();
     let full = || serde_json::json!({"error": {"kind": "context_full", "detail": "too long"}});
     let read = |path| calls(&[("open_file", serde_json::json!({"path": path}))]);
     let all = [
@@ -406,7 +406,7 @@ fn run_ends_when_compaction_is_exhausted() {
         read("src/slugs/unique.py"),
         full(),
         full(),
-        says("I look again."),
+        text_reply("I look again."),
         full(),
     ];
     let model = place.recording(&all);
@@ -416,7 +416,7 @@ fn run_ends_when_compaction_is_exhausted() {
     let record = place.json("run.json");
     assert_eq!(record["outcome"], "nothing");
     assert_eq!(record["reason"], "too long");
-    let compactions = |place: &Place| {
+    let compactions = |place: &TestDir| {
         let events = place.events();
         events.iter().filter(|e| e["event"] == "compacted").count()
     };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::product::eval::repository::{GOOD, Repository, lines};
-use crate::support::program::{Place, assert_exit_code, example, says};
+use crate::support::program::{TestDir, assert_exit_code, example, text_reply};
 
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 
@@ -15,7 +15,7 @@ fn patch(repository: &Repository, add: &str) -> String {
 
 #[test]
 fn patches_that_pass_failing_tests_are_kept() {
-    let place = Place::new();
+    let place = TestDir::new();
     let repository = Repository::new(place.path("repositories/example+sums"), None);
     let instance = repository.instance("plain", ISSUE);
     lines(
@@ -23,11 +23,12 @@ fn patches_that_pass_failing_tests_are_kept() {
         std::slice::from_ref(&instance),
     );
     let prediction = |model: &str, patch: Option<&str>| json!({"instance_id": "plain", "model_name_or_path": model, "model_patch": patch});
-    let passing = repository.added("\n\ndef test_short():\n    assert add(1, 1) == 2\n");
+    let passing =
+        repository.append_tests_patch("\n\ndef test_short():\n    assert add(1, 1) == 2\n");
     lines(
         &place.path("tests.jsonl"),
         &[
-            prediction("good", Some(&repository.added(GOOD))),
+            prediction("good", Some(&repository.append_tests_patch(GOOD))),
             prediction("passes anyway", Some(&passing)),
         ],
     );
@@ -126,8 +127,8 @@ fn patches_that_pass_failing_tests_are_kept() {
 
 #[test]
 fn inspect_prints_run() {
-    let place = Place::new();
-    let model = place.recording(&[says("I would rather not.")]);
+    let place = TestDir::new();
+    let model = place.recording(&[text_reply("I would rather not.")]);
     let words = ["--approach", "zero-shot", "--model", &model];
     assert_exit_code(&place.run_example(&words).output().unwrap(), 1);
     let inspect = |folder: &std::path::Path| {

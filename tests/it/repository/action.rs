@@ -5,15 +5,15 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Place, assert_exit_code, example};
-use crate::support::server::{Response, Server};
+use crate::support::program::{TestDir, assert_exit_code, example};
+use crate::support::server::{MockServer, Response};
 
 const ISSUE: &str = "/repos/acme/slugs/issues/7";
 const COMMENTS: &str = "/repos/acme/slugs/issues/7/comments";
 
 /// Starts a server with one issue. It answers comments with this status.
-fn server(body: String, comment: u16) -> Server {
-    Server::start(move |request| match request.path.as_str() {
+fn server(body: String, comment: u16) -> MockServer {
+    MockServer::start(move |request| match request.path.as_str() {
         ISSUE => Response::json(json!({
             "number": 7, "title": "slugify with max_length can end in a separator", "body": body,
             "html_url": "https://github.com/acme/slugs/issues/7", "created_at": "2024-03-01T10:00:00Z",
@@ -24,7 +24,7 @@ fn server(body: String, comment: u16) -> Server {
     })
 }
 
-fn answer(place: &Place, server: &Server, issue: &str, arguments: &str) -> Output {
+fn answer(place: &TestDir, server: &MockServer, issue: &str, arguments: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_testwright"));
     let path = std::env::var("PATH").unwrap();
     let folder = program.parent().unwrap().display();
@@ -63,7 +63,7 @@ fn answer(place: &Place, server: &Server, issue: &str, arguments: &str) -> Outpu
 }
 
 /// Returns the posted comments with their tokens.
-fn comments(server: &Server) -> Vec<(String, String)> {
+fn comments(server: &MockServer) -> Vec<(String, String)> {
     let seen = server.requests(|request| {
         let token = request
             .header("authorization")
@@ -82,7 +82,7 @@ fn comments(server: &Server) -> Vec<(String, String)> {
 
 #[test]
 fn accepted_test_is_posted_with_evidence() {
-    let place = Place::new();
+    let place = TestDir::new();
     let body = std::fs::read_to_string(example("issue.md")).unwrap();
     let server = server(body, 201);
     assert_exit_code(&answer(&place, &server, "7", ""), 0);
@@ -110,7 +110,7 @@ fn accepted_test_is_posted_with_evidence() {
 
 #[test]
 fn missing_test_is_reported_in_comment() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = server("It is slow, @bob.".to_owned(), 201);
     assert_exit_code(&answer(&place, &server, "7", "--max-minutes 5"), 0);
     let comments = comments(&server);
@@ -128,7 +128,7 @@ fn missing_test_is_reported_in_comment() {
 
 #[test]
 fn failures_post_no_comment() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = server("It is slow.".to_owned(), 403);
     for (issue, arguments, code) in [
         ("7; id", "", 2),

@@ -1,7 +1,7 @@
 //! Checks the invariants of docs/ARCHITECTURE.md. Each check is also tested against code that violates it.
 
-mod circles;
 mod crates;
+mod cycles;
 mod files;
 mod reads;
 mod uses;

@@ -9,7 +9,7 @@ use std::process::Command;
 use regex::Regex;
 
 use crate::repository::architecture::root;
-use crate::support::program::Place;
+use crate::support::program::TestDir;
 
 /// Returns the path and text of every file in deploy/.
 fn files() -> Vec<(PathBuf, String)> {
@@ -38,7 +38,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 
 /// Returns the command lines that the program rejects.
 fn refused(commands: &[Vec<String>]) -> Vec<String> {
-    let place = Place::new();
+    let place = TestDir::new();
     let is_taken = |words: &&Vec<String>| {
         // `--help` succeeds only if the arguments before it are valid.
         let output = place.testwright().args(*words).arg("--help").output();
@@ -107,7 +107,7 @@ fn systemd_units_are_valid() {
         eprintln!("skipped: systemd-analyze is not installed");
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let verify = |text: &str, name: &str| {
         let unit = place.path(name);
         // The unit names the installed program, which this machine lacks.

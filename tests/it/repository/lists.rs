@@ -5,10 +5,14 @@ use std::process::Command;
 use testwright_agent::{approaches, backends};
 
 use crate::repository::architecture::root;
-use crate::support::program::{Place, assert_exit_code};
+use crate::support::program::{TestDir, assert_exit_code};
 
 fn printed(arguments: &[&str]) -> String {
-    let output = Place::new().testwright().args(arguments).output().unwrap();
+    let output = TestDir::new()
+        .testwright()
+        .args(arguments)
+        .output()
+        .unwrap();
     assert_exit_code(&output, 0);
     String::from_utf8(output.stdout).unwrap()
 }

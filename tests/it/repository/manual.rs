@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use crate::support::program::{Place, code};
+use crate::support::program::{TestDir, code};
 
 /// Returns the commands that `--help` lists.
-fn commands(place: &Place) -> Vec<String> {
+fn commands(place: &TestDir) -> Vec<String> {
     let help = place.testwright().arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let (_, list) = help.split_once("Commands:\n").unwrap();
@@ -18,7 +18,7 @@ fn commands(place: &Place) -> Vec<String> {
 
 #[test]
 fn completions_offer_every_command() {
-    let place = Place::new();
+    let place = TestDir::new();
     let output = place
         .testwright()
         .args(["completions", "bash"])
@@ -46,7 +46,7 @@ fn completions_offer_every_command() {
 
 #[test]
 fn commands_have_manual_pages() {
-    let place = Place::new();
+    let place = TestDir::new();
     let folder = place.path("man1");
     let output = place.testwright().arg("man").arg(&folder).output().unwrap();
     assert_eq!(code(&output), 0);

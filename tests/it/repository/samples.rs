@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::repository::architecture::{metadata, root};
-use crate::support::program::{Place, assert_exit_code, calls, example, says};
+use crate::support::program::{TestDir, assert_exit_code, calls, example, text_reply};
 
 /// A file and a line to add. `list` is the file with the list and the beginning of that list.
 struct Addition {
@@ -158,7 +158,7 @@ fn build() -> PathBuf {
 #[test]
 fn one_file_and_line_extend_program() {
     let program = build();
-    let place = Place::new();
+    let place = TestDir::new();
     let printed = |arguments: &[&str], wanted: i32| {
         let output = place.command(&program).args(arguments).output().unwrap();
         assert_exit_code(&output, wanted);
@@ -208,7 +208,7 @@ fn one_file_and_line_extend_program() {
 
     let model = place.recording(&[
         calls(&[("sample", json!({"path": "src/slugs/slug.py"}))]),
-        says("Nothing to submit."),
+        text_reply("Nothing to submit."),
     ]);
     let out = place.path("out");
     let run = [

@@ -29,7 +29,7 @@ impl Boundary {
     fn is_here(self) -> bool {
         match self {
             Boundary::Namespaces => true,
-            Boundary::Docker => crate::support::base_image::is_there(),
+            Boundary::Docker => crate::support::base_image::is_available(),
             Boundary::UserNamespaces | Boundary::Landlock => {
                 let words = self.command("true");
                 let ended = Command::new(&words[0]).args(&words[1..]).status();
@@ -68,18 +68,18 @@ impl Boundary {
 }
 
 /// A temporary folder for one test, and the program with its own settings.
-pub(crate) struct Place {
+pub(crate) struct TestDir {
     pub folder: tempfile::TempDir,
     boundary: Boundary,
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
-        Place::within(Boundary::Namespaces)
+        TestDir::within(Boundary::Namespaces)
     }
 
     pub(crate) fn within(boundary: Boundary) -> Self {
-        Place {
+        TestDir {
             folder: tempfile::tempdir().unwrap(),
             boundary,
         }
@@ -209,7 +209,7 @@ pub(crate) fn calls(calls: &[(&str, Value)]) -> Value {
     })
 }
 
-pub(crate) fn says(content: &str) -> Value {
+pub(crate) fn text_reply(content: &str) -> Value {
     json!({
         "content": content, "calls": [], "malformed": [], "finish": "stop",
         "usage": {"prompt_tokens": 1000, "cached_tokens": 0, "completion_tokens": 50, "dollars": null},

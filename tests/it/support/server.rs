@@ -50,26 +50,26 @@ impl Response {
     }
 }
 
-pub(crate) struct Server {
+pub(crate) struct MockServer {
     pub url: String,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
-impl Server {
+impl MockServer {
     /// Starts a server that answers one request at a time until the test process ends.
-    pub(crate) fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> Server {
+    pub(crate) fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> MockServer {
         let answer = Mutex::new(answer);
-        Server::start_parallel(move |request| answer.lock().unwrap()(request))
+        MockServer::start_parallel(move |request| answer.lock().unwrap()(request))
     }
 
     /// Starts a server that answers concurrent requests.
     pub(crate) fn start_parallel(
         answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
-    ) -> Server {
+    ) -> MockServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let server = Server {
+        let server = MockServer {
             url,
             seen: seen.clone(),
         };

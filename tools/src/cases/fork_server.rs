@@ -21,7 +21,7 @@ const PROGRAM: &str = include_str!("fork_server.py");
 /// Time limit for a fork, and for the imports before it.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum bytes of module names in one request, and the JSON overhead of each module.
-const IMPORTS: usize = 64 << 10;
+const MAX_IMPORT_BYTES: usize = 64 << 10;
 const MODULE_SYNTAX: usize = 8;
 
 pub(super) struct ForkServer {
@@ -35,7 +35,7 @@ pub(super) struct ForkServer {
 }
 
 #[derive(Deserialize)]
-struct Forked {
+struct ForkResponse {
     pid: i32,
 }
 
@@ -64,7 +64,7 @@ impl ForkServer {
             env,
             stdin: Vec::new(),
             merge: true,
-            keep: 0,
+            max_output_bytes: 0,
         };
         let (control, stdin) = Control::pair()?;
         let process = BackgroundProcess::start(&command, stdin, &anonymous_file()?)?;
@@ -90,8 +90,8 @@ impl ForkServer {
     }
 
     /// Makes the server import these modules before later forks.
-    pub(super) fn import_from_now_on(&mut self, modules: &[Module]) {
-        let mut room = IMPORTS;
+    pub(super) fn preload(&mut self, modules: &[Module]) {
+        let mut room = MAX_IMPORT_BYTES;
         let mut new = Vec::new();
         for (name, origin) in modules {
             if Path::new(origin).starts_with(&self.root) || self.named.contains(name) {
@@ -132,7 +132,7 @@ impl ForkServer {
         let request = json!({ "program": program, "environ": command.env, "report": REPORT_FD });
         self.control.send(&request, &output)?;
         let until = deadline.min(Instant::now() + START_TIMEOUT);
-        let forked: Option<Forked> = self.control.receive(until);
+        let forked: Option<ForkResponse> = self.control.receive(until);
         forked
             .map(|forked| forked.pid)
             .ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))
@@ -152,7 +152,13 @@ impl Launcher for ForkServer {
         let (output, writer) = std::io::pipe().ok()?;
         let reported = report.writer().ok()?;
         let fork = || self.fork(command, [writer.into(), reported], deadline);
-        let ran = process::run_forked(fork, output.into(), command.keep, deadline, report);
+        let ran = process::run_forked(
+            fork,
+            output.into(),
+            command.max_output_bytes,
+            deadline,
+            report,
+        );
         self.is_broken = ran.is_err();
         ran.ok()
     }

@@ -20,9 +20,9 @@ use crate::test_run::make_folders;
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
 
-/// The first `LEARNING` runs of a fork server report their imports; after those, one run in `LATER` does.
-const LEARNING: u32 = 12;
-const LATER: u32 = 64;
+/// The first `LEARNING_RUNS` runs of a fork server report their imports; after those, one run in `REPORT_IMPORTS_EVERY` does.
+const LEARNING_RUNS: u32 = 12;
+const REPORT_IMPORTS_EVERY: u32 = 64;
 /// The maximum time of one run.
 const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 3600);
 
@@ -62,15 +62,15 @@ impl CaseSession {
     }
 
     pub(super) fn run(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
-        let path = inside(&run.path)?;
-        let original = Original::take(self.checkout.root(), &path)?;
+        let path = checked_path(&run.path)?;
+        let original = OriginalFile::take(self.checkout.root(), &path)?;
         let written = original.replace(&run.source);
         let answer = match written {
-            Ok(()) => self.in_place(run),
+            Ok(()) => self.run_in_place(run),
             Err(error) => Err(error),
         };
-        let mut is_clean = original.put_back().is_ok();
-        if original.was_there() {
+        let mut is_clean = original.restore().is_ok();
+        if original.existed() {
             is_clean &= self.snapshot.expect(&path).is_ok();
         }
         // A file that cannot be removed also requires a fresh sandbox.
@@ -94,7 +94,7 @@ impl CaseSession {
         Ok(self.snapshot.clean()?.is_empty())
     }
 
-    fn in_place(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
+    fn run_in_place(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
         let time = Duration::from_millis(run.milliseconds).min(MAX_RUN_TIME);
         let ids: Vec<String> = match run.tests.as_slice() {
             [] => vec![run.path.clone()],
@@ -103,7 +103,7 @@ impl CaseSession {
                 .map(|test| format!("{}::{test}", run.path))
                 .collect(),
         };
-        let mut options = Options::until(Instant::now() + time);
+        let mut options = Options::with_deadline(Instant::now() + time);
         options.hash_seed = run.hash_seed;
         options.guarded = true;
         let measure = (self.settings.coverage.clone()).filter(|_| run.measured);
@@ -121,7 +121,7 @@ impl CaseSession {
         let mut was_warm = false;
         let mut ran = None;
         if self.settings.warm && is_pytest {
-            ran = self.warm(&ids, &options, time, measure);
+            ran = self.run_warm(&ids, &options, time, measure);
             was_warm = ran.is_some();
         }
         let ran = match ran {
@@ -143,19 +143,20 @@ impl CaseSession {
     }
 
     /// Runs the tests in a forked process. Returns `None` if the result would need confirmation by a new process.
-    fn warm(
+    fn run_warm(
         &mut self,
         ids: &[String],
         options: &Options,
         time: Duration,
         measure: Option<&Measure>,
     ) -> Option<DetailedRun> {
-        let at = self.server(options.hash_seed)?;
+        let at = self.find_or_start_server(options.hash_seed)?;
         let server = &mut self.servers[at];
         self.runs += 1;
         let mut options = options.clone();
         options.deadline = Instant::now() + time;
-        options.tells_imports = self.runs <= LEARNING || self.runs.is_multiple_of(LATER);
+        options.tells_imports =
+            self.runs <= LEARNING_RUNS || self.runs.is_multiple_of(REPORT_IMPORTS_EVERY);
         let launcher: &mut dyn Launcher = server;
         let ran = runners::run_in(&self.checkout, ids, &options, measure, Some(launcher));
         if server.is_broken() {
@@ -163,12 +164,12 @@ impl CaseSession {
             return None;
         }
         let ran = ran.ok()?;
-        server.import_from_now_on(&ran.imported);
+        server.preload(&ran.imported);
         (ran.is_whole && is_plain(&ran.report)).then_some(ran)
     }
 
     /// Returns the index of the server for a hash seed, which is started if necessary.
-    fn server(&mut self, hash_seed: u32) -> Option<usize> {
+    fn find_or_start_server(&mut self, hash_seed: u32) -> Option<usize> {
         let found = self.servers.iter().position(|s| s.hash_seed() == hash_seed);
         if found.is_some() {
             return found;
@@ -200,7 +201,7 @@ fn named_recorder(source: &str) -> Option<&'static str> {
     names.find(|name| source.contains(name))
 }
 
-fn inside(path: &str) -> Result<PathBuf, ToolError> {
+fn checked_path(path: &str) -> Result<PathBuf, ToolError> {
     let relative = Path::new(path);
     let is_inside = relative
         .components()
@@ -213,15 +214,15 @@ fn inside(path: &str) -> Result<PathBuf, ToolError> {
 }
 
 /// The original content of a file, or the fact that it did not exist.
-struct Original {
+struct OriginalFile {
     path: PathBuf,
     content: Option<(Vec<u8>, fs::Permissions, SystemTime)>,
     /// The topmost folder that must be created for the file.
     new_folder: Option<PathBuf>,
 }
 
-impl Original {
-    fn take(root: &Path, relative: &Path) -> Result<Original, ToolError> {
+impl OriginalFile {
+    fn take(root: &Path, relative: &Path) -> Result<OriginalFile, ToolError> {
         let path = root.join(relative);
         let mut new_folder = None;
         let mut above = root.to_owned();
@@ -243,14 +244,14 @@ impl Original {
             }
             Ok(_) => return Err(not_a_file(relative)),
         };
-        Ok(Original {
+        Ok(OriginalFile {
             path,
             content,
             new_folder,
         })
     }
 
-    fn was_there(&self) -> bool {
+    fn existed(&self) -> bool {
         self.content.is_some()
     }
 
@@ -265,7 +266,7 @@ impl Original {
         Ok(())
     }
 
-    fn put_back(&self) -> Result<(), ToolError> {
+    fn restore(&self) -> Result<(), ToolError> {
         remove(&self.path)?;
         if let Some((content, permissions, modified)) = &self.content {
             if let Some(folder) = self.path.parent() {

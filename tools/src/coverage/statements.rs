@@ -14,7 +14,7 @@ use crate::process::{self, Command};
 
 const PROGRAM: &str = include_str!("statements.py");
 /// Time limit for all files together.
-const TIME: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum bytes of printed output.
 const MAX_OUTPUT_LEN: usize = 256 << 20;
 
@@ -29,7 +29,7 @@ pub struct Statements {
 
 impl Statements {
     /// Returns the statements that these lines belong to.
-    pub fn of_lines(&self, lines: &[u32]) -> BTreeSet<u32> {
+    pub fn statements_of(&self, lines: &[u32]) -> BTreeSet<u32> {
         let first = |line: &u32| *self.first.get(line).unwrap_or(line);
         let found = lines.iter().map(first);
         found
@@ -67,9 +67,9 @@ pub fn statements(
         env: process::environment(config),
         stdin: serde_json::to_vec(files).map_err(|e| ToolError::Broken(e.to_string()))?,
         merge: false,
-        keep: MAX_OUTPUT_LEN,
+        max_output_bytes: MAX_OUTPUT_LEN,
     };
-    let ran = process::run(&command, Instant::now() + TIME)?;
+    let ran = process::run(&command, Instant::now() + TIMEOUT)?;
     serde_json::from_str(&ran.stdout.text()).map_err(|e| {
         let said = ran.stderr.text();
         let last = said.lines().last().unwrap_or_default().to_owned();

@@ -12,17 +12,17 @@ use super::report::{
 use crate::process::ExitReason;
 
 /// pytest's exit status for unusable arguments.
-pub const USAGE: i32 = 4;
+pub const USAGE_EXIT_CODE: i32 = 4;
 
 /// The reason for a missing outcome if the tests after the first ones took too long.
-pub(super) const UNFINISHED: &str = "not finished in time";
+pub(super) const UNFINISHED_REASON: &str = "not finished in time";
 
 /// Maximum seconds accepted for one test, since events may be forged.
 const MAX_SECONDS: f64 = 1e9;
 
 /// The recorded progress of one test.
 #[derive(Default)]
-struct Course {
+struct TestProgress {
     phases: Vec<RawPhase>,
     executed: Vec<String>,
     ended: bool,
@@ -34,7 +34,7 @@ struct Course {
 #[derive(Default)]
 pub struct Session {
     order: Vec<String>,
-    courses: HashMap<String, Course>,
+    courses: HashMap<String, TestProgress>,
     planned: Vec<String>,
     deselected: Vec<String>,
     /// Ids with the reasons.
@@ -81,7 +81,7 @@ impl Session {
                 if !self.courses.contains_key(&id) {
                     self.order.push(id.clone());
                 }
-                self.courses.insert(id, Course::default());
+                self.courses.insert(id, TestProgress::default());
             }
             Event::Phase(phase) => {
                 if let Some(course) = self.courses.get_mut(&phase.id) {
@@ -149,7 +149,7 @@ impl Session {
             ..Report::default()
         };
         report.warnings = std::mem::take(&mut self.warnings);
-        let death = death(ended, self.internal_error.as_deref());
+        let death = describe_end(ended, self.internal_error.as_deref());
         for id in &self.order {
             if let Some(course) = self.courses.remove(id) {
                 report.tests.push(course.result(id, &death, classifier));
@@ -166,13 +166,13 @@ impl Session {
             });
         }
         // A session that ends with a usage error names an argument that holds no tests.
-        let usage = self.started && report.exit_code == Some(USAGE);
+        let usage = self.started && report.exit_code == Some(USAGE_EXIT_CODE);
         if !self.collected && !usage && self.broken_conftests().is_empty() {
             self.died_collecting(asked, &death, classifier, &mut report);
         }
         report.contradicted = self.after_end;
         report.tampered = self.tampered.take();
-        self.account_for(asked, classifier, &mut report);
+        self.report_missing_ids(asked, classifier, &mut report);
         report
     }
 
@@ -201,7 +201,12 @@ impl Session {
     }
 
     /// Ensures that every requested id is a result, an error of its module, or not found.
-    fn account_for(&self, asked: &[String], classifier: &Classifier<'_>, report: &mut Report) {
+    fn report_missing_ids(
+        &self,
+        asked: &[String],
+        classifier: &Classifier<'_>,
+        report: &mut Report,
+    ) {
         let whole: HashSet<String> = report.tests.iter().map(|test| test.id.clone()).collect();
         for id in asked {
             if whole.contains(id) || report.tests.iter().any(|test| covers(id, &test.id)) {
@@ -245,7 +250,7 @@ impl Session {
     }
 }
 
-impl Course {
+impl TestProgress {
     fn result(self, id: &str, death: &str, classifier: &Classifier<'_>) -> TestResult {
         let failed = |when: Phase| {
             let mut of_phase = self.phases.iter().filter(|p| p.when == when);
@@ -264,7 +269,7 @@ impl Course {
         let skipped = self.phases.iter().find(|p| p.outcome == "skipped");
         let captured = decisive.or(skipped).map_or("", |phase| &phase.captured);
         let captured = if self.cut && decisive.is_none() && !self.is_over() {
-            UNFINISHED.to_owned()
+            UNFINISHED_REASON.to_owned()
         } else {
             normalize(captured, classifier.root)
         };
@@ -317,7 +322,7 @@ fn without_run(id: &str, outcome: Outcome, failure: Option<Failure>) -> TestResu
     }
 }
 
-fn death(ended: ExitReason, internal_error: Option<&str>) -> String {
+fn describe_end(ended: ExitReason, internal_error: Option<&str>) -> String {
     match (ended, internal_error) {
         (ExitReason::Deadline, _) => "the deadline came".to_owned(),
         (ExitReason::Signal(signal), _) => format!("the process was ended by signal {signal}"),
@@ -356,7 +361,7 @@ fn is_above(broken: &str, id: &str) -> bool {
 }
 
 /// Adds the results of a further run to those of an earlier one.
-pub fn join(mut first: Report, second: Report) -> Report {
+pub fn merge_reports(mut first: Report, second: Report) -> Report {
     first.tests.extend(second.tests);
     for error in second.collection_errors {
         if first.collection_errors.iter().all(|e| e.id != error.id) {

@@ -17,7 +17,7 @@ pub struct Classifier<'a> {
 }
 
 /// Exception kinds that may mean a missing name, and the patterns that extract the name from their messages.
-static MISSING: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
+static MISSING_NAME_PATTERNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     [
         ("ImportError", r"cannot import name '?([\w.]+)'?"),
         ("ImportError", r"No module named '?([\w.]+)'?"),
@@ -160,7 +160,7 @@ fn without_hints(message: &str) -> String {
 }
 
 fn missing_name(raw: &RawFailure) -> Option<String> {
-    let named = MISSING.iter().find_map(|(kind, pattern)| {
+    let named = MISSING_NAME_PATTERNS.iter().find_map(|(kind, pattern)| {
         let found = pattern.captures(&raw.message).filter(|_| raw.is(kind))?;
         Some(found.get(1)?.as_str().to_owned())
     });
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn all_patterns_compile() {
-        assert_eq!(MISSING.len(), 7);
+        assert_eq!(MISSING_NAME_PATTERNS.len(), 7);
     }
 
     #[test]

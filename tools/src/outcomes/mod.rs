@@ -9,7 +9,7 @@ pub mod report;
 mod subprocess_trace;
 pub mod text;
 
-pub use assemble::{Session, USAGE, covers, file_of, join, seconds};
+pub use assemble::{Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, seconds};
 pub use classify::Classifier;
 pub use events::{Event, read};
 pub use normalize::{normalize, with_relative_paths};

@@ -10,7 +10,7 @@ use regex::{Captures, Regex};
 
 use crate::workspace::REPO;
 
-static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+static VOLATILE_PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     // Summaries that the test runners print before the duration.
     let counted = "failed|passed|skipped|deselected|xfailed|xpassed|errors?|warnings?|rerun|selected|tests? collected";
     let ended = format!(
@@ -47,15 +47,15 @@ static NAMES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 /// Replaces everything in `text` that differs between runs. Addresses and temporary names are numbered in order of
 /// first appearance. Paths below the workspace begin with [`REPO`], except in tracebacks, where they are relative.
 pub fn normalize(text: &str, workspace: &Path) -> String {
-    stable(without_root(text, workspace, REPO))
+    replace_volatile(without_root(text, workspace, REPO))
 }
 
 /// Normalizes text like [`normalize`], but with relative workspace paths, for readers that must write the paths again.
 pub fn with_relative_paths(text: &str, workspace: &Path) -> String {
-    stable(without_root(text, workspace, ""))
+    replace_volatile(without_root(text, workspace, ""))
 }
 
-fn stable(mut text: String) -> String {
+fn replace_volatile(mut text: String) -> String {
     for (pattern, beginning) in NAMES.iter() {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let numbered = |found: &Captures<'_>| {
@@ -67,7 +67,7 @@ fn stable(mut text: String) -> String {
             text = replaced;
         }
     }
-    for (pattern, instead) in CHANGING.iter() {
+    for (pattern, instead) in VOLATILE_PATTERNS.iter() {
         if let Cow::Owned(replaced) = pattern.replace_all(&text, *instead) {
             text = replaced;
         }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn run_dependent_text_is_replaced() {
         assert_eq!(
-            (CHANGING.len(), NAMES.len()),
+            (VOLATILE_PATTERNS.len(), NAMES.len()),
             (5, 2),
             "every pattern compiles"
         );

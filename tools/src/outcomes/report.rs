@@ -161,7 +161,7 @@ impl Failure {
     }
 
     /// Returns the test's own code that raised the exception, if the code under test called it.
-    pub fn stand_in(&self) -> Option<&Frame> {
+    pub fn raised_by_test_double(&self) -> Option<&Frame> {
         let repository = self
             .frames
             .iter()
@@ -224,7 +224,7 @@ pub fn is_named_in(missing_name: &str, text: &str) -> bool {
 }
 
 /// Returns whether a node id belongs to a test: `path::Class::function[parameters]` belongs to `path::Class::function`.
-pub fn is_of(id: &str, test: &str) -> bool {
+pub fn belongs_to_test(id: &str, test: &str) -> bool {
     id.strip_prefix(test)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }

@@ -6,26 +6,26 @@ mod shorten;
 use std::fmt::Write;
 
 use super::report::{Failure, Outcome, Place, Report, TestResult, WarningLine};
-use shorten::{beside, fitted, indented};
-pub use shorten::{cut, fitted_in, without_repeats};
+pub use shorten::{cut, shorten_message_to_lines, without_repeats};
+use shorten::{indented, shorten_message, without_message_lines};
 
 /// Maximum number of detailed failures.
-const DETAILED: usize = 6;
+const MAX_DETAILED: usize = 6;
 /// Maximum number of further failures, and of other tests, listed in one line each.
-const LISTED: usize = 30;
+const MAX_LISTED: usize = 30;
 /// Maximum characters of a test's output, and of pytest's output.
-const CAPTURED: usize = 1200;
-const PRINTED: usize = 3000;
+const MAX_CAPTURED_CHARS: usize = 1200;
+const MAX_PRINTED_CHARS: usize = 3000;
 /// Maximum number of warnings, and characters of each.
-const WARNINGS: usize = 4;
-const WARNING: usize = 200;
+const MAX_WARNINGS: usize = 4;
+const MAX_WARNING_CHARS: usize = 200;
 /// Maximum characters of the ids of parameter sets that fail alike.
-const PARAMETERS: usize = 300;
+const MAX_PARAMETER_CHARS: usize = 300;
 /// Maximum number of frames of one failure.
-const FRAMES: usize = 12;
+const MAX_FRAMES: usize = 12;
 
 impl Outcome {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Outcome::Passed => "passed",
             Outcome::Failed => "failed",
@@ -50,10 +50,13 @@ pub fn without_passed(report: &Report) -> String {
 
 /// Formats one failing test in detail.
 pub fn one_failure(test: &TestResult) -> String {
-    let mut out = format!("\n\n{} {}", test.outcome.word().to_uppercase(), test.id);
+    let mut out = format!("\n\n{} {}", test.outcome.as_str().to_uppercase(), test.id);
     if let Some(f) = &test.failure {
         failure(&mut out, f);
-        captured(&mut out, &beside(&test.captured, &fitted(&f.message)));
+        captured(
+            &mut out,
+            &without_message_lines(&test.captured, &shorten_message(&f.message)),
+        );
     }
     out
 }
@@ -80,7 +83,7 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         if folded[at] {
             continue;
         }
-        let mark = test.outcome.word().to_uppercase();
+        let mark = test.outcome.as_str().to_uppercase();
         match &test.failure {
             Some(f) if failures.contains(&f) => {
                 let _ = write!(out, "\n{mark} {}: as above", test.id);
@@ -88,14 +91,14 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
             Some(f) if failures.iter().any(|other| are_alike(other, f)) => {
                 let _ = write!(out, "\n{mark} {}: much as above: {}", test.id, one_line(f));
             }
-            Some(f) if index < DETAILED => {
+            Some(f) if index < MAX_DETAILED => {
                 out.push_str(&one_failure(test));
                 failures.push(f);
             }
-            Some(f) if index < DETAILED + LISTED => {
+            Some(f) if index < MAX_DETAILED + MAX_LISTED => {
                 let _ = write!(out, "\n{mark} {}: {}", test.id, one_line(f));
             }
-            None if index < DETAILED + LISTED => {
+            None if index < MAX_DETAILED + MAX_LISTED => {
                 let _ = write!(out, "\n{mark} {}", test.id);
                 if !test.captured.is_empty() {
                     let _ = write!(out, " ({})", test.captured);
@@ -103,7 +106,7 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
             }
             _ => rest += 1,
         }
-        if index < DETAILED + LISTED {
+        if index < MAX_DETAILED + MAX_LISTED {
             let others: Vec<usize> = (at + 1..bad.len())
                 .filter(|other| !folded[*other] && is_other_parameter_set(test, bad[*other]))
                 .collect();
@@ -125,17 +128,17 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
     if !named.is_empty() {
         out.push('\n');
     }
-    for test in named.iter().take(LISTED) {
-        let _ = write!(out, "\n{} {}", test.outcome.word(), test.id);
+    for test in named.iter().take(MAX_LISTED) {
+        let _ = write!(out, "\n{} {}", test.outcome.as_str(), test.id);
         if test.outcome == Outcome::Skipped && !test.captured.is_empty() {
             let _ = write!(out, " ({})", test.captured);
         }
     }
-    if named.len() > LISTED {
+    if named.len() > MAX_LISTED {
         let _ = write!(
             out,
             "\n... and {} more that did not fail",
-            named.len() - LISTED
+            named.len() - MAX_LISTED
         );
     }
     for id in &report.not_found {
@@ -147,7 +150,7 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         let _ = write!(
             out,
             "\npytest printed:\n{}",
-            cut(report.printed.trim(), PRINTED)
+            cut(report.printed.trim(), MAX_PRINTED_CHARS)
         );
     }
     out
@@ -180,18 +183,18 @@ pub fn more_parameter_sets<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> S
         if at > 0 {
             text.push_str(", ");
         }
-        if at > 0 && length > PARAMETERS {
+        if at > 0 && length > MAX_PARAMETER_CHARS {
             text.push('…');
             break;
         }
-        text.push_str(&cut(id, PARAMETERS));
+        text.push_str(&cut(id, MAX_PARAMETER_CHARS));
     }
     text
 }
 
 /// Lists warnings from the repository's own code.
 fn warnings(out: &mut String, warnings: &[WarningLine]) {
-    for warning in warnings.iter().take(WARNINGS) {
+    for warning in warnings.iter().take(MAX_WARNINGS) {
         let times = match warning.count {
             1 => String::new(),
             more => format!(" ({more} times)"),
@@ -202,10 +205,10 @@ fn warnings(out: &mut String, warnings: &[WarningLine]) {
             warning.file,
             warning.line,
             warning.category,
-            cut(&without_repeats(warning.message.trim()), WARNING)
+            cut(&without_repeats(warning.message.trim()), MAX_WARNING_CHARS)
         );
     }
-    if let Some(more @ 1..) = warnings.len().checked_sub(WARNINGS) {
+    if let Some(more @ 1..) = warnings.len().checked_sub(MAX_WARNINGS) {
         let _ = write!(out, "\n... and {more} more warnings");
     }
 }
@@ -259,7 +262,7 @@ fn summary(report: &Report) -> String {
             )
         })
         .filter(|(_, count)| *count > 0)
-        .map(|(outcome, count)| format!("{count} {}", outcome.word()))
+        .map(|(outcome, count)| format!("{count} {}", outcome.as_str()))
         .collect();
     if !report.collection_errors.is_empty() {
         counts.push(format!(
@@ -288,7 +291,7 @@ pub fn one_line(failure: &Failure) -> String {
 }
 
 fn failure(out: &mut String, failure: &Failure) {
-    let stand_in = failure.stand_in().map(|frame| {
+    let stand_in = failure.raised_by_test_double().map(|frame| {
         let function = &frame.function;
         format!("raised by the test's own `{function}`, called by the code under test")
     });
@@ -313,7 +316,7 @@ fn failure(out: &mut String, failure: &Failure) {
         super::report::Phase::Teardown => "in teardown: ",
     };
     let _ = write!(out, "\n  {phase}{kind}");
-    let message = fitted(&failure.message);
+    let message = shorten_message(&failure.message);
     let _ = write!(
         out,
         "\n  {}: {}",
@@ -321,11 +324,11 @@ fn failure(out: &mut String, failure: &Failure) {
         indented(&message, "  ")
     );
     let frames = failure.frames_of_interest();
-    let skipped = frames.len().saturating_sub(FRAMES);
+    let skipped = frames.len().saturating_sub(MAX_FRAMES);
     for (index, frame) in frames.iter().enumerate() {
         // The ends of a long traceback are the most informative.
-        if skipped > 0 && index >= FRAMES / 2 && index < FRAMES / 2 + skipped {
-            if index == FRAMES / 2 {
+        if skipped > 0 && index >= MAX_FRAMES / 2 && index < MAX_FRAMES / 2 + skipped {
+            if index == MAX_FRAMES / 2 {
                 let _ = write!(out, "\n    ... {skipped} more frames ...");
             }
             continue;
@@ -356,7 +359,7 @@ fn did_not_happen(message: &str) -> Option<&'static str> {
 
 fn captured(out: &mut String, captured: &str) {
     if !captured.trim().is_empty() {
-        let text = cut(&without_repeats(captured.trim()), CAPTURED);
+        let text = cut(&without_repeats(captured.trim()), MAX_CAPTURED_CHARS);
         let _ = write!(out, "\n    {}", indented(&text, "    "));
     }
 }

@@ -25,7 +25,7 @@ impl BackgroundProcess {
         let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
         let streams = [stdin.into(), stdout.into(), stderr.into()];
         let child = launch(command, streams.map(|fd: Stdio| fd), None)?;
-        tree::spare(child.id().cast_signed());
+        tree::protect(child.id().cast_signed());
         Ok(BackgroundProcess { child })
     }
 }
@@ -33,7 +33,7 @@ impl BackgroundProcess {
 impl Drop for BackgroundProcess {
     fn drop(&mut self) {
         let pid = self.child.id().cast_signed();
-        tree::spare_no_more(pid);
+        tree::unprotect(pid);
         tree::end(Pid::from_raw(pid));
         let _ = self.child.wait();
     }

@@ -15,12 +15,12 @@ use nix::unistd::Pid;
 use super::{CapturedStream, Report, interrupt};
 
 /// Poll interval on kernels that cannot signal the end of a process (before 5.3).
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Time limit for the end of a stream whose holder could not be killed.
-const LAST: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Streams<'a> {
-    pub stdin: Option<Feed>,
+    pub stdin: Option<StdinWriter>,
     pub stdout: Option<OwnedFd>,
     /// `None` from the start if stderr is merged into stdout.
     pub stderr: Option<OwnedFd>,
@@ -30,16 +30,16 @@ pub(super) struct Streams<'a> {
 }
 
 /// Input of a program, and how much of it was written.
-pub(super) struct Feed {
+pub(super) struct StdinWriter {
     pipe: std::fs::File,
     bytes: Vec<u8>,
     written: usize,
 }
 
-impl Feed {
+impl StdinWriter {
     pub(super) fn new(pipe: OwnedFd, bytes: &[u8]) -> std::io::Result<Self> {
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        Ok(Feed {
+        Ok(StdinWriter {
             pipe: pipe.into(),
             bytes: bytes.to_vec(),
             written: 0,
@@ -70,7 +70,7 @@ pub(super) enum WaitEnd {
 impl Streams<'_> {
     /// Waits for a process to end and leaves it a zombie, so that its id cannot be reused before its tree is ended.
     pub(super) fn until_ended(&mut self, pid: Pid, deadline: Instant) -> std::io::Result<WaitEnd> {
-        let process = opened(pid);
+        let process = open_pidfd(pid);
         loop {
             if has_ended(pid) {
                 return Ok(WaitEnd::Exited);
@@ -85,7 +85,7 @@ impl Streams<'_> {
             let most = if process.is_some() {
                 left
             } else {
-                left.min(LOOK)
+                left.min(POLL_INTERVAL)
             };
             self.step(process.as_ref(), most)?;
         }
@@ -94,7 +94,7 @@ impl Streams<'_> {
     /// Reads the rest of the streams, once every writer has ended.
     pub(super) fn drain(&mut self) -> std::io::Result<()> {
         self.stdin = None;
-        let end = Instant::now() + LAST;
+        let end = Instant::now() + DRAIN_TIMEOUT;
         while self.stdout.is_some() || self.stderr.is_some() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -177,7 +177,7 @@ fn read(stream: &mut Option<OwnedFd>, captured: &mut CapturedStream) {
 }
 
 /// Returns a descriptor that becomes readable when the process ends; `None` if the kernel has no pidfds.
-fn opened(pid: Pid) -> Option<OwnedFd> {
+fn open_pidfd(pid: Pid) -> Option<OwnedFd> {
     // SAFETY: the call takes only numbers, and the returned descriptor has no other owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);

@@ -10,7 +10,7 @@ fn sh(script: &str) -> Command {
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         stdin: Vec::new(),
         merge: false,
-        keep: 4096,
+        max_output_bytes: 4096,
     }
 }
 

@@ -25,11 +25,11 @@ pub fn adopt_orphans() -> std::io::Result<()> {
 /// Children of this process that [`end`] leaves alive, with their descendants.
 static SPARED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-pub(super) fn spare(pid: i32) {
+pub(super) fn protect(pid: i32) {
     spared().push(pid);
 }
 
-pub(super) fn spare_no_more(pid: i32) {
+pub(super) fn unprotect(pid: i32) {
     spared().retain(|one| *one != pid);
 }
 
@@ -50,7 +50,7 @@ pub(super) fn end(root: Pid) {
     // A later round catches processes that forked while `/proc` was being read.
     for round in 0..200 {
         let all = processes();
-        let doomed = belonging(&all, root.as_raw(), &spared);
+        let doomed = descendants(&all, root.as_raw(), &spared);
         let _ = killpg(root, Signal::SIGKILL);
         for (pid, process) in &doomed {
             if !process.zombie {
@@ -81,11 +81,11 @@ pub fn end_leftovers() {
 }
 
 fn end_all_but(spared: &[i32]) {
-    const NOBODY: i32 = i32::MIN;
+    const NO_PROCESS: i32 = i32::MIN;
     // A killed process takes a moment to disappear, longer on a busy machine.
     for _ in 0..500 {
         let all = processes();
-        let doomed = belonging(&all, NOBODY, spared);
+        let doomed = descendants(&all, NO_PROCESS, spared);
         for (pid, process) in &doomed {
             if !process.zombie {
                 let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
@@ -103,7 +103,7 @@ fn is_over(doomed: &[(i32, &Process)]) -> bool {
 }
 
 /// Returns the processes that `root` started, without the `spared` ones and their descendants.
-fn belonging<'a>(
+fn descendants<'a>(
     all: &'a HashMap<i32, Process>,
     root: i32,
     spared: &[i32],

@@ -17,7 +17,7 @@ const CHECKS: [&str; 6] = [
 
 /// Returns whether code contains a check: an `assert` whose condition is not constant, or a call of a checking function
 /// (`pytest.raises`, `self.assertEqual`, `mock.assert_called`).
-pub fn asserts(source: &str) -> bool {
+pub fn contains_check(source: &str) -> bool {
     // The source of a method has the indentation of its class.
     let module = Module::parse(dedented(source));
     holds_check(&module, module.root())
@@ -70,14 +70,14 @@ mod tests {
             "def test_a(self):\n    self.assertEqual(f(), 1)\n",
             "async def test_a():\n    for x in f():\n        assert x\n",
         ] {
-            assert!(asserts(source), "{source}");
+            assert!(contains_check(source), "{source}");
         }
         for source in [
             "def test_a():\n    f()\n",
             "def test_a():\n    f()\n    assert True, f()\n",
             "def test_a():\n    'assert f()'\n    # assert f()\n    f()\n",
         ] {
-            assert!(!asserts(source), "{source}");
+            assert!(!contains_check(source), "{source}");
         }
     }
 }

@@ -9,12 +9,12 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::index::binding_name;
-use super::{Binding, Found, Kind, Module, RepositoryIndex, outer_uses};
+use super::{Binding, FoundDefinition, Kind, Module, RepositoryIndex, outer_uses};
 
 /// A use of a class or function of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    pub found: Found,
+    pub found: FoundDefinition,
     /// Line number from 1.
     pub line: usize,
     pub is_called: bool,
@@ -28,7 +28,7 @@ pub fn references(
     stretch: &Range<usize>,
     index: &RepositoryIndex,
 ) -> Vec<Reference> {
-    let mut reader = Reader::new(module, path, stretch, index);
+    let mut reader = ReferenceFinder::new(module, path, stretch, index);
     let mut nodes = Vec::new();
     reader.chains(module.root(), &mut nodes);
     // Find instances first: a variable may be used above the place where a loop sets it.
@@ -37,7 +37,7 @@ pub fn references(
     found.collect()
 }
 
-struct Reader<'m> {
+struct ReferenceFinder<'m> {
     module: &'m Module,
     stretch: Range<usize>,
     index: &'m RepositoryIndex,
@@ -50,10 +50,10 @@ struct Reader<'m> {
     /// Names that the file's top level binds other than by an import.
     rebound: HashSet<String>,
     /// Variables that hold an instance; `None` if it may be of more than one class.
-    instances: HashMap<String, Option<Found>>,
+    instances: HashMap<String, Option<FoundDefinition>>,
 }
 
-impl<'m> Reader<'m> {
+impl<'m> ReferenceFinder<'m> {
     fn new(
         module: &'m Module,
         path: &str,
@@ -79,7 +79,7 @@ impl<'m> Reader<'m> {
         }
         let definitions = module.outline().into_iter().map(|d| d.name);
         let assigned = module.assignments().into_iter().flat_map(|a| a.names);
-        Reader {
+        ReferenceFinder {
             module,
             stretch: stretch.clone(),
             index,
@@ -106,7 +106,7 @@ impl<'m> Reader<'m> {
         }
         match node.kind() {
             "identifier" => found.push(node),
-            "attribute" if names(self.module, node).is_some() => found.push(node),
+            "attribute" if split_chain(self.module, node).is_some() => found.push(node),
             "attribute" => {
                 found.push(node);
                 if let Some(object) = node.child_by_field_name("object") {
@@ -187,7 +187,7 @@ impl<'m> Reader<'m> {
     }
 
     /// Resolves `Class(…).member`.
-    fn member_of_call(&self, node: Node<'_>) -> Option<Found> {
+    fn member_of_call(&self, node: Node<'_>) -> Option<FoundDefinition> {
         let call = node.child_by_field_name("object")?;
         let class = self.resolve(call.child_by_field_name("function")?)?;
         let member = self.module.source(node.child_by_field_name("attribute")?);
@@ -197,8 +197,8 @@ impl<'m> Reader<'m> {
         }
     }
 
-    fn resolve(&self, node: Node<'_>) -> Option<Found> {
-        let Some((root, at, rest)) = names(self.module, node) else {
+    fn resolve(&self, node: Node<'_>) -> Option<FoundDefinition> {
+        let Some((root, at, rest)) = split_chain(self.module, node) else {
             return self.member_of_call(node);
         };
         if let Some(instance) = self.instances.get(root) {
@@ -224,7 +224,7 @@ impl<'m> Reader<'m> {
 }
 
 /// Splits `a.b.c` into its first name, that name's offset, and the other names.
-fn names<'m>(module: &'m Module, node: Node<'_>) -> Option<(&'m str, usize, Vec<&'m str>)> {
+fn split_chain<'m>(module: &'m Module, node: Node<'_>) -> Option<(&'m str, usize, Vec<&'m str>)> {
     let mut rest = Vec::new();
     let mut here = node;
     while here.kind() == "attribute" {

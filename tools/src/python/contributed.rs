@@ -23,7 +23,7 @@ use crate::workspace::{Change, Layout};
 pub use test_functions::{TestFunction, test_functions};
 pub use used_code::{Excerpt, used_code};
 
-use reach::Comparison;
+use reach::FileComparison;
 use test_file::{Test, TestFile};
 
 /// A test function that a change adds, changes or deletes.
@@ -64,7 +64,7 @@ pub fn contributed(
         return new.tests.iter().map(|t| one(t, Change::Added)).collect();
     };
     let (then, now) = (by_id(old), by_id(&new));
-    let mut comparison = Comparison::new(old, &new);
+    let mut comparison = FileComparison::new(old, &new);
     let mut found = Vec::new();
     for test in &new.tests {
         match then.get(test.id.as_str()) {

@@ -1,6 +1,6 @@
 //! Inserts functions and imports into source text.
 //!
-//! Texts here use ` ` as line end; [`Lines`] restores the file's own line ends.
+//! Texts here use ` ` as line end; [`LineEnding`] restores the file's own line ends.
 
 use super::indentation::{Steps, indentation, step};
 use super::tokens::is_docstring;
@@ -8,27 +8,27 @@ use super::{Binding, Definition, Module, SyntaxError};
 
 /// The line ends of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lines {
+pub enum LineEnding {
     Lf,
     CrLf,
 }
 
-impl Lines {
+impl LineEnding {
     /// Converts a text to ` ` line ends, and returns the original kind. A file with mixed line ends stays unchanged.
-    pub fn split(text: &str) -> (String, Lines) {
+    pub fn split(text: &str) -> (String, LineEnding) {
         let ends = text.matches('\n').count();
         let is_mixed = text.contains("\r\r\n");
         if ends > 0 && text.matches("\r\n").count() == ends && !is_mixed {
-            (text.replace("\r\n", "\n"), Lines::CrLf)
+            (text.replace("\r\n", "\n"), LineEnding::CrLf)
         } else {
-            (text.to_owned(), Lines::Lf)
+            (text.to_owned(), LineEnding::Lf)
         }
     }
 
     pub fn join(self, text: &str) -> String {
         match self {
-            Lines::Lf => text.to_owned(),
-            Lines::CrLf => text.replace("\r\n", "\n").replace('\n', "\r\n"),
+            LineEnding::Lf => text.to_owned(),
+            LineEnding::CrLf => text.replace("\r\n", "\n").replace('\n', "\r\n"),
         }
     }
 }
@@ -62,13 +62,13 @@ impl Code {
     ///
     /// Fails if the code does not parse, or contains no complete function or class.
     pub fn read(given: &str) -> Result<Code, CodeError> {
-        let (text, _) = Lines::split(given);
+        let (text, _) = LineEnding::split(given);
         let text = text.trim_matches('\n');
         let indent = text
             .lines()
             .find(|l| !l.trim().is_empty() && !l.trim_start().starts_with('#'))
             .map_or("", indentation);
-        let whole = shift(text, indent, "");
+        let whole = reindent(text, indent, "");
         let module = Module::parse(whole.clone());
         if let Some(error) = module.errors().first() {
             return Err(CodeError::Syntax(error.clone()));
@@ -111,7 +111,7 @@ impl Code {
     }
 
     /// Returns how many lines inside strings keep their position if the code is indented by `prefix`.
-    fn kept_in_strings(&self, prefix: &str) -> usize {
+    fn count_unindented_lines(&self, prefix: &str) -> usize {
         if prefix == self.indent {
             return 0;
         }
@@ -126,7 +126,7 @@ impl Code {
 
     /// Returns the code indented by `prefix`, ending with a line end.
     pub fn indented(&self, prefix: &str) -> String {
-        let mut text = shift(&self.text, &self.indent, prefix);
+        let mut text = reindent(&self.text, &self.indent, prefix);
         text.push('\n');
         text
     }
@@ -136,12 +136,12 @@ impl Code {
 /// lines inside strings stay unchanged.
 pub fn reindented(text: &str, to: &str) -> String {
     let first = text.lines().find(|line| !line.trim().is_empty());
-    shift(text, first.map_or("", indentation), to)
+    reindent(text, first.map_or("", indentation), to)
 }
 
 /// Replaces the indentation `from` of the lines with `to`; lines inside strings stay unchanged. If one uses spaces and
 /// the other tabs, deeper indentation is converted too.
-fn shift(text: &str, from: &str, to: &str) -> String {
+fn reindent(text: &str, from: &str, to: &str) -> String {
     if from == to {
         return text.to_owned();
     }
@@ -271,7 +271,7 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
         text: out,
         first,
         last,
-        kept: code.kept_in_strings(&indent),
+        kept: code.count_unindented_lines(&indent),
     }
 }
 
@@ -291,7 +291,7 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedT
         text: out,
         first,
         last,
-        kept: code.kept_in_strings(&indent),
+        kept: code.count_unindented_lines(&indent),
     }
 }
 

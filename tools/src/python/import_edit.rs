@@ -8,7 +8,7 @@ use super::standard_library::is_standard_library;
 use super::{Binding, Definition, Import, Kind, Module, in_function};
 
 /// Maximum columns of a line that is extended by a name, unless the file has longer ones.
-const COLUMNS: usize = 79;
+const MAX_COLUMNS: usize = 79;
 
 /// The reason why an import cannot be added.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +60,8 @@ pub fn add_imports(
     for binding in wanted {
         let module = Module::parse(done.text.as_str());
         match state(&module, binding)? {
-            State::There => {}
-            State::ThereFrom(other) => {
+            ImportState::There => {}
+            ImportState::ThereFrom(other) => {
                 let line = format!(
                     "`{}` was not added: the file already has `{}`.",
                     binding.statement(),
@@ -71,7 +71,7 @@ pub fn add_imports(
                     done.existing.push(line);
                 }
             }
-            State::Missing => {
+            ImportState::Missing => {
                 done.text = match merged(&module, binding) {
                     Some(text) => text,
                     None => with_statement(&module, binding, is_own),
@@ -165,20 +165,20 @@ fn is_compound(kind: &str) -> bool {
             .any(|end| kind.ends_with(end))
 }
 
-enum State {
+enum ImportState {
     There,
     /// Bound by an import from a package that contains the wanted one, or is inside it.
     ThereFrom(Binding),
     Missing,
 }
 
-fn state(module: &Module, wanted: &Binding) -> Result<State, ImportError> {
+fn state(module: &Module, wanted: &Binding) -> Result<ImportState, ImportError> {
     let existing = module.imports();
     let defined = module.outline();
     let at_module_level = |import: &&Import| import.top_level || !is_inside(&defined, import.first);
     let mut known = existing.iter().filter(at_module_level);
     if known.any(|import| import.bindings.contains(wanted)) {
-        return Ok(State::There);
+        return Ok(ImportState::There);
     }
     let top_level = existing.iter().filter(|import| import.top_level);
     let other = top_level.flat_map(|import| &import.bindings).find(|other| {
@@ -187,7 +187,7 @@ fn state(module: &Module, wanted: &Binding) -> Result<State, ImportError> {
     });
     if let Some(other) = other {
         if other.name == wanted.name && are_nested(&other.module, &wanted.module) {
-            return Ok(State::ThereFrom(other.clone()));
+            return Ok(ImportState::ThereFrom(other.clone()));
         }
         return Err(ImportError::Bound {
             name: wanted.local.clone(),
@@ -205,7 +205,7 @@ fn state(module: &Module, wanted: &Binding) -> Result<State, ImportError> {
             wanted: wanted.statement(),
         });
     }
-    Ok(State::Missing)
+    Ok(ImportState::Missing)
 }
 
 /// Returns whether the packages are equal, or one contains the other. A package may re-export its modules' definitions.
@@ -263,7 +263,7 @@ fn merged(module: &Module, wanted: &Binding) -> Option<String> {
         None => out.insert_str(first.start_byte(), &format!("{text}{separator}")),
     }
     let longest = module.text().lines().map(|line| line.chars().count()).max();
-    let most = longest.unwrap_or_default().clamp(COLUMNS, 120);
+    let most = longest.unwrap_or_default().clamp(MAX_COLUMNS, 120);
     let rows = statement.start_position().row..=last.end_position().row + 1;
     let fits = (out.lines().enumerate())
         .filter(|(row, _)| rows.contains(row))

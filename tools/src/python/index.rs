@@ -6,11 +6,11 @@ use super::resolve::absolute_module;
 use super::{Binding, Definition, Kind, Module};
 
 /// Maximum number of modules through which a name is followed.
-const STEPS: usize = 12;
+const MAX_STEPS: usize = 12;
 
 /// A class or function of the repository. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundDefinition {
     pub path: String,
     /// Names of its enclosing classes and its own, joined by dots.
     pub qualified: String,
@@ -80,20 +80,20 @@ impl RepositoryIndex {
     }
 
     /// Finds the class or function of a dotted name, through imports, members and base classes.
-    pub fn resolve(&self, dotted: &str) -> Option<Found> {
+    pub fn resolve(&self, dotted: &str) -> Option<FoundDefinition> {
         let names: Vec<&str> = dotted.split('.').collect();
-        self.lookup_absolute(&names, STEPS)
+        self.lookup_absolute(&names, MAX_STEPS)
     }
 
     /// Finds a member of a class of the repository.
-    pub fn member(&self, class: &Found, names: &[&str]) -> Option<Found> {
+    pub fn member(&self, class: &FoundDefinition, names: &[&str]) -> Option<FoundDefinition> {
         let file = self.files.get(&class.path)?;
         let all = super::flatten(&file.outline);
         let definition = all.into_iter().rfind(|d| d.qualified == class.qualified)?;
-        self.in_definition(&class.path, definition, names, STEPS)
+        self.in_definition(&class.path, definition, names, MAX_STEPS)
     }
 
-    fn lookup_absolute(&self, names: &[&str], steps: usize) -> Option<Found> {
+    fn lookup_absolute(&self, names: &[&str], steps: usize) -> Option<FoundDefinition> {
         let steps = steps.checked_sub(1)?;
         for cut in (1..names.len()).rev() {
             if let Some(path) = self.modules.get(&names[..cut].join(".")) {
@@ -103,7 +103,7 @@ impl RepositoryIndex {
         None
     }
 
-    fn in_module(&self, path: &str, names: &[&str], steps: usize) -> Option<Found> {
+    fn in_module(&self, path: &str, names: &[&str], steps: usize) -> Option<FoundDefinition> {
         let file = self.files.get(path)?;
         let (first, rest) = names.split_first()?;
         if let Some(definition) = file.outline.iter().rfind(|d| d.name == *first) {
@@ -131,7 +131,7 @@ impl RepositoryIndex {
         definition: &Definition,
         names: &[&str],
         steps: usize,
-    ) -> Option<Found> {
+    ) -> Option<FoundDefinition> {
         let file = self.files.get(path)?;
         let Some((first, rest)) = names.split_first() else {
             return Some(file.found(path, definition));
@@ -156,14 +156,14 @@ impl RepositoryIndex {
 }
 
 impl File {
-    fn found(&self, path: &str, definition: &Definition) -> Found {
+    fn found(&self, path: &str, definition: &Definition) -> FoundDefinition {
         let body = |of: &Definition| (self.line(of.body.start), of.last);
         let methods = definition.children.iter();
         let methods: Vec<(usize, usize)> = methods
             .filter(|child| definition.kind == Kind::Class && child.kind == Kind::Function)
             .map(body)
             .collect();
-        Found {
+        FoundDefinition {
             path: path.to_owned(),
             qualified: definition.qualified.clone(),
             kind: definition.kind,

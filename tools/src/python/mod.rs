@@ -27,7 +27,7 @@ mod tokens;
 mod unreached;
 
 pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions};
-pub use asserts::asserts;
+pub use asserts::contains_check;
 pub use called::{Reference, references};
 pub use contributed::{
     ContributedTest, Excerpt, TestFunction, contributed, test_functions, used_code,
@@ -35,7 +35,7 @@ pub use contributed::{
 pub use deciding_line::DecidingLine;
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import, joined_imports};
-pub use index::{Found, RepositoryIndex};
+pub use index::{FoundDefinition, RepositoryIndex};
 pub use module::{Module, STACK, SyntaxError};
 pub use names::{
     OuterNames, OuterUse, UndefinedName, new_undefined_names, outer_names, outer_uses,

@@ -6,7 +6,7 @@ use std::path::Path;
 use regex::Regex;
 
 use super::Module;
-use crate::workspace::{TEXT_LIMIT, read_text};
+use crate::workspace::{MAX_TEXT_LEN, read_text};
 
 /// A way to import a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestio
     };
     let mut weights: HashMap<String, usize> = HashMap::new();
     for path in files.iter().filter(|p| p.ends_with(".py")) {
-        let Some(text) = read_text(&root.join(path), TEXT_LIMIT) else {
+        let Some(text) = read_text(&root.join(path), MAX_TEXT_LEN) else {
             continue;
         };
         if !text.contains(name) {

@@ -28,7 +28,7 @@ impl Scope {
     }
 
     /// Returns the innermost scope around a line.
-    pub fn around(scopes: &[Scope], line: usize) -> Option<&Scope> {
+    pub fn innermost(scopes: &[Scope], line: usize) -> Option<&Scope> {
         scopes.iter().rfind(|s| s.first <= line && line <= s.last)
     }
 }
@@ -228,6 +228,6 @@ mod tests {
             scopes(text);
         }
         let found = scopes("x = 'a\ndef f(): pass\n");
-        assert_eq!(Scope::around(&found, 2).unwrap().qualified, "f");
+        assert_eq!(Scope::innermost(&found, 2).unwrap().qualified, "f");
     }
 }

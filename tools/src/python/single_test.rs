@@ -34,7 +34,7 @@ impl SingleTest {
 }
 
 /// Tests to remove.
-struct Taken<'t> {
+struct RemovedTests<'t> {
     functions: BTreeSet<(usize, usize)>,
     /// Names of the remaining test and of its enclosing classes.
     kept: Vec<&'t str>,
@@ -57,7 +57,7 @@ pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Opti
             taken.insert((test.bytes.start, test.bytes.end));
         }
     }
-    let taken = Taken {
+    let taken = RemovedTests {
         functions: taken,
         // A class that inherits the test contains nothing else.
         kept: kept.id.split("::").collect(),
@@ -97,7 +97,7 @@ pub fn without_tests(module: &Module, tests: &[TestFunction]) -> String {
     let bytes = tests
         .iter()
         .flat_map(|test| test.replaced.iter().chain([&test.bytes]));
-    let taken = Taken {
+    let taken = RemovedTests {
         functions: bytes.map(|bytes| (bytes.start, bytes.end)).collect(),
         kept: Vec::new(),
     };
@@ -140,7 +140,7 @@ fn header_end(module: &Module, test: &TestFunction) -> Option<usize> {
 }
 
 /// Collects the cuts of a block, and returns whether only its docstring is left.
-fn strip(module: &Module, block: Node<'_>, taken: &Taken<'_>, cuts: &mut Vec<Cut>) -> bool {
+fn strip(module: &Module, block: Node<'_>, taken: &RemovedTests<'_>, cuts: &mut Vec<Cut>) -> bool {
     let mut cursor = block.walk();
     let statements: Vec<Node<'_>> = block
         .named_children(&mut cursor)
@@ -178,7 +178,7 @@ fn strip(module: &Module, block: Node<'_>, taken: &Taken<'_>, cuts: &mut Vec<Cut
 }
 
 /// Returns whether a class loses all its members, and no code outside names it.
-fn is_emptied_class(module: &Module, statement: Node<'_>, taken: &Taken<'_>) -> bool {
+fn is_emptied_class(module: &Module, statement: Node<'_>, taken: &RemovedTests<'_>) -> bool {
     let class = definition(statement);
     if class.kind() != "class_definition" {
         return false;

@@ -14,7 +14,7 @@ pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(u
         return Vec::new();
     };
     let mut skipped = Vec::new();
-    behind(module.root(), row, true, &mut skipped);
+    statements_after(module.root(), row, true, &mut skipped);
     let mut lines = Vec::new();
     for statement in skipped {
         assertions(&module, statement, &mut lines);
@@ -32,7 +32,7 @@ pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(u
 }
 
 /// Collects the statements after the one that contains the row, in each enclosing block except the module.
-fn behind<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<Node<'m>>) {
+fn statements_after<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<Node<'m>>) {
     let holds =
         |node: &Node<'_>| node.start_position().row <= row && row <= node.end_position().row;
     let mut cursor = node.walk();
@@ -51,7 +51,7 @@ fn behind<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<Node<'m>>)
             out.extend(children[at + 1..].iter().copied());
         }
     }
-    behind(children[at], row, false, out);
+    statements_after(children[at], row, false, out);
 }
 
 fn assertions(module: &Module, node: Node<'_>, out: &mut Vec<(usize, usize)>) {

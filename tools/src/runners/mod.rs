@@ -11,7 +11,7 @@ use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
 use crate::error::ToolError;
 use crate::outcomes::report::Report;
-use crate::outcomes::{USAGE, file_of};
+use crate::outcomes::{USAGE_EXIT_CODE, file_of};
 use crate::process::{self, Command, ProcessOutput};
 use crate::workspace::Checkout;
 
@@ -54,7 +54,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn until(deadline: Instant) -> Self {
+    pub fn with_deadline(deadline: Instant) -> Self {
         Options {
             deadline,
             hash_seed: 0,
@@ -174,7 +174,7 @@ impl Run<'_> {
             }
         }
         if known.is_empty() {
-            report.exit_code = Some(USAGE);
+            report.exit_code = Some(USAGE_EXIT_CODE);
             return Ok(report);
         }
         let mut found = match self.checkout.config().runner.kind {
@@ -192,7 +192,7 @@ impl Run<'_> {
         report: &mut process::Report,
     ) -> Result<ProcessOutput, ToolError> {
         if let Some(measurement) = &self.measurement {
-            measurement.of(&mut command)?;
+            measurement.instrument(&mut command)?;
         }
         let deadline = self.options.deadline;
         let launched =

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use super::Run;
-use super::recording::{PRINTED, Recording};
+use super::recording::{MAX_PRINTED_BYTES, Recording};
 use crate::config::RunnerKind;
 use crate::error::ToolError;
 use crate::outcomes::report::Report;
@@ -51,7 +51,7 @@ pub(super) fn run(
         env: recording.environment()?,
         stdin: Vec::new(),
         merge: true,
-        keep: PRINTED,
+        max_output_bytes: MAX_PRINTED_BYTES,
     };
     let finished = run.process(command, &mut recording.report)?;
     let session = Session::new(recording.read());

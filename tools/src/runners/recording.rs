@@ -18,7 +18,7 @@ use crate::process::{self, Report};
 const RECORD: &str = include_str!("../outcomes/record.py");
 const TRACE: &str = include_str!("../outcomes/trace.py");
 /// Bytes kept of a runner's output.
-pub(super) const PRINTED: usize = 6000;
+pub(super) const MAX_PRINTED_BYTES: usize = 6000;
 
 pub(super) struct Recording {
     /// Folder for files that the program writes.
@@ -50,10 +50,10 @@ impl Recording {
         };
         process::make_home(&config.scratch)?;
         let folder = config.scratch.join(&runner);
-        process::make_anew(&folder)?;
+        process::recreate_folder(&folder)?;
         let private = config.private().join(&runner);
         let plugins = private.join("plugin");
-        anew(&plugins)?;
+        recreate(&plugins)?;
         let shared = [("testwright_record", RECORD), ("testwright_trace", TRACE)];
         for (name, text) in shared.iter().chain(modules) {
             std::fs::write(plugins.join(format!("{name}.py")), text)?;
@@ -65,7 +65,7 @@ impl Recording {
         let hook = children.join(outcomes::HOOK);
         let facts = folder.join("children");
         if !options.trace.is_empty() {
-            anew(&children)?;
+            recreate(&children)?;
             outcomes::write_hook(&children)?;
             std::fs::create_dir(&facts)?;
         }
@@ -133,7 +133,7 @@ impl Drop for Recording {
 }
 
 /// Creates an empty folder, and removes any earlier content.
-fn anew(folder: &Path) -> Result<(), ToolError> {
+fn recreate(folder: &Path) -> Result<(), ToolError> {
     match std::fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
         _ => {}

@@ -21,7 +21,7 @@ use crate::runners::Options;
 use crate::workspace::Checkout;
 
 /// Extra time for a toolbox's own work beside its run.
-const GRACE: Duration = Duration::from_secs(20);
+const GRACE_PERIOD: Duration = Duration::from_secs(20);
 /// Maximum bytes of an answer.
 const MAX_ANSWER_LEN: u64 = 256 << 20;
 
@@ -34,7 +34,7 @@ pub fn enable(toolbox: &'static str) {
 }
 
 /// Returns the maximum number of concurrent runs.
-pub fn width(config: &Config) -> usize {
+pub fn max_parallel(config: &Config) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     match TOOLBOX.get() {
         Some(_) => config
@@ -56,13 +56,13 @@ pub struct Job {
 ///
 /// Fails if the call is interrupted, or waiting for the runs fails.
 pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<Report>>, ToolError> {
-    let _turn = process::take_turn();
+    let _turn = process::lock_programs();
     let mut waiting = jobs.iter().enumerate();
     let mut running: Vec<Running> = Vec::new();
     let mut reports: Vec<Option<Report>> = jobs.iter().map(|_| None).collect();
     loop {
         interrupt::check()?;
-        while running.len() < width(checkout.config()) {
+        while running.len() < max_parallel(checkout.config()) {
             let Some((index, job)) = waiting.next() else {
                 break;
             };
@@ -140,7 +140,7 @@ impl Running {
             child,
             output: std::os::fd::OwnedFd::from(output).into(),
             written: Vec::new(),
-            end: job.options.deadline + GRACE,
+            end: job.options.deadline + GRACE_PERIOD,
         })
     }
 
@@ -184,7 +184,9 @@ impl Drop for Running {
 /// Waits until a run has written data or reached its time limit, or the call is interrupted.
 fn wait(running: &[Running]) -> Result<(), ToolError> {
     let first_end = running.iter().map(|one| one.end).min();
-    let left = first_end.map_or(GRACE, |end| end.saturating_duration_since(Instant::now()));
+    let left = first_end.map_or(GRACE_PERIOD, |end| {
+        end.saturating_duration_since(Instant::now())
+    });
     let most = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
     let mut fds: Vec<PollFd<'_>> = (running.iter())
         .map(|one| one.output.as_fd())

@@ -70,13 +70,13 @@ impl<T: Tool> AnyTool for T {
 
 fn read<T: Tool>(arguments: Value) -> Result<T::Args, ToolError> {
     let schema = schema::parameters::<T::Args>();
-    let arguments = mend(T::NAME, &schema, arguments)?;
+    let arguments = repair(T::NAME, &schema, arguments)?;
     serde_json::from_value(arguments).map_err(|e| refuse(T::NAME, &schema, &e.to_string()))
 }
 
 /// Checks the top level against the schema, and repairs values with only one possible meaning: a number or a list
 /// written as a string, one string instead of a list, `null` for an omitted field.
-fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError> {
+fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError> {
     let arguments = match arguments {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -117,7 +117,7 @@ fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let value = fit(wanted, property, value).map_err(|value| {
+        let value = coerce(wanted, property, value).map_err(|value| {
             let mut got = value.to_string();
             if got.chars().count() > 40 {
                 got = got.chars().take(40).chain("…".chars()).collect();
@@ -125,7 +125,7 @@ fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError
             refuse(
                 tool,
                 schema,
-                &format!("`{name}` must be {}, not {got}", a(wanted)),
+                &format!("`{name}` must be {}, not {got}", with_article(wanted)),
             )
         })?;
         fields.insert(name, value);
@@ -151,7 +151,7 @@ fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError
 }
 
 /// Returns the value converted to the wanted type, or the original value as the error.
-fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
+fn coerce(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
     let fits = match wanted {
         "string" => value.is_string(),
         "integer" => value.is_u64() || (value.is_i64() && property.get("minimum").is_none()),
@@ -177,7 +177,7 @@ fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
         ("integer" | "number" | "boolean" | "array" | "object", Value::String(text)) => {
             if let Ok(inner) = serde_json::from_str::<Value>(text.trim())
                 && !inner.is_string()
-                && let Ok(inner) = fit(wanted, property, inner)
+                && let Ok(inner) = coerce(wanted, property, inner)
             {
                 return Ok(inner);
             }
@@ -191,7 +191,7 @@ fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
     Err(value)
 }
 
-fn a(kind: &str) -> &'static str {
+fn with_article(kind: &str) -> &'static str {
     match kind {
         "string" => "a string",
         "integer" => "a whole number from 0",

@@ -13,7 +13,7 @@ use crate::workspace::Change;
 use crate::workspace::FileChange;
 
 /// Maximum number of left-out files that are named.
-const NAMES: usize = 100;
+const MAX_NAMES: usize = 100;
 
 /// git's mode of a symbolic link.
 pub const LINK: u32 = 0o120_000;
@@ -45,16 +45,20 @@ pub struct Changes;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {}
+pub struct ChangesArgs {}
 
 impl Tool for Changes {
-    type Args = Args;
+    type Args = ChangesArgs;
     type Data = Value;
     const NAME: &'static str = "changes";
     const DESCRIPTION: &'static str = "The files that differ from the base commit, with their content. If that is too much, the largest files are only named.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        _: ChangesArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let mut changes = context.workspace.changes()?;
         let all = changes.len();
         // The deletion of a large file can be reported.
@@ -63,7 +67,7 @@ impl Tool for Changes {
         changes = included;
         let mut left_out: Vec<String> = oversized.into_iter().map(|c| c.path).collect();
         left_out.extend(without_the_largest(&mut changes));
-        left_out.truncate(NAMES);
+        left_out.truncate(MAX_NAMES);
         let files: Vec<FileContent> = changes.into_iter().map(FileContent::of).collect();
         let mut data = json!({ "files": files });
         if !left_out.is_empty() {

@@ -47,7 +47,10 @@ pub fn ids(contributed: &[ContributedTest]) -> Vec<String> {
 /// # Errors
 ///
 /// Fails if the changes of the workspace cannot be read.
-pub fn is_among(workspace: &mut Workspace, asked: &[String]) -> Result<bool, ToolError> {
+pub fn includes_contributed(
+    workspace: &mut Workspace,
+    asked: &[String],
+) -> Result<bool, ToolError> {
     let contributed = ids(&of_workspace(workspace)?);
     let mut asked = asked.iter();
     Ok(asked.any(|asked| {

@@ -16,13 +16,13 @@ use crate::runners::{self, Options};
 use crate::tool::{Context, Reply, Tool, ToolError};
 
 /// Maximum number of missed ranges that are shown.
-const SHOWN: usize = 40;
+const MAX_SHOWN: usize = 40;
 
 pub struct Cover;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct CoverArgs {
     /// Node ids or files. Default: what you added or changed.
     #[serde(default)]
     #[schemars(example = ["tests/test_module.py::test_empty"])]
@@ -31,7 +31,7 @@ pub struct Args {
 
 /// Result data for programs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Covered {
+pub struct CoverResult {
     pub report: Report,
     /// Wanted statements that ran, by file.
     pub hit: BTreeMap<String, Vec<u32>>,
@@ -51,8 +51,8 @@ pub struct MissedLines {
 }
 
 impl Tool for Cover {
-    type Args = Args;
-    type Data = Covered;
+    type Args = CoverArgs;
+    type Data = CoverResult;
     const NAME: &'static str = "cover";
     const TITLE: &'static str = "Run tests for wanted lines";
     const DESCRIPTION: &'static str =
@@ -61,12 +61,16 @@ impl Tool for Cover {
     const RUNS_CODE: bool = true;
     const NEEDS_WANTED_LINES: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: CoverArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let Some(wanted) = context.workspace.config().wanted.clone() else {
             return Err(ToolError::refused("There are no wanted lines in this run."));
         };
         let ids = named_or_contributed(context.workspace, &args.tests)?;
-        let mut options = Options::until(deadline(context, None));
+        let mut options = Options::with_deadline(deadline(context, None));
         options.whole_values.clone_from(&ids);
         let measure = Measure {
             package: wanted.package,
@@ -78,7 +82,7 @@ impl Tool for Cover {
         let checkout = context.workspace.checkout();
         let (report, coverage) = runners::run_measured(checkout, &ids, &options, Some(&measure))?;
         let coverage = coverage.unwrap_or_default();
-        let mut covered = Covered {
+        let mut covered = CoverResult {
             hit: BTreeMap::new(),
             missed: Vec::new(),
             problem: coverage.problem.clone(),
@@ -92,7 +96,7 @@ impl Tool for Cover {
     }
 }
 
-impl Covered {
+impl CoverResult {
     fn add(&mut self, file: &str, module: &Module, wanted: &BTreeSet<u32>, coverage: &Coverage) {
         let ran = coverage.files.get(file).cloned().unwrap_or_default();
         let executed: BTreeSet<usize> = ran.executed.iter().map(|line| *line as usize).collect();
@@ -137,11 +141,11 @@ impl Covered {
         }
         let hit: usize = self.hit.values().map(Vec::len).sum();
         out.push_str(&format!("Wanted lines that run: {hit}. Still missed:\n"));
-        for missed in self.missed.iter().take(SHOWN) {
+        for missed in self.missed.iter().take(MAX_SHOWN) {
             out.push_str(&format!("{missed}\n"));
         }
-        if self.missed.len() > SHOWN {
-            out.push_str(&format!("… {} more.\n", self.missed.len() - SHOWN));
+        if self.missed.len() > MAX_SHOWN {
+            out.push_str(&format!("… {} more.\n", self.missed.len() - MAX_SHOWN));
         }
         out
     }
@@ -181,7 +185,7 @@ mod tests {
             files: [("a.py".to_owned(), ran)].into(),
             ..Coverage::default()
         };
-        let mut covered = Covered {
+        let mut covered = CoverResult {
             report: Report::default(),
             hit: BTreeMap::new(),
             missed: Vec::new(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing::{self, EditAction, Edited};
+use super::editing::{self, EditAction, EditResult};
 use super::line_numbers::count;
 use crate::python::Module;
 use crate::tool::{Context, Reply, Tool, ToolError};
@@ -13,7 +13,7 @@ pub struct CreateFile;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct CreateFileArgs {
     /// The file.
     #[schemars(example = "tests/test_new.py")]
     path: String,
@@ -23,22 +23,26 @@ pub struct Args {
     content: String,
 }
 
-impl Args {
+impl CreateFileArgs {
     pub fn new(path: String, content: String) -> Self {
-        Args { path, content }
+        CreateFileArgs { path, content }
     }
 }
 
 impl Tool for CreateFile {
-    type Args = Args;
-    type Data = Edited;
+    type Args = CreateFileArgs;
+    type Data = EditResult;
     const NAME: &'static str = "create_file";
     const TITLE: &'static str = "Create a file";
     const IS_DESTRUCTIVE: bool = false;
     const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Make a new file.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: CreateFileArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
         let shown = forward(&relative);
@@ -66,7 +70,7 @@ impl Tool for CreateFile {
         workspace.write(&relative, content.as_bytes())?;
         let lines = content.lines().count();
         let lines = (lines > 0).then_some((1, lines));
-        let data = Edited::one(&shown, EditAction::Created, lines);
+        let data = EditResult::one(&shown, EditAction::Created, lines);
         Ok(Reply::new(out, data))
     }
 }

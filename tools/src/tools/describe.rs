@@ -18,10 +18,10 @@ pub struct Describe;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {}
+pub struct DescribeArgs {}
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Facts {
+pub struct WorkspaceFacts {
     /// `None` if the interpreter did not answer.
     python: Option<String>,
     pytest: Option<String>,
@@ -34,15 +34,19 @@ pub struct Facts {
 }
 
 impl Tool for Describe {
-    type Args = Args;
-    type Data = Facts;
+    type Args = DescribeArgs;
+    type Data = WorkspaceFacts;
     const NAME: &'static str = "describe";
     const DESCRIPTION: &'static str =
         "Versions of Python and pytest, the repository's folders, and where its tests are.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
-        let mut facts = Facts {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        _: DescribeArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
+        let mut facts = WorkspaceFacts {
             python: None,
             pytest: None,
             files: 0,
@@ -96,7 +100,7 @@ else:
         env: process::environment(config),
         stdin: Vec::new(),
         merge: false,
-        keep: 1000,
+        max_output_bytes: 1000,
     };
     let deadline = context
         .deadline
@@ -109,7 +113,7 @@ else:
     Ok((lines.next(), lines.next()))
 }
 
-fn text(facts: &Facts) -> String {
+fn text(facts: &WorkspaceFacts) -> String {
     let mut lines = Vec::new();
     match (&facts.python, &facts.pytest) {
         (Some(python), Some(pytest)) => lines.push(format!("Python {python}, pytest {pytest}.")),

@@ -5,23 +5,23 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::create_file::{self, CreateFile};
-use super::editing::{self, EditAction, Edited};
+use super::editing::{self, EditAction, EditResult};
 use super::replacement::replace_text;
 use super::revert::{self, Revert};
 use super::rewrite_function::{self, RewriteFunction};
 use crate::python::Module;
-use crate::python::edit::Lines;
+use crate::python::edit::LineEnding;
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::{forward, unified};
 
 /// Maximum lines of the change that are shown; the model has just sent a longer change itself.
-const SHOWN: usize = 12;
+const MAX_SHOWN_LINES: usize = 12;
 
 pub struct Edit;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct EditArgs {
     #[schemars(example = "tests/test_module.py")]
     /// The file.
     path: String,
@@ -42,19 +42,23 @@ pub struct Args {
 }
 
 impl Tool for Edit {
-    type Args = Args;
-    type Data = Edited;
+    type Args = EditArgs;
+    type Data = EditResult;
     const NAME: &'static str = "edit";
     const TITLE: &'static str = "Edit a file";
     const DESCRIPTION: &'static str = "Change or make a text file. `path` alone: put it back.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: EditArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let old = args.old.filter(|old| !old.is_empty());
         let Some(new) = args.new else {
             if old.is_some() || args.function.is_some() {
                 return Err(ToolError::refused("Say by `new` what comes instead."));
             }
-            return Tool::call(&Revert, context, revert::Args::of(args.path));
+            return Tool::call(&Revert, context, revert::RevertArgs::of(args.path));
         };
         let old = match (old, args.function) {
             (Some(_), Some(_)) => {
@@ -63,14 +67,14 @@ impl Tool for Edit {
                 ));
             }
             (None, Some(name)) => {
-                let rewritten = rewrite_function::Args::new(args.path, name, new);
+                let rewritten = rewrite_function::RewriteFunctionArgs::new(args.path, name, new);
                 return Tool::call(&RewriteFunction, context, rewritten);
             }
             (old, None) => old.unwrap_or_default(),
         };
         let resolved = context.workspace.resolve(&args.path)?;
         if old.is_empty() && !context.workspace.root().join(&resolved).exists() {
-            let made = create_file::Args::new(args.path, new);
+            let made = create_file::CreateFileArgs::new(args.path, new);
             return Tool::call(&CreateFile, context, made);
         }
         let workspace = &mut *context.workspace;
@@ -81,13 +85,13 @@ impl Tool for Edit {
                 "`old` is empty, and the file exists already: give the text to replace.",
             ));
         }
-        let (before, ends) = Lines::split(&workspace.read_text(&relative)?);
-        let (old, _) = Lines::split(&old);
-        let (new, _) = Lines::split(&new);
+        let (before, ends) = LineEnding::split(&workspace.read_text(&relative)?);
+        let (old, _) = LineEnding::split(&old);
+        let (new, _) = LineEnding::split(&new);
         let after = replace_text(&shown, &before, &old, &new, args.line)?;
         if after == before {
             let text = format!("{shown} is as it was: `old` and `new` are the same.\n");
-            return Ok(Reply::new(text, Edited::default()));
+            return Ok(Reply::new(text, EditResult::default()));
         }
         let is_python = shown.ends_with(".py");
         if is_python {
@@ -101,12 +105,16 @@ impl Tool for Edit {
         let hunks = unified(&before, &after, is_python);
         let lines: Vec<&str> = hunks.lines().collect();
         let mut out = format!("Edited {shown}.\n");
-        let end = if lines.len() > SHOWN { 1 } else { lines.len() };
+        let end = if lines.len() > MAX_SHOWN_LINES {
+            1
+        } else {
+            lines.len()
+        };
         for line in &lines[..end] {
             out.push_str(line);
             out.push('\n');
         }
-        let data = Edited::one(&shown, EditAction::Modified, None);
+        let data = EditResult::one(&shown, EditAction::Modified, None);
         Ok(Reply::new(out, data))
     }
 }

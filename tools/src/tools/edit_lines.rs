@@ -3,21 +3,21 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing::{self, EditAction, Edited};
+use super::editing::{self, EditAction, EditResult};
 use super::line_numbers::{count, numbered};
 use crate::python::Module;
-use crate::python::edit::Lines;
+use crate::python::edit::LineEnding;
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 /// Lines shown above and below the edit.
-const AROUND: usize = 5;
+const CONTEXT_LINES: usize = 5;
 
 pub struct EditLines;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct EditLinesArgs {
     /// The file, relative to the repository's root.
     #[schemars(example = "tests/test_module.py")]
     path: String,
@@ -33,19 +33,23 @@ pub struct Args {
 }
 
 impl Tool for EditLines {
-    type Args = Args;
-    type Data = Edited;
+    type Args = EditLinesArgs;
+    type Data = EditResult;
     const NAME: &'static str = "edit_lines";
     const TITLE: &'static str = "Replace lines";
     const DESCRIPTION: &'static str = "Replace lines `first` to `last` of a file by `text`. Refused, with the file untouched, when a Python \
         file would no longer parse; the answer then shows how it would have looked. Line numbers after the edit change.";
     const LOW_LEVEL: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: EditLinesArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
-        let (before, ends) = Lines::split(&workspace.read_text(&relative)?);
+        let (before, ends) = LineEnding::split(&workspace.read_text(&relative)?);
         let lines: Vec<&str> = before.split_inclusive('\n').collect();
         let total = lines.len();
         if args.first == 0
@@ -64,7 +68,7 @@ impl Tool for EditLines {
         if !new.is_empty() && !new.ends_with('\n') {
             new.push('\n');
         }
-        let (mut text, _) = Lines::split(&args.text);
+        let (mut text, _) = LineEnding::split(&args.text);
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
@@ -99,11 +103,11 @@ impl Tool for EditLines {
         );
         out.push_str(&numbered(
             &new,
-            args.first.saturating_sub(AROUND).max(1),
-            (args.first + added + AROUND - 1).min(new.lines().count()),
+            args.first.saturating_sub(CONTEXT_LINES).max(1),
+            (args.first + added + CONTEXT_LINES - 1).min(new.lines().count()),
         ));
         let lines = (added > 0).then_some((args.first, args.first + added - 1));
-        let data = Edited::one(&shown, EditAction::Modified, lines);
+        let data = EditResult::one(&shown, EditAction::Modified, lines);
         Ok(Reply::new(out, data))
     }
 }

@@ -12,7 +12,7 @@ use crate::workspace::{Workspace, forward};
 
 /// The files that a call changed; empty if all stayed the same.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Edited {
+pub struct EditResult {
     files: Vec<EditedFile>,
 }
 
@@ -36,9 +36,9 @@ pub enum EditAction {
     Removed,
 }
 
-impl Edited {
+impl EditResult {
     pub fn one(path: &str, action: EditAction, lines: Option<(usize, usize)>) -> Self {
-        let mut edited = Edited::default();
+        let mut edited = EditResult::default();
         edited.add(path, action, lines);
         edited
     }

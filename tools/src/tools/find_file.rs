@@ -8,13 +8,13 @@ use super::path_glob::path_glob;
 use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
-const SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 pub struct FindFile;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct FindFileArgs {
     /// A glob, or a part of the path.
     #[schemars(example = "test_*.py")]
     name: String,
@@ -35,14 +35,18 @@ pub struct FileList {
 }
 
 impl Tool for FindFile {
-    type Args = Args;
+    type Args = FindFileArgs;
     type Data = FileList;
     const NAME: &'static str = "find_file";
     const TITLE: &'static str = "Find files";
     const DESCRIPTION: &'static str = "Find files by name.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: FindFileArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         list(context.workspace, &args.name, args.path.as_deref(), "name")
     }
 }
@@ -105,14 +109,14 @@ pub fn list(
         return Ok(Reply::new(text, FileList::default()));
     }
     let mut text = format!("{}\n", count(found.len(), "file"));
-    for path in found.iter().take(SHOWN) {
+    for path in found.iter().take(MAX_SHOWN) {
         text.push_str(path);
         text.push('\n');
     }
-    if found.len() > SHOWN {
+    if found.len() > MAX_SHOWN {
         text.push_str(&format!(
             "… and {} more. Narrow it with `path` or a stricter `{field}`.\n",
-            found.len() - SHOWN
+            found.len() - MAX_SHOWN
         ));
     }
     let data = FileList {

@@ -11,16 +11,16 @@ pub struct Handshake;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {}
+pub struct HandshakeArgs {}
 
 impl Tool for Handshake {
-    type Args = Args;
+    type Args = HandshakeArgs;
     type Data = Value;
     const NAME: &'static str = "handshake";
     const DESCRIPTION: &'static str = "The toolbox's version, the SHA-256 of its sources, and the layers that protect it from programs.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, _: &mut Context<'_>, _: HandshakeArgs) -> Result<Reply<Self::Data>, ToolError> {
         let version = env!("CARGO_PKG_VERSION");
         Ok(Reply::new(
             format!("testwright-toolbox {version} {DIGEST}"),

@@ -6,9 +6,9 @@ mod tests;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing::{self, EditAction, Edited};
+use super::editing::{self, EditAction, EditResult};
 use super::unknown_name::unknown;
-use crate::python::edit::{Code, InsertionPoint, Lines, insert};
+use crate::python::edit::{Code, InsertionPoint, LineEnding, insert};
 use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};
 use crate::tool::{Context, Reply, Tool, ToolError};
@@ -18,7 +18,7 @@ pub struct InsertFunction;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct InsertFunctionArgs {
     /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
@@ -40,14 +40,18 @@ pub struct Args {
 }
 
 impl Tool for InsertFunction {
-    type Args = Args;
-    type Data = Edited;
+    type Args = InsertFunctionArgs;
+    type Data = EditResult;
     const NAME: &'static str = "insert_function";
     const TITLE: &'static str = "Insert functions";
     const IS_DESTRUCTIVE: bool = false;
     const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, at that of a `class`, or `after` another.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: InsertFunctionArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
         let shown = forward(&relative);
@@ -58,8 +62,8 @@ impl Tool for InsertFunction {
         }
         let exists = workspace.root().join(&relative).exists();
         let (text, lines) = match exists {
-            true => Lines::split(&workspace.read_text(&relative)?),
-            false => (String::new(), Lines::Lf),
+            true => LineEnding::split(&workspace.read_text(&relative)?),
+            false => (String::new(), LineEnding::Lf),
         };
         let before = exists.then(|| Module::parse(text.clone()));
         let code = Code::read(&args.code)
@@ -121,7 +125,7 @@ impl Tool for InsertFunction {
             true => EditAction::Modified,
             false => EditAction::Created,
         };
-        let mut edited_files = Edited::one(&shown, action, Some((edited.first, edited.last)));
+        let mut edited_files = EditResult::one(&shown, action, Some((edited.first, edited.last)));
         if let Some(package) = &package {
             edited_files.add(&forward(package), EditAction::Created, None);
             out.push_str(&format!(
@@ -172,7 +176,7 @@ impl Place {
     }
 }
 
-fn find_place(module: &Module, shown: &str, args: &Args) -> Result<Place, ToolError> {
+fn find_place(module: &Module, shown: &str, args: &InsertFunctionArgs) -> Result<Place, ToolError> {
     let class = match &args.class {
         Some(name) => {
             let name = plain_name(name);

@@ -1,7 +1,7 @@
 //! Formats lines of a file for several tools.
 
 /// Maximum characters of a line that is shown whole.
-const WIDTH: usize = 400;
+const MAX_WIDTH: usize = 400;
 
 /// Returns lines `first` to `last` (from 1, inclusive), each with its number.
 pub(super) fn numbered(text: &str, first: usize, last: usize) -> String {
@@ -13,7 +13,7 @@ pub(super) fn numbered(text: &str, first: usize, last: usize) -> String {
         .take(last)
         .skip(first.saturating_sub(1))
     {
-        let line = cut(line.trim_end_matches('\r'), WIDTH);
+        let line = cut(line.trim_end_matches('\r'), MAX_WIDTH);
         out.push_str(format!("{:>digits$}  {line}", at + 1).trim_end());
         out.push('\n');
     }
@@ -24,7 +24,7 @@ pub(super) fn numbered(text: &str, first: usize, last: usize) -> String {
 pub(super) fn plain(text: &str, first: usize, last: usize) -> String {
     let lines = text.lines().take(last).skip(first.saturating_sub(1));
     lines.fold(String::new(), |mut out, line| {
-        out.push_str(&cut(line.trim_end_matches('\r'), WIDTH));
+        out.push_str(&cut(line.trim_end_matches('\r'), MAX_WIDTH));
         out.push('\n');
         out
     })

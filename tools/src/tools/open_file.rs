@@ -7,14 +7,14 @@ use super::line_numbers::{count, lines_between, numbered};
 use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
-const WINDOW: usize = 100;
+const DEFAULT_LINES: usize = 100;
 const MAX_LINES: usize = 400;
 
 pub struct OpenFile;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct OpenFileArgs {
     #[schemars(example = "src/package/module.py")]
     /// The file.
     path: String,
@@ -45,14 +45,18 @@ pub struct OpenedLines {
 }
 
 impl Tool for OpenFile {
-    type Args = Args;
+    type Args = OpenFileArgs;
     type Data = OpenedLines;
     const NAME: &'static str = "open_file";
     const TITLE: &'static str = "Open a file";
     const DESCRIPTION: &'static str = "Show lines of a file, 100 by default.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: OpenFileArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
         let text = context.workspace.read_text(&relative)?;
@@ -68,7 +72,7 @@ impl Tool for OpenFile {
             };
             return Ok(Reply::new(text, data));
         }
-        let size = args.lines.unwrap_or(WINDOW).clamp(1, MAX_LINES);
+        let size = args.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
         let asked = args.line.or(args.first).unwrap_or(1);
         if asked > total {
             return Err(ToolError::Refused(format!(

@@ -11,7 +11,7 @@ use crate::python::{Definition, Kind, Module, flatten, plain_name};
 use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
-const SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 const WIDTH: usize = 160;
 const FIXTURES: usize = 30;
 
@@ -19,7 +19,7 @@ pub struct Outline;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct OutlineArgs {
     /// The file.
     #[schemars(example = "src/package/module.py")]
     path: String,
@@ -32,10 +32,10 @@ pub struct Args {
     name: Option<String>,
 }
 
-impl Args {
+impl OutlineArgs {
     /// Creates arguments for a whole file.
     pub fn of(path: String) -> Self {
-        Args {
+        OutlineArgs {
             path,
             within: None,
             name: None,
@@ -75,14 +75,18 @@ impl OutlinedDefinition {
 }
 
 impl Tool for Outline {
-    type Args = Args;
+    type Args = OutlineArgs;
     type Data = FileOutline;
     const NAME: &'static str = "outline";
     const TITLE: &'static str = "Outline of a file";
     const DESCRIPTION: &'static str = "List the classes and functions of a Python file; of a test file also the fixtures that it may use.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: OutlineArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
         let text = context.workspace.read_text(&relative)?;
@@ -126,7 +130,7 @@ impl Tool for Outline {
                 }
             }
         }
-        definitions.truncate(SHOWN);
+        definitions.truncate(MAX_SHOWN);
         let data = FileOutline {
             path: shown,
             lines: module.text().lines().count(),
@@ -135,14 +139,14 @@ impl Tool for Outline {
                 .map(OutlinedDefinition::of)
                 .collect(),
         };
-        for line in lines.iter().take(SHOWN) {
+        for line in lines.iter().take(MAX_SHOWN) {
             out.push_str(line);
             out.push('\n');
         }
-        if lines.len() > SHOWN {
+        if lines.len() > MAX_SHOWN {
             out.push_str(&format!(
                 "… and {} more; name a class with `within`, or a part of the names with `name`.\n",
-                lines.len() - SHOWN
+                lines.len() - MAX_SHOWN
             ));
         }
         if args.within.is_none() && args.name.is_none() {

@@ -21,7 +21,7 @@ use crate::python::{
 use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
-const LINES: usize = 300;
+const MAX_LINES: usize = 300;
 /// A class with more lines is shown as its outline.
 const CLASS_LINES: usize = 150;
 const CANDIDATES: usize = 12;
@@ -38,7 +38,7 @@ pub struct ReadFunction;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct ReadFunctionArgs {
     /// `function`, `Class.method` or `Class`.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
@@ -72,19 +72,23 @@ struct ReadDefinition {
 }
 
 impl Tool for ReadFunction {
-    type Args = Args;
+    type Args = ReadFunctionArgs;
     type Data = ReadDefinitions;
     const NAME: &'static str = "read_function";
     const TITLE: &'static str = "Read a function";
     const DESCRIPTION: &'static str = "Show a function or class (`Class.method`) and what of its file it uses. Without `name`: the outline of a file.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: ReadFunctionArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let mut path = args.path.clone();
         let mut name = match (args.name.as_deref().map(str::trim), &path) {
             (Some(name), _) => name.to_owned(),
             (None, Some(path)) => {
-                let outline = outline::Args::of(path.clone());
+                let outline = outline::OutlineArgs::of(path.clone());
                 let Reply { text, data } = Tool::call(&Outline, context, outline)?;
                 let data = ReadDefinitions {
                     definitions: Vec::new(),
@@ -258,7 +262,7 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
         if definition.kind == Kind::Class && length > CLASS_LINES {
             out.push_str(&long_class(module, definition));
         } else {
-            let last = definition.last.min(definition.first + LINES - 1);
+            let last = definition.last.min(definition.first + MAX_LINES - 1);
             let docstring = module.docstring(definition);
             match docstring.map(|doc| (doc.first, doc.last)) {
                 Some((start, end)) if end <= last && end + 1 - start > DOCSTRING => {

@@ -6,7 +6,7 @@ use crate::tool::ToolError;
 use crate::visible::visible;
 
 /// Maximum number of places that are shown.
-const PLACES: usize = 10;
+const MAX_PLACES: usize = 10;
 /// Maximum columns of a line that is shown.
 const COLUMNS: usize = 120;
 
@@ -80,7 +80,7 @@ fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
     };
     let definitions = flatten(&outline);
     let mut shown: Vec<String> = Vec::new();
-    for at in places.iter().take(PLACES) {
+    for at in places.iter().take(MAX_PLACES) {
         let line = line_of(now, *at);
         let text = lines.get(line - 1).copied().unwrap_or_default();
         let around = definitions
@@ -93,8 +93,8 @@ fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
             around.unwrap_or_default()
         ));
     }
-    if places.len() > PLACES {
-        shown.push(format!("      … and {} more", places.len() - PLACES));
+    if places.len() > MAX_PLACES {
+        shown.push(format!("      … and {} more", places.len() - MAX_PLACES));
     }
     shown.join("\n")
 }
@@ -113,7 +113,7 @@ fn nearest_lines(now: &str, old: &str) -> String {
     let best = lines
         .iter()
         .enumerate()
-        .map(|(at, line)| (likeness(line.trim(), first.trim()), at))
+        .map(|(at, line)| (similarity(line.trim(), first.trim()), at))
         .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
     match best {
         Some((likeness, at)) if likeness > 0.5 => {
@@ -131,7 +131,7 @@ fn nearest_lines(now: &str, old: &str) -> String {
 }
 
 /// Rates the similarity of two lines: by spelling as a whole, or by shared words, so that a part of a line matches too.
-fn likeness(line: &str, wanted: &str) -> f64 {
+fn similarity(line: &str, wanted: &str) -> f64 {
     let words = |text: &str| -> Vec<String> {
         let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
         parts

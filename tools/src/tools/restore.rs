@@ -16,19 +16,23 @@ pub struct Restore;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct RestoreArgs {
     files: Vec<FileContent>,
 }
 
 impl Tool for Restore {
-    type Args = Args;
+    type Args = RestoreArgs;
     type Data = Value;
     const NAME: &'static str = "restore";
     const DESCRIPTION: &'static str = "Brings the workspace into a recorded state: exactly these files differ from the base \
         commit afterwards.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: RestoreArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let mut wanted = Vec::new();
         for file in args.files {
             let content = file

@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing::{EditAction, Edited};
+use super::editing::{EditAction, EditResult};
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::Change;
 use crate::workspace::forward;
@@ -14,28 +14,32 @@ pub struct Revert;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct RevertArgs {
     /// Default: all that you changed.
     #[serde(default)]
     #[schemars(example = "tests/test_module.py")]
     path: Option<String>,
 }
 
-impl Args {
+impl RevertArgs {
     pub fn of(path: String) -> Self {
-        Args { path: Some(path) }
+        RevertArgs { path: Some(path) }
     }
 }
 
 impl Tool for Revert {
-    type Args = Args;
-    type Data = Edited;
+    type Args = RevertArgs;
+    type Data = EditResult;
     const NAME: &'static str = "revert";
     const TITLE: &'static str = "Revert files";
     const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Put files back as they were.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: RevertArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
@@ -59,15 +63,15 @@ impl Tool for Revert {
                         all.join(", ")
                     ),
                 };
-                return Ok(Reply::new(text, Edited::default()));
+                return Ok(Reply::new(text, EditResult::default()));
             }
         }
         if changes.is_empty() {
             let text = "Nothing differs from the start.\n";
-            return Ok(Reply::new(text, Edited::default()));
+            return Ok(Reply::new(text, EditResult::default()));
         }
         let mut out = String::new();
-        let mut edited = Edited::default();
+        let mut edited = EditResult::default();
         for changed in &changes {
             let (what, action) = match changed.change {
                 Change::Added => ("removed (it was new)", EditAction::Removed),

@@ -23,7 +23,7 @@ pub struct ReviewContext;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct ReviewContextArgs {
     /// Node ids of tests, without parameters.
     tests: Vec<String>,
     /// Places whose enclosing functions to show.
@@ -46,7 +46,7 @@ pub struct Excerpts {
 }
 
 impl Tool for ReviewContext {
-    type Args = Args;
+    type Args = ReviewContextArgs;
     type Data = Excerpts;
     const NAME: &'static str = "review_context";
     const DESCRIPTION: &'static str =
@@ -54,7 +54,11 @@ impl Tool for ReviewContext {
     const AUDIENCE: Audience = Audience::Host;
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: ReviewContextArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let changes = context.workspace.changes()?;
         let excerpts = Excerpts {
             used: used(context.workspace, &changes, &args.tests),

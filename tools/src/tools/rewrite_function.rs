@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing::{self, EditAction, Edited};
+use super::editing::{self, EditAction, EditResult};
 use super::insert_function::{report_imports, wanted_imports};
 use super::unknown_name::unknown;
-use crate::python::edit::{Code, Lines, remove, replace};
+use crate::python::edit::{Code, LineEnding, remove, replace};
 use crate::python::import_edit::add_imports;
 use crate::python::{Definition, Module, flatten, plain_name};
 use crate::tool::{Context, Reply, Tool, ToolError};
@@ -16,7 +16,7 @@ pub struct RewriteFunction;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct RewriteFunctionArgs {
     /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
@@ -32,9 +32,9 @@ pub struct Args {
     imports: Vec<String>,
 }
 
-impl Args {
+impl RewriteFunctionArgs {
     pub fn new(path: String, name: String, code: String) -> Self {
-        Args {
+        RewriteFunctionArgs {
             path,
             name,
             code,
@@ -44,18 +44,22 @@ impl Args {
 }
 
 impl Tool for RewriteFunction {
-    type Args = Args;
-    type Data = Edited;
+    type Args = RewriteFunctionArgs;
+    type Data = EditResult;
     const NAME: &'static str = "rewrite_function";
     const TITLE: &'static str = "Rewrite a function";
     const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Replace a function or class.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: RewriteFunctionArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
-        let (text, lines) = Lines::split(&workspace.read_text(&relative)?);
+        let (text, lines) = LineEnding::split(&workspace.read_text(&relative)?);
         let before = Module::parse(text);
         let name = plain_name(&args.name);
         match before.find(&name).as_slice() {
@@ -76,7 +80,7 @@ impl Tool for RewriteFunction {
             editing::check(workspace, &shown, Some(&before), &after)?;
             workspace.write_text(&relative, &lines.join(after.text()))?;
             let text = format!("Deleted `{name}` from {shown}.\n");
-            let data = Edited::one(&shown, EditAction::Modified, None);
+            let data = EditResult::one(&shown, EditAction::Modified, None);
             return Ok(Reply::new(text, data));
         }
         let code = Code::read(&args.code)
@@ -95,7 +99,7 @@ impl Tool for RewriteFunction {
         editing::check(workspace, &shown, Some(&before), &after)?;
         if edited.text == before.text() {
             let text = format!("{shown} is as it was: the code is the same.\n");
-            return Ok(Reply::new(text, Edited::default()));
+            return Ok(Reply::new(text, EditResult::default()));
         }
         workspace.write_text(&relative, &lines.join(&edited.text))?;
         let mut out = format!(
@@ -124,7 +128,7 @@ impl Tool for RewriteFunction {
         }
         out.push_str(&editing::kept_lines(&edited));
         let lines = Some((edited.first, edited.last));
-        let data = Edited::one(&shown, EditAction::Modified, lines);
+        let data = EditResult::one(&shown, EditAction::Modified, lines);
         Ok(Reply::new(out, data))
     }
 }

@@ -17,7 +17,7 @@ pub struct RunPytest;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct RunPytestArgs {
     /// Node ids or files.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
@@ -35,7 +35,7 @@ pub struct Args {
 
 /// Result data for programs.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Ran {
+pub struct TestRun {
     #[serde(flatten)]
     report: Report,
     /// Whether the requested tests include added or changed ones.
@@ -43,8 +43,8 @@ pub struct Ran {
 }
 
 impl Tool for RunPytest {
-    type Args = Args;
-    type Data = Ran;
+    type Args = RunPytestArgs;
+    type Data = TestRun;
     const NAME: &'static str = "run_pytest";
     const TITLE: &'static str = "Run tests";
     const DESCRIPTION: &'static str =
@@ -52,9 +52,13 @@ impl Tool for RunPytest {
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: RunPytestArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let ids = named_or_contributed(context.workspace, &args.tests)?;
-        let mut options = Options::until(deadline(context, args.timeout));
+        let mut options = Options::with_deadline(deadline(context, args.timeout));
         options.keyword = args.keyword;
         options.may_be_warm = true;
         options.whole_values.clone_from(&ids);
@@ -77,8 +81,8 @@ impl Tool for RunPytest {
         // A missing id may have been meant for a contributed test.
         let contributed = args.tests.is_empty()
             || !report.not_found.is_empty()
-            || contribution::is_among(context.workspace, &ids)?;
-        let ran = Ran {
+            || contribution::includes_contributed(context.workspace, &ids)?;
+        let ran = TestRun {
             report,
             contributed,
         };
@@ -87,12 +91,12 @@ impl Tool for RunPytest {
 }
 
 /// Maximum number of tests whose unreached assertions are listed.
-const UNREACHED: usize = 6;
+const MAX_UNREACHED: usize = 6;
 
 /// Lists the failing tests with assertions that did not run because an earlier one failed, one per line.
 fn not_reached(workspace: &Workspace, report: &Report) -> String {
     let mut out = String::new();
-    for test in failing(report).take(UNREACHED) {
+    for test in failing(report).take(MAX_UNREACHED) {
         let file = file_of(&test.id);
         let frames = test.failure.iter().flat_map(|failure| &failure.frames);
         let Some(frame) = frames.clone().find(|frame| frame.file == file) else {

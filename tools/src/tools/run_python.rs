@@ -13,13 +13,13 @@ use crate::process::{self, Command, ExitReason, ProcessOutput};
 use crate::tool::{Context, Reply, Tool, ToolError};
 
 /// Maximum bytes kept of each stream.
-const KEEP: usize = 10_000;
+const MAX_OUTPUT_BYTES: usize = 10_000;
 
 pub struct RunPython;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct RunPythonArgs {
     /// The code; it prints what you want to see.
     #[schemars(extend("plain" = true))]
     code: String,
@@ -31,7 +31,7 @@ pub struct Args {
 
 /// The end and the output of a program, for programs.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Ran {
+pub struct ProgramResult {
     /// `null` if a signal or the deadline ended it.
     exit_code: Option<i32>,
     timed_out: bool,
@@ -40,15 +40,19 @@ pub struct Ran {
 }
 
 impl Tool for RunPython {
-    type Args = Args;
-    type Data = Ran;
+    type Args = RunPythonArgs;
+    type Data = ProgramResult;
     const NAME: &'static str = "run_python";
     const TITLE: &'static str = "Run Python";
     const DESCRIPTION: &'static str = "Run Python in the repository and show what it prints.";
     const SECONDS: u64 = 60;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: RunPythonArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let config = context.workspace.config();
         let folder = config.private().join("snippet");
         std::fs::create_dir_all(&folder)?;
@@ -72,7 +76,7 @@ impl Tool for RunPython {
             stdin: Vec::new(),
             // Merge the streams, to keep the order of writing.
             merge: true,
-            keep: KEEP,
+            max_output_bytes: MAX_OUTPUT_BYTES,
         };
         let limit = Limit::new(context, args.timeout, Self::SECONDS);
         let finished = process::run(&command, limit.at)?;
@@ -82,9 +86,9 @@ impl Tool for RunPython {
                 &root,
             )
         };
-        let ran = Ran::new(&finished, clean);
+        let ran = ProgramResult::new(&finished, clean);
         let text = tracebacks::folded(&warnings::folded(&ran.stdout, &args.code));
-        Ok(Reply::new(ending(text, &finished, &limit), ran))
+        Ok(Reply::new(describe_end(text, &finished, &limit), ran))
     }
 }
 
@@ -116,9 +120,9 @@ impl Limit {
     }
 }
 
-impl Ran {
+impl ProgramResult {
     pub fn new(finished: &ProcessOutput, clean: impl Fn(String) -> String) -> Self {
-        Ran {
+        ProgramResult {
             exit_code: finished.exit_code(),
             timed_out: finished.timed_out(),
             stdout: clean(finished.stdout.text()),
@@ -128,7 +132,7 @@ impl Ran {
 }
 
 /// Returns the output of a program, and how it ended if it did not succeed.
-pub fn ending(mut text: String, finished: &ProcessOutput, limit: &Limit) -> String {
+pub fn describe_end(mut text: String, finished: &ProcessOutput, limit: &Limit) -> String {
     end_line(&mut text);
     match finished.ended {
         ExitReason::Exit(0) if text.is_empty() => {

@@ -15,7 +15,7 @@ use super::line_numbers::{count, cut};
 use super::path_glob::path_glob;
 use crate::python::{Scope, scopes};
 use crate::tool::{Context, Effect, Reply, Tool, ToolError};
-use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
+use crate::workspace::{MAX_TEXT_LEN, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
 
@@ -25,14 +25,14 @@ const FILE_LINES: usize = 200;
 /// Maximum number of files whose lines are shown.
 const FILES: usize = 20;
 /// Maximum number of further files that are named with their number of matches.
-const NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 const WIDTH: usize = 200;
 
 pub struct Search;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct SearchArgs {
     /// Regular expression.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
@@ -58,7 +58,7 @@ pub struct Args {
 
 /// Search results: matches of a pattern, or a list of files if there is no pattern.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Found {
+pub struct SearchResult {
     /// Number of matching lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<usize>,
@@ -83,15 +83,19 @@ struct HitView {
 }
 
 impl Tool for Search {
-    type Args = Args;
-    type Data = Found;
+    type Args = SearchArgs;
+    type Data = SearchResult;
     const NAME: &'static str = "search";
     const TITLE: &'static str = "Search files";
     const DESCRIPTION: &'static str =
         "Search lines of files for a regular expression. Without `pattern`: list files.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: SearchArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let Some(pattern) = args.pattern.as_deref() else {
             if args.glob.is_none() && args.path.is_none() {
                 return Err(ToolError::refused(
@@ -101,9 +105,9 @@ impl Tool for Search {
             let name = args.glob.as_deref().unwrap_or("*");
             let Reply { text, data } =
                 find_file::list(context.workspace, name, args.path.as_deref(), "glob")?;
-            let found = Found {
+            let found = SearchResult {
                 list: Some(data),
-                ..Found::default()
+                ..SearchResult::default()
             };
             return Ok(Reply::new(text, found));
         };
@@ -128,7 +132,7 @@ fn existing(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, Too
     Ok(whole)
 }
 
-fn matcher(pattern: &str, args: &Args) -> Result<RegexMatcher, ToolError> {
+fn matcher(pattern: &str, args: &SearchArgs) -> Result<RegexMatcher, ToolError> {
     if pattern.is_empty() {
         return Err(ToolError::refused(
             "`pattern` is empty: it would match every line.",
@@ -150,7 +154,7 @@ fn matcher(pattern: &str, args: &Args) -> Result<RegexMatcher, ToolError> {
         })
 }
 
-fn no_match(pattern: &str, args: &Args) -> String {
+fn no_match(pattern: &str, args: &SearchArgs) -> String {
     let mut text = format!("No match for `{pattern}`");
     if let Some(path) = &args.path {
         text.push_str(&format!(" in {path}"));
@@ -174,22 +178,27 @@ fn not_shown(files: &[FileMatches]) -> String {
         return String::new();
     }
     let mut text = "\nNot shown:\n".to_owned();
-    for file in files.iter().take(NAMED) {
+    for file in files.iter().take(MAX_NAMED) {
         let matches = count(file.total, "match");
         text.push_str(&format!("  {}: {matches}\n", file.path));
     }
-    if files.len() > NAMED {
-        let more = count(files.len() - NAMED, "file");
+    if files.len() > MAX_NAMED {
+        let more = count(files.len() - MAX_NAMED, "file");
         text.push_str(&format!("  … and {more} more\n"));
     }
     text
 }
 
-fn answer(root: &Path, pattern: &str, args: &Args, found: &[FileMatches]) -> Reply<Found> {
+fn answer(
+    root: &Path,
+    pattern: &str,
+    args: &SearchArgs,
+    found: &[FileMatches],
+) -> Reply<SearchResult> {
     let total: usize = found.iter().map(|f| f.total).sum();
     if total == 0 {
         let text = no_match(pattern, args);
-        return Reply::new(text, Found::of_lines(0, 0, Vec::new()));
+        return Reply::new(text, SearchResult::of_lines(0, 0, Vec::new()));
     }
     let is_one_file = (args.path.as_deref()).is_some_and(|path| root.join(path).is_file());
     // If the result must be cut, fewer lines suffice: the search needs narrowing anyway.
@@ -243,12 +252,12 @@ fn answer(root: &Path, pattern: &str, args: &Args, found: &[FileMatches]) -> Rep
             shown.len()
         ));
     }
-    Reply::new(text, Found::of_lines(total, found.len(), shown))
+    Reply::new(text, SearchResult::of_lines(total, found.len(), shown))
 }
 
-impl Found {
+impl SearchResult {
     fn of_lines(matches: usize, files: usize, shown: Vec<HitView>) -> Self {
-        Found {
+        SearchResult {
             matches: Some(matches),
             files: Some(files),
             shown: Some(shown),
@@ -266,7 +275,7 @@ struct Hit<'a, 'o> {
 impl<'a, 'o> Hit<'a, 'o> {
     fn new(line: &'a Line, outline: &'o [Scope]) -> Self {
         let number = usize::try_from(line.number).unwrap_or_default();
-        let function = Scope::around(outline, number);
+        let function = Scope::innermost(outline, number);
         Hit { line, function }
     }
 
@@ -317,7 +326,7 @@ fn outline(root: &Path, path: &str) -> Vec<Scope> {
     if !path.ends_with(".py") {
         return Vec::new();
     }
-    read_text(&root.join(path), TEXT_LIMIT)
+    read_text(&root.join(path), MAX_TEXT_LEN)
         .map(|text| scopes(&text))
         .unwrap_or_default()
 }

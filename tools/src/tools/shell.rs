@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::line_numbers::{count, cut};
-use super::run_python::{Limit, Ran, ending};
+use super::run_python::{Limit, ProgramResult, describe_end};
 use crate::outcomes::text::without_repeats;
 use crate::outcomes::with_relative_paths;
 use crate::process::{self, Command};
 use crate::tool::{Context, Reply, Tool, ToolError};
 
 /// Maximum bytes of output that are kept, before repeated lines are removed.
-const KEEP: usize = 64_000;
+const MAX_OUTPUT_BYTES: usize = 64_000;
 /// Characters shown: half from the beginning, half from the end.
-const SHOWN: usize = 6_000;
+const MAX_SHOWN_CHARS: usize = 6_000;
 /// Maximum characters of a line that is shown whole.
 const WIDTH: usize = 1_000;
 
@@ -23,7 +23,7 @@ pub struct Shell;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct ShellArgs {
     /// A command line for bash (sh where there is no bash).
     command: String,
     /// Seconds after which it is ended. Default: 120.
@@ -32,8 +32,8 @@ pub struct Args {
 }
 
 impl Tool for Shell {
-    type Args = Args;
-    type Data = Ran;
+    type Args = ShellArgs;
+    type Data = ProgramResult;
     const NAME: &'static str = "shell";
     const TITLE: &'static str = "Run a shell command";
     const DESCRIPTION: &'static str = "Runs a command line in the root folder of the repository and shows what it prints. \
@@ -45,7 +45,11 @@ impl Tool for Shell {
     const SECONDS: u64 = 120;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: ShellArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let config = context.workspace.config();
         process::make_home(&config.scratch)?;
         let root = context.workspace.root().to_owned();
@@ -63,20 +67,20 @@ impl Tool for Shell {
             env,
             stdin: Vec::new(),
             merge: true,
-            keep: KEEP,
+            max_output_bytes: MAX_OUTPUT_BYTES,
         };
         let limit = Limit::new(context, args.timeout, Self::SECONDS);
         let finished = process::run(&command, limit.at)?;
-        let mut ran = Ran::new(&finished, |text| with_relative_paths(&text, &root));
+        let mut ran = ProgramResult::new(&finished, |text| with_relative_paths(&text, &root));
         ran.stdout = fitted(&without_repeats(&ran.stdout));
-        let text = ending(ran.stdout.clone(), &finished, &limit);
+        let text = describe_end(ran.stdout.clone(), &finished, &limit);
         Ok(Reply::new(text, ran))
     }
 }
 
 /// Returns how many of the lines fit into half of the shown characters.
 fn fitting<'a>(lines: impl Iterator<Item = &'a String>) -> usize {
-    let mut room = SHOWN / 2;
+    let mut room = MAX_SHOWN_CHARS / 2;
     let fits = lines.take_while(|line| {
         let length = line.chars().count() + 1;
         let fits = length <= room;
@@ -90,7 +94,7 @@ fn fitting<'a>(lines: impl Iterator<Item = &'a String>) -> usize {
 fn fitted(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| cut(line, WIDTH)).collect();
     let all: usize = lines.iter().map(|line| line.chars().count() + 1).sum();
-    if all <= SHOWN {
+    if all <= MAX_SHOWN_CHARS {
         return lines.join("\n");
     }
     let head = fitting(lines.iter());
@@ -125,7 +129,11 @@ mod tests {
         let line = |n: usize| format!("line {n} {}", "x".repeat(90));
         let many: Vec<String> = (0..500).map(line).collect();
         let text = fitted(&many.join("\n"));
-        assert!(text.chars().count() < SHOWN + 200, "{}", text.len());
+        assert!(
+            text.chars().count() < MAX_SHOWN_CHARS + 200,
+            "{}",
+            text.len()
+        );
         assert!(text.starts_with(&line(0)) && text.ends_with(&line(499)));
         assert!(text.contains("\n[... 440 lines left out;"), "{text}");
         assert_eq!(fitted("a\n\nb"), "a\n\nb");

@@ -13,13 +13,13 @@ const WIDTH: usize = 300;
 /// Maximum bytes of a patch for programs.
 const MAX_PATCH: usize = 1 << 20;
 /// Maximum number of large files that are named.
-const LARGE: usize = 10;
+const MAX_LARGE_FILES: usize = 10;
 
 pub struct ShowPatch;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct ShowPatchArgs {
     /// A file or folder.
     #[serde(default)]
     #[schemars(example = "tests/test_module.py")]
@@ -36,14 +36,18 @@ pub struct ShownPatch {
 }
 
 impl Tool for ShowPatch {
-    type Args = Args;
+    type Args = ShowPatchArgs;
     type Data = ShownPatch;
     const NAME: &'static str = "show_patch";
     const TITLE: &'static str = "Show the changes";
     const DESCRIPTION: &'static str = "Show what you changed as a diff.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: ShowPatchArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
@@ -77,7 +81,7 @@ impl Tool for ShowPatch {
         for (path, size) in changes
             .iter()
             .filter_map(|c| Some((&c.path, c.oversized?)))
-            .take(LARGE)
+            .take(MAX_LARGE_FILES)
         {
             out.push_str(&format!(
                 "{path} differs too, and is too large to be shown ({} KiB).\n",

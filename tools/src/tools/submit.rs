@@ -28,13 +28,13 @@ use crate::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
 };
 use crate::workspace::FileChange;
-use split_patch::Parts;
+use split_patch::SplitPatch;
 
 pub struct Submit;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct SubmitArgs {
     /// The sentence that the test checks; why its input differs from the example.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
@@ -46,7 +46,7 @@ pub struct Args {
 }
 
 impl Tool for Submit {
-    type Args = Args;
+    type Args = SubmitArgs;
     type Data = Submission;
     const NAME: &'static str = "submit";
     const TITLE: &'static str = "Submit the tests";
@@ -56,14 +56,18 @@ impl Tool for Submit {
     const SECONDS: u64 = 1200;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        _: SubmitArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let submission = gather(context)?;
         Ok(Reply::new(summary(&submission), submission))
     }
 }
 
 fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
-    let Parts {
+    let SplitPatch {
         kept,
         files,
         mut problems,
@@ -108,7 +112,7 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
         );
     }
     for change in kept {
-        if let Some(name) = named_part_of_ours(change) {
+        if let Some(name) = introduced_recorder_name(change) {
             let text = format!(
                 "{} names `{name}`, which records test outcomes; tests must not use it.",
                 change.path
@@ -140,7 +144,7 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
 }
 
 /// Returns the name of recording code that the change introduces, if any.
-fn named_part_of_ours(change: &FileChange) -> Option<&'static str> {
+fn introduced_recorder_name(change: &FileChange) -> Option<&'static str> {
     let has = |content: &Option<Vec<u8>>, name: &str| {
         let content = content.as_deref().unwrap_or_default();
         content.windows(name.len()).any(|at| at == name.as_bytes())

@@ -13,7 +13,7 @@ pub struct TestPatch;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {}
+pub struct TestPatchArgs {}
 
 /// The changes, sorted.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -26,14 +26,18 @@ pub struct SortedChanges {
 }
 
 impl Tool for TestPatch {
-    type Args = Args;
+    type Args = TestPatchArgs;
     type Data = SortedChanges;
     const NAME: &'static str = "test_patch";
     const DESCRIPTION: &'static str =
         "The changes that can be part of a test patch. Reverts the others and names them.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        _: TestPatchArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let parts = split_patch::split_patch(context.workspace)?;
         let sorted = SortedChanges {
             files: parts.files,

@@ -19,7 +19,7 @@ use crate::runners;
 use crate::tool::{Context, Effect, Reply, Route, Tool, ToolError};
 use crate::workspace::forward;
 use fixed_files::FixedFiles;
-use sibling_tests::{Scope, SiblingTests, some_tests};
+use sibling_tests::{SiblingTests, TrialScope, run_some};
 
 /// Maximum number of fixes in one call.
 const MAX_VARIANTS: usize = 4;
@@ -28,11 +28,11 @@ pub struct TryFix;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct TryFixArgs {
     /// Edits like those of `edit`. Default: the last fix.
     #[serde(default)]
     #[schemars(extend("plain" = true))]
-    edits: Vec<Edit>,
+    edits: Vec<FixEdit>,
     /// Add `edits` to the last fix.
     #[serde(default)]
     #[expect(dead_code, reason = "the host puts the edits together")]
@@ -46,7 +46,7 @@ pub struct Args {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Edit {
+pub struct FixEdit {
     /// The file.
     path: String,
     /// Text that occurs once; not with `function`.
@@ -99,7 +99,7 @@ struct Trial {
 }
 
 impl Tool for TryFix {
-    type Args = Args;
+    type Args = TryFixArgs;
     type Data = FixTrials;
     const NAME: &'static str = "try_fix";
     const TITLE: &'static str = "Try a fix";
@@ -109,7 +109,11 @@ impl Tool for TryFix {
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: TryFixArgs,
+    ) -> Result<Reply<Self::Data>, ToolError> {
         let mut variants: BTreeMap<u32, FixedFiles> = BTreeMap::new();
         for edit in &args.edits {
             let files = variants.entry(edit.variant.unwrap_or(1)).or_default();
@@ -126,9 +130,9 @@ impl Tool for TryFix {
             )));
         }
         let asked = contribution::named_or_contributed(context.workspace, &args.tests)?;
-        let scope = Scope::new(&asked, !args.tests.is_empty());
+        let scope = TrialScope::new(&asked, !args.tests.is_empty());
         let contributed =
-            args.tests.is_empty() || contribution::is_among(context.workspace, &asked)?;
+            args.tests.is_empty() || contribution::includes_contributed(context.workspace, &asked)?;
         // Check all fixes before trying the first.
         let texts: Vec<_> = (variants.values())
             .map(|files| files.texts().map(|texts| (texts, files.edited_names())))
@@ -161,7 +165,7 @@ impl Tool for TryFix {
         }
         ids.sort();
         ids.dedup();
-        if let Some(without) = some_tests(context, &ids, &scope.own, 2)? {
+        if let Some(without) = run_some(context, &ids, &scope.own, 2)? {
             for trial in &mut trials {
                 trial.compare(&without);
             }
@@ -228,7 +232,7 @@ fn passes(report: &Report) -> bool {
 /// Runs the tests with the files of a fix in place, and restores the files.
 fn trial(
     context: &mut Context<'_>,
-    scope: &Scope,
+    scope: &TrialScope,
     texts: &[(&PathBuf, String)],
     edited: &[String],
     neighbours: bool,
@@ -249,7 +253,7 @@ fn trial(
         .filter(|c| fix.contains(&c.path))
         .collect();
     let patch = context.workspace.patch(&of_fix);
-    let most = deadline(context, None).min(context.share(parts));
+    let most = deadline(context, None).min(context.share_of_time(parts));
     let report = runners::run(
         context.workspace.checkout(),
         if neighbours { &scope.run } else { &scope.own },
@@ -285,7 +289,7 @@ impl Trial {
         }
     }
 
-    fn text(&self, scope: &Scope) -> String {
+    fn text(&self, scope: &TrialScope) -> String {
         let mut shown = scope.verdict(&self.report);
         shown.push_str(&self.neighbours.summary());
         if self.is_mixed {

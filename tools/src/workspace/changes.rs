@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
 use super::hex;
-use super::regular::{self, Unread};
+use super::regular::{self, UnreadReason};
 use crate::error::ToolError;
 
 /// Maximum bytes of a file, before or after, whose content is read. A test patch has room for far less.
@@ -51,7 +51,7 @@ pub struct FileChange {
 }
 
 /// Current state of a path: git mode and content digest (the size for a large file); `None` if it does not exist.
-type State = Option<(u32, String)>;
+type FileState = Option<(u32, String)>;
 
 /// A file's metadata when its content was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Stamp {
 
 pub(super) struct Tracker {
     /// Differences from the base commit when the workspace was first opened.
-    baseline: BTreeMap<String, State>,
+    baseline: BTreeMap<String, FileState>,
     /// Files whose content is known to match the base commit.
     same: HashMap<PathBuf, Stamp>,
 }
@@ -94,10 +94,10 @@ pub(super) struct Tracker {
 struct SavedBaseline {
     /// Path relative to the folder that holds this file, since a copy of the sandbox may have both elsewhere.
     workspace: PathBuf,
-    files: BTreeMap<String, State>,
+    files: BTreeMap<String, FileState>,
 }
 
-const KEPT_IN: &str = "baseline.json";
+const BASELINE_FILE: &str = "baseline.json";
 
 fn seen_from(folder: &Path, path: &Path) -> PathBuf {
     let (mut folder, mut path) = (folder.components().peekable(), path.components().peekable());
@@ -114,7 +114,7 @@ impl Tracker {
             baseline: BTreeMap::new(),
             same: HashMap::new(),
         };
-        let kept = scratch.join(KEPT_IN);
+        let kept = scratch.join(BASELINE_FILE);
         let workspace = seen_from(scratch, root);
         if let Ok(bytes) = fs::read(&kept)
             && let Ok(known) = serde_json::from_slice::<SavedBaseline>(&bytes)
@@ -172,7 +172,7 @@ impl Tracker {
         &mut self,
         root: &Path,
         base: &'b Archive,
-    ) -> Result<Vec<Differing<'b>>, ToolError> {
+    ) -> Result<Vec<DifferingPath<'b>>, ToolError> {
         let mut found = Vec::new();
         for (path, entry) in base.entries() {
             let Some(name) = path.to_str() else { continue };
@@ -182,7 +182,7 @@ impl Tracker {
             if stamp.is_some() && self.same.get(path) == stamp.as_ref() {
                 continue;
             }
-            let differing = Differing {
+            let differing = DifferingPath {
                 name: name.to_owned(),
                 whole,
                 data: data.filter(|d| d.is_file() || d.is_symlink()),
@@ -206,7 +206,7 @@ impl Tracker {
             let data = fs::symlink_metadata(entry.path()).ok();
             let data = data.filter(|d| d.is_file() || d.is_symlink());
             if data.is_some() {
-                found.push(Differing {
+                found.push(DifferingPath {
                     name: name.to_owned(),
                     whole: entry.path().to_path_buf(),
                     data,
@@ -220,7 +220,7 @@ impl Tracker {
 }
 
 /// A path whose state differs from the base commit.
-struct Differing<'b> {
+struct DifferingPath<'b> {
     name: String,
     whole: PathBuf,
     /// Metadata of a file or link; `None` if it is missing, or a kind that git does not record (sockets, pipes).
@@ -229,7 +229,7 @@ struct Differing<'b> {
 }
 
 /// The current content of a path.
-enum Now {
+enum Content {
     /// Missing or unreadable.
     Nothing,
     Content(Vec<u8>),
@@ -237,7 +237,7 @@ enum Now {
     TooLarge(u64),
 }
 
-impl Differing<'_> {
+impl DifferingPath<'_> {
     fn mode(&self) -> Option<u32> {
         let data = self.data.as_ref()?;
         Some(git_mode(data.is_symlink(), data.mode()))
@@ -265,28 +265,28 @@ impl Differing<'_> {
         }
     }
 
-    fn now(&self, most: u64) -> Result<Now, ToolError> {
+    fn now(&self, most: u64) -> Result<Content, ToolError> {
         match &self.data {
-            None => Ok(Now::Nothing),
+            None => Ok(Content::Nothing),
             Some(data) if data.is_symlink() => Ok(match fs::read_link(&self.whole) {
-                Ok(target) => Now::Content(target.into_os_string().into_vec()),
-                Err(_) => Now::Nothing,
+                Ok(target) => Content::Content(target.into_os_string().into_vec()),
+                Err(_) => Content::Nothing,
             }),
             Some(_) => match regular::read_itself(&self.whole, most) {
-                Ok(Ok(bytes)) => Ok(Now::Content(bytes)),
-                Ok(Err(Unread::TooLarge(size))) => Ok(Now::TooLarge(size)),
-                Ok(Err(Unread::NotRegular)) => Ok(Now::Nothing),
-                Err(e) if is_gone(&e) => Ok(Now::Nothing),
+                Ok(Ok(bytes)) => Ok(Content::Content(bytes)),
+                Ok(Err(UnreadReason::TooLarge(size))) => Ok(Content::TooLarge(size)),
+                Ok(Err(UnreadReason::NotRegular)) => Ok(Content::Nothing),
+                Err(e) if is_gone(&e) => Ok(Content::Nothing),
                 Err(e) => Err(e.into()),
             },
         }
     }
 
-    fn state(&self) -> Result<State, ToolError> {
+    fn state(&self) -> Result<FileState, ToolError> {
         let digest = match self.now(MAX_FILE_LEN)? {
-            Now::Nothing => return Ok(None),
-            Now::Content(bytes) => hex(&Sha256::digest(bytes)),
-            Now::TooLarge(size) => format!("{size} bytes"),
+            Content::Nothing => return Ok(None),
+            Content::Content(bytes) => hex(&Sha256::digest(bytes)),
+            Content::TooLarge(size) => format!("{size} bytes"),
         };
         Ok(Some((self.mode().unwrap_or_default(), digest)))
     }
@@ -297,10 +297,10 @@ impl Differing<'_> {
         let before = self.entry.map_or(0, |entry| entry.size);
         let most = MAX_FILE_LEN.min(*room);
         let now = match &self.data {
-            Some(data) if before > most => Now::TooLarge(data.len()),
+            Some(data) if before > most => Content::TooLarge(data.len()),
             _ => self.now(MAX_FILE_LEN.min(room.saturating_sub(before)))?,
         };
-        let is_there = !matches!(now, Now::Nothing);
+        let is_there = !matches!(now, Content::Nothing);
         let mut changed = FileChange {
             change: match (self.entry, is_there) {
                 (None, false) => return Ok(None),
@@ -316,10 +316,10 @@ impl Differing<'_> {
             path: self.name,
         };
         match now {
-            Now::TooLarge(size) => changed.oversized = Some(size.max(before)),
-            Now::Nothing if before > most => changed.oversized = Some(before),
+            Content::TooLarge(size) => changed.oversized = Some(size.max(before)),
+            Content::Nothing if before > most => changed.oversized = Some(before),
             now => {
-                if let Now::Content(bytes) = now {
+                if let Content::Content(bytes) = now {
                     changed.now = Some(bytes);
                 }
                 changed.base = self.entry.map(|entry| base.content(entry)).transpose()?;

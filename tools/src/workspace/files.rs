@@ -18,14 +18,14 @@ pub fn walker(start: &Path) -> WalkBuilder {
         let is_folder = entry.file_type().is_some_and(|t| t.is_dir());
         let is_environment = is_folder && entry.path().join("pyvenv.cfg").is_file();
         !is_environment
-            && !is_product(&entry.file_name().to_string_lossy())
+            && !is_build_product(&entry.file_name().to_string_lossy())
             && !ignored.contains(entry.path(), is_folder)
     });
     walk
 }
 
 /// Returns whether running or installing creates files of this name, which are always ignored.
-pub(super) fn is_product(name: &str) -> bool {
+pub(super) fn is_build_product(name: &str) -> bool {
     matches!(
         name,
         ".git"

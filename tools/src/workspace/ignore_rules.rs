@@ -18,7 +18,7 @@ const MAX_RULES_LEN: u64 = 256 << 10;
 pub(super) struct IgnoreRules {
     start: PathBuf,
     /// Rules by folder.
-    known: RwLock<HashMap<PathBuf, Option<Arc<Rules>>>>,
+    rules_by_folder: RwLock<HashMap<PathBuf, Option<Arc<Rules>>>>,
 }
 
 /// Rules of one folder, and of its parent folders.
@@ -31,7 +31,7 @@ impl IgnoreRules {
     pub(super) fn new(start: &Path) -> Self {
         IgnoreRules {
             start: start.to_path_buf(),
-            known: RwLock::default(),
+            rules_by_folder: RwLock::default(),
         }
     }
 
@@ -50,7 +50,10 @@ impl IgnoreRules {
     }
 
     fn rules(&self, folder: &Path) -> Option<Arc<Rules>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self
+            .rules_by_folder
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(rules) = known.get(folder) {
             return rules.clone();
         }
@@ -64,7 +67,10 @@ impl IgnoreRules {
             Some(own) => Some(Arc::new(Rules { own, around })),
             None => around,
         };
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .rules_by_folder
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         known.insert(folder.to_path_buf(), rules.clone());
         rules
     }

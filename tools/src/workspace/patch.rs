@@ -13,7 +13,7 @@ use super::hex;
 
 const CONTEXT: usize = 3;
 /// Maximum characters of a hunk heading.
-const HEADING: usize = 80;
+const MAX_HEADING_CHARS: usize = 80;
 
 /// Implements [`super::Workspace::patch`].
 pub(super) fn patch(changes: &[FileChange]) -> String {
@@ -33,16 +33,16 @@ pub(super) fn patch(changes: &[FileChange]) -> String {
                 base_mode: None,
                 ..changed.clone()
             };
-            one(&mut out, &gone);
-            one(&mut out, &new);
+            write_file(&mut out, &gone);
+            write_file(&mut out, &new);
         } else {
-            one(&mut out, changed);
+            write_file(&mut out, changed);
         }
     }
     out
 }
 
-fn one(out: &mut String, changed: &FileChange) {
+fn write_file(out: &mut String, changed: &FileChange) {
     let (old, new) = (quoted("a/", &changed.path), quoted("b/", &changed.path));
     let (base_mode, mode) = (
         changed.base_mode.unwrap_or(0o100_644),
@@ -154,7 +154,7 @@ fn heading(before: &[&str]) -> String {
     };
     let found = before.iter().rev().find(is_head);
     let line = found.map(|line| line.trim()).unwrap_or_default();
-    let shown: String = line.chars().take(HEADING).collect();
+    let shown: String = line.chars().take(MAX_HEADING_CHARS).collect();
     match shown.is_empty() {
         true => shown,
         false => format!(" {shown}"),

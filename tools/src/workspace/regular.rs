@@ -12,7 +12,7 @@ use nix::fcntl::OFlag;
 
 /// The reason why a file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum UnreadReason {
     /// A folder, a pipe, a socket or a device.
     NotRegular,
     /// The file exceeds the limit; holds its size in bytes when it was opened.
@@ -20,12 +20,15 @@ pub(crate) enum Unread {
 }
 
 /// Reads a regular file of at most `most` bytes. Links are followed.
-pub(super) fn read(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+pub(super) fn read(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
     contents(open(path, OFlag::empty()), most)
 }
 
 /// Reads a regular file like [`read`], but a link is an error.
-pub(crate) fn read_itself(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+pub(crate) fn read_itself(
+    path: &Path,
+    most: u64,
+) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
     contents(open(path, OFlag::O_NOFOLLOW), most)
 }
 
@@ -43,27 +46,27 @@ pub(super) fn open(path: &Path, flags: OFlag) -> Result<File> {
         .open(path)
 }
 
-fn contents(file: Result<File>, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+fn contents(file: Result<File>, most: u64) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
     let file = match file {
         // A socket, or a missing device.
         Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => {
-            return Ok(Err(Unread::NotRegular));
+            return Ok(Err(UnreadReason::NotRegular));
         }
         file => file?,
     };
     let found = file.metadata()?;
     if !found.is_file() {
-        return Ok(Err(Unread::NotRegular));
+        return Ok(Err(UnreadReason::NotRegular));
     }
     if found.len() > most {
-        return Ok(Err(Unread::TooLarge(found.len())));
+        return Ok(Err(UnreadReason::TooLarge(found.len())));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
     file.take(most + 1).read_to_end(&mut bytes)?;
     let length = bytes.len() as u64;
     // The file may grow while it is read.
     Ok(match length > most {
-        true => Err(Unread::TooLarge(length)),
+        true => Err(UnreadReason::TooLarge(length)),
         false => Ok(bytes),
     })
 }
@@ -85,22 +88,31 @@ mod tests {
             .set_len(1 << 40)
             .unwrap();
         assert_eq!(read(&path("a"), 3).unwrap(), Ok(b"abc".to_vec()));
-        assert_eq!(read(&path("a"), 2).unwrap(), Err(Unread::TooLarge(3)));
+        assert_eq!(read(&path("a"), 2).unwrap(), Err(UnreadReason::TooLarge(3)));
         assert_eq!(read(&path("link"), 3).unwrap(), Ok(b"abc".to_vec()));
         assert!(read_itself(&path("link"), 3).is_err());
-        assert_eq!(read(&path("pipe"), 3).unwrap(), Err(Unread::NotRegular));
-        assert_eq!(read(folder.path(), 3).unwrap(), Err(Unread::NotRegular));
+        assert_eq!(
+            read(&path("pipe"), 3).unwrap(),
+            Err(UnreadReason::NotRegular)
+        );
+        assert_eq!(
+            read(folder.path(), 3).unwrap(),
+            Err(UnreadReason::NotRegular)
+        );
         assert_eq!(
             read(&path("sparse"), 3).unwrap(),
-            Err(Unread::TooLarge(1 << 40))
+            Err(UnreadReason::TooLarge(1 << 40))
         );
         assert!(read(&path("none"), 3).is_err());
         let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
-        assert_eq!(read(&path("socket"), 3).unwrap(), Err(Unread::NotRegular));
+        assert_eq!(
+            read(&path("socket"), 3).unwrap(),
+            Err(UnreadReason::NotRegular)
+        );
         // These have no size and no end.
         assert_eq!(
             read(Path::new("/dev/zero"), 3).unwrap(),
-            Err(Unread::NotRegular)
+            Err(UnreadReason::NotRegular)
         );
     }
 }

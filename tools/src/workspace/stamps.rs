@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::files::is_product;
+use super::files::is_build_product;
 
 /// Inode, size, and time of the last status change of a file.
 type Stamp = (u64, u64, i64, i64);
@@ -32,7 +32,7 @@ impl Stamps {
     }
 
     /// Returns the changes between these stamps and later ones.
-    pub fn until(&self, now: &Stamps) -> Changes {
+    pub fn changes_to(&self, now: &Stamps) -> Changes {
         Changes {
             is_other_set: !self.0.keys().eq(now.0.keys()),
             modified: (now.0.iter())
@@ -47,7 +47,7 @@ fn add(folder: &Path, name: &str, stamps: &mut BTreeMap<String, Stamp>) -> std::
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let own = entry.file_name().to_string_lossy().into_owned();
-        if is_product(&own) {
+        if is_build_product(&own) {
             continue;
         }
         let path = format!("{name}{own}");
@@ -79,7 +79,7 @@ mod tests {
         std::fs::write(root.join("b.py"), "1").unwrap();
         let first = Stamps::take(root).unwrap();
         assert_eq!(
-            first.until(&Stamps::take(root).unwrap()),
+            first.changes_to(&Stamps::take(root).unwrap()),
             Changes::default()
         );
 
@@ -89,12 +89,12 @@ mod tests {
         std::fs::create_dir(root.join("__pycache__")).unwrap();
         std::fs::write(root.join("__pycache__/a.pyc"), "").unwrap();
         let second = Stamps::take(root).unwrap();
-        let changes = first.until(&second);
+        let changes = first.changes_to(&second);
         assert_eq!(changes.modified, ["sub/a.py"]);
         assert!(!changes.is_other_set);
 
         std::fs::remove_file(root.join("b.py")).unwrap();
         std::fs::write(root.join("c.py"), "1").unwrap();
-        assert!(second.until(&Stamps::take(root).unwrap()).is_other_set);
+        assert!(second.changes_to(&Stamps::take(root).unwrap()).is_other_set);
     }
 }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod hostile;
+mod security;
 
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Command;

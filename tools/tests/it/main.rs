@@ -3,12 +3,12 @@
 
 mod cover;
 mod coverage;
-mod hostile;
-mod hostile_events;
-mod hostile_names;
-mod hostile_patches;
-mod hostile_sources;
 mod other_runners;
 mod project;
 mod runner;
+mod security;
+mod security_events;
+mod security_names;
+mod security_patches;
+mod security_sources;
 mod toolbox;

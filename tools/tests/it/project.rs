@@ -196,7 +196,7 @@ impl Project {
 
     pub(crate) fn run_with(&self, ids: &[&str], change: impl FnOnce(&mut Options)) -> Report {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-        let mut options = Options::until(Instant::now() + Duration::from_secs(100));
+        let mut options = Options::with_deadline(Instant::now() + Duration::from_secs(100));
         change(&mut options);
         runners::run(self.workspace().checkout(), &ids, &options).unwrap()
     }

@@ -6,7 +6,7 @@ use testwright_tools::python::Excerpt;
 use crate::gate::TestEvidence;
 
 /// Percentage of an excerpt's lines that must be in a patch for the patch to show the excerpt.
-const SHOWN: usize = 80;
+const MIN_SHOWN_PERCENT: usize = 80;
 
 /// Returns a patch without the lines above its hunks that name no file.
 pub(super) fn without_headers(patch: &str) -> String {
@@ -26,7 +26,7 @@ pub(super) fn without_headers(patch: &str) -> String {
 
 /// Shortens a patch of tests. Context lines are omitted around complete functions, classes and imports that
 /// it adds.
-pub(super) fn of_tests(patch: &str) -> String {
+pub(super) fn shorten_test_patch(patch: &str) -> String {
     let mut kept = Vec::new();
     for section in sections(patch) {
         let head = section.iter().take_while(|line| !line.starts_with("@@"));
@@ -74,7 +74,7 @@ fn adds_whole_definitions(lines: &[&str]) -> bool {
 
 /// Returns only the changes of a patch, each with the line before and after it, for a reader who has the
 /// code.
-pub(super) fn changes_alone(patch: &str) -> String {
+pub(super) fn changed_lines_only(patch: &str) -> String {
     let brief = without_headers(patch);
     let lines: Vec<&str> = brief.lines().collect();
     let is_change = |at: Option<usize>| {
@@ -118,7 +118,7 @@ fn sections(patch: &str) -> Vec<Vec<&str>> {
 }
 
 /// Removes excerpts that a patch of the same file shows almost completely.
-pub(super) fn not_in_patches(excerpts: Vec<Excerpt>, patches: &[&str]) -> Vec<Excerpt> {
+pub(super) fn exclude_shown_in_patches(excerpts: Vec<Excerpt>, patches: &[&str]) -> Vec<Excerpt> {
     let is_shown = |excerpt: &Excerpt, patch: &str| {
         let name = format!("--- a/{}", excerpt.path);
         let old: Vec<&str> = (sections(patch).into_iter())
@@ -135,7 +135,7 @@ pub(super) fn not_in_patches(excerpts: Vec<Excerpt>, patches: &[&str]) -> Vec<Ex
             all += 1;
             shown += usize::from(old.contains(&line));
         }
-        shown * 100 >= all * SHOWN
+        shown * 100 >= all * MIN_SHOWN_PERCENT
     };
     (excerpts.into_iter())
         .filter(|excerpt| !patches.iter().any(|patch| is_shown(excerpt, patch)))
@@ -169,7 +169,7 @@ pub(super) fn folded(lines: &[String]) -> Vec<String> {
 
 /// Groups each test's parameter sets that fail at the same line with the same exception. Returns one of each,
 /// and a line that names the others.
-pub(super) fn alike(failing: &[TestEvidence]) -> Vec<(&TestEvidence, String)> {
+pub(super) fn group_parameter_failures(failing: &[TestEvidence]) -> Vec<(&TestEvidence, String)> {
     let mut groups: Vec<(&TestEvidence, Vec<&str>)> = Vec::new();
     let function = |test: &TestEvidence| test.id.split_once('[').map(|(of, _)| of.to_owned());
     let place = |test: &TestEvidence| test.frame.as_ref().map(|f| (f.file.clone(), f.line));
@@ -218,7 +218,7 @@ mod tests {
         let within = "@@ -4,2 +4,3 @@ def test_a():\n     x = 1\n+    assert x\n     pass";
         let changed = "@@ -4,2 +4,2 @@ def test_a():\n-def f(): 1\n+def f(): 2\n     pass";
         assert_eq!(
-            of_tests(&format!("{head}{import}\n{within}\n{added}\n{changed}")),
+            shorten_test_patch(&format!("{head}{import}\n{within}\n{added}\n{changed}")),
             format!(
                 "--- a/t.py\n+++ b/t.py\n@@\n+import b\n{within}\n@@\n+@mark\n+def test_b():\n+    assert f()\n{changed}"
             )
@@ -228,10 +228,10 @@ mod tests {
     #[test]
     fn known_code_keeps_only_changes() {
         assert_eq!(
-            changes_alone(PATCH.split("diff --git a/b").next().unwrap_or_default()),
+            changed_lines_only(PATCH.split("diff --git a/b").next().unwrap_or_default()),
             "--- a/a.py\n+++ b/a.py\n@@ def f():\n three\n-four\n+4\n five"
         );
-        assert_eq!(changes_alone("@@ -1 +1 @@\n-a\n+b\n"), "@@\n-a\n+b");
+        assert_eq!(changed_lines_only("@@ -1 +1 @@\n-a\n+b\n"), "@@\n-a\n+b");
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
             excerpt("b.py", "two\nthree"),
             excerpt("a.py", "four\nother\nlines"),
         ];
-        let kept = not_in_patches(all.clone(), &[PATCH]);
+        let kept = exclude_shown_in_patches(all.clone(), &[PATCH]);
         assert_eq!(kept, all[1..]);
     }
 

@@ -39,7 +39,7 @@ fn beyond_lines_are_parsed() {
         review.beyond,
         ["`assert b == 2`: only `a` is named.", "the order of keys"]
     );
-    let back = doubt(&review).map(|doubt| doubt.beyond.len());
+    let back = doubt_message(&review).map(|doubt| doubt.beyond.len());
     assert_eq!(back, Some(2));
 }
 
@@ -51,7 +51,11 @@ fn only_actionable_doubts_are_returned() {
         ("UNSURE", true),
         ("gibberish", false),
     ] {
-        assert_eq!(doubt(&read_review(text)).is_some(), goes_back, "{text}");
+        assert_eq!(
+            doubt_message(&read_review(text)).is_some(),
+            goes_back,
+            "{text}"
+        );
     }
 }
 

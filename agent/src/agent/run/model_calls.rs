@@ -38,7 +38,7 @@ impl Run {
                 temperature: self.temperature,
                 max_tokens,
             };
-            let asked = self.ask(Purpose::Step, &request).await;
+            let asked = self.call_model(Purpose::Step, &request).await;
             self.messages = request.messages;
             match asked {
                 Ok(reply) => {
@@ -47,7 +47,7 @@ impl Run {
                     return Ok(reply);
                 }
                 Err(NoReply::ContextFull(message)) => {
-                    let Some(until) = compaction::until(&self.messages) else {
+                    let Some(until) = compaction::cut_position(&self.messages) else {
                         // As in a pipeline, this is a result of the method with this model.
                         let reason = message.clone();
                         self.no_reply(Purpose::Step, NoReplyCause::ContextFull { message })?;
@@ -101,7 +101,7 @@ impl Run {
             temperature: self.temperature,
             max_tokens,
         };
-        match self.ask(purpose, &request).await {
+        match self.call_model(purpose, &request).await {
             Ok(reply) => Ok(Some(reply)),
             Err(NoReply::ContextFull(_) | NoReply::TimeUp { begun: false }) => Ok(None),
             Err(NoReply::TimeUp { begun: true }) => Err(time_up()),
@@ -130,7 +130,7 @@ impl Run {
             temperature: decoding(self.temperature, temperature),
             max_tokens,
         };
-        match self.ask(Purpose::Prompt, &request).await {
+        match self.call_model(Purpose::Prompt, &request).await {
             Ok(reply) => Ok(reply),
             // This is a result of the method with this model; a retry would give the same.
             Err(NoReply::ContextFull(message)) => Err(Outcome::Nothing { reason: message }),
@@ -139,14 +139,14 @@ impl Run {
         }
     }
 
-    async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, NoReply> {
+    async fn call_model(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, NoReply> {
         let step = purpose.is_step();
         if let Some(recorded) = self.replay.reply(purpose) {
             if !self.replay.has_live_tools() {
-                self.budget.book_past(recorded.seconds);
+                self.budget.add_earlier_time(recorded.seconds);
             }
             self.budget
-                .book(&recorded.reply, request, recorded.seconds, step);
+                .record_call(&recorded.reply, request, recorded.seconds, step);
             let now = digest(request);
             if now != recorded.request {
                 tracing::debug!(
@@ -171,7 +171,7 @@ impl Run {
                 reason: "the recorded run ends here".to_owned(),
             }));
         }
-        self.catch_up().await.map_err(NoReply::Ended)?;
+        self.restore_workspace().await.map_err(NoReply::Ended)?;
         self.session
             .health()
             .await
@@ -179,7 +179,7 @@ impl Run {
         let step_number = self.budget.spent.steps + u32::from(step);
         self.progress.begins(&StepView {
             step: step_number,
-            what: if step { "model" } else { "review" },
+            action: if step { "model" } else { "review" },
             detail: "",
             spent: &self.budget.spent,
             seconds: 0.0,
@@ -193,8 +193,10 @@ impl Run {
             self.acquire_processor().await;
         }
         let reply = match answered {
-            Err(_) => return Err(self.time_was_up(purpose, true)),
-            Ok(Err(ModelError::TimeUp { begun })) => return Err(self.time_was_up(purpose, begun)),
+            Err(_) => return Err(self.record_time_up(purpose, true)),
+            Ok(Err(ModelError::TimeUp { begun })) => {
+                return Err(self.record_time_up(purpose, begun));
+            }
             Ok(Err(ModelError::ContextFull(message))) => {
                 // The conversation records how it handles this.
                 if purpose != Purpose::Step {
@@ -218,10 +220,10 @@ impl Run {
             seconds,
         })
         .map_err(NoReply::Ended)?;
-        self.budget.book(&reply, request, seconds, step);
+        self.budget.record_call(&reply, request, seconds, step);
         self.progress.ended(&StepView {
             step: step_number,
-            what: if step { "model" } else { "review" },
+            action: if step { "model" } else { "review" },
             detail: first_line(&reply.content),
             spent: &self.budget.spent,
             seconds,
@@ -229,7 +231,7 @@ impl Run {
         Ok(reply)
     }
 
-    fn time_was_up(&mut self, purpose: Purpose, begun: bool) -> NoReply {
+    fn record_time_up(&mut self, purpose: Purpose, begun: bool) -> NoReply {
         match self.no_reply(purpose, NoReplyCause::TimeUp { begun }) {
             Ok(()) => NoReply::TimeUp { begun },
             Err(outcome) => NoReply::Ended(outcome),
@@ -237,7 +239,7 @@ impl Run {
     }
 }
 
-/// The reason why [`Run::ask`] has no reply.
+/// The reason why [`Run::call_model`] has no reply.
 enum NoReply {
     ContextFull(String),
     TimeUp { begun: bool },

@@ -51,20 +51,20 @@ impl Run {
     }
 
     /// Puts the workspace into this state: contents by path, `None` to delete a file.
-    pub async fn put_files(&mut self, files: &BTreeMap<String, Option<String>>) -> Flow {
+    pub async fn write_files(&mut self, files: &BTreeMap<String, Option<String>>) -> Flow {
         let encoded = |text: &Option<String>| text.as_ref().map(|text| STANDARD.encode(text));
         let contents: Contents = files
             .iter()
             .map(|(path, text)| (path.clone(), encoded(text)))
             .collect();
-        self.put_contents(&contents).await
+        self.write_contents(&contents).await
     }
 
-    pub(in crate::agent) async fn put_contents(&mut self, contents: &Contents) -> Flow {
+    pub(in crate::agent) async fn write_contents(&mut self, contents: &Contents) -> Flow {
         if !self.replay.has_live_tools() && !self.replay.is_over() {
             return Ok(());
         }
-        self.catch_up().await?;
+        self.restore_workspace().await?;
         self.session
             .restore(contents)
             .await
@@ -92,13 +92,13 @@ impl Run {
     }
 
     /// Submits the workspace for the record; the gate decides.
-    pub async fn hand_in(&mut self) -> Flow<Outcome> {
+    pub async fn submit_tests(&mut self) -> Flow<Outcome> {
         let answer = self.stage_call(Submit::NAME, json!({})).await?;
         let refused = || Outcome::Nothing {
             reason: answer.result.content.clone(),
         };
         Ok(self
-            .submitted(OnSubmit::Once, &answer)
+            .outcome_after_submission(OnSubmit::Once, &answer)
             .unwrap_or_else(refused))
     }
 

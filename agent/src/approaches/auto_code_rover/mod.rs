@@ -140,13 +140,13 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
         if calls.is_empty() {
             break;
         }
-        let (made, left_out) = calls.split_at(calls.len().min(search::CALLS));
+        let (made, left_out) = calls.split_at(calls.len().min(search::MAX_CALLS));
         let mut results = budget.round(
             made.iter()
                 .map(|call| (call.to_string(), code.answer(call))),
         );
         results.extend(left_out.iter().map(|call| {
-            let most = search::CALLS;
+            let most = search::MAX_CALLS;
             format!("{call}: not run, because a message may have {most} calls; repeat it if you still need it")
         }));
         let left = match budget.is_spent() {

@@ -18,7 +18,7 @@ const ABOUT: usize = 3;
 /// Maximum places to list.
 const PLACES: usize = 30;
 /// Maximum calls to run in one round.
-pub(super) const CALLS: usize = 5;
+pub(super) const MAX_CALLS: usize = 5;
 
 /// A call such as `search_method_in_class("save", "Model")`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl CodeSearch {
             ("search_code_in_file", [code, file]) => self.lines(code, Some(file)),
             _ => return format!("{call}: no search has this name and number of arguments"),
         };
-        self.shown(call, &hits)
+        self.format_hits(call, &hits)
     }
 
     fn in_files<'f>(
@@ -246,7 +246,7 @@ impl CodeSearch {
         }
     }
 
-    fn shown(&self, call: &SearchCall, hits: &[Hit<'_>]) -> String {
+    fn format_hits(&self, call: &SearchCall, hits: &[Hit<'_>]) -> String {
         if hits.is_empty() {
             return format!("{call}: nothing found");
         }

@@ -1,12 +1,12 @@
 //! The generator: one complete function, never a diff.
 
 use testwright_agent_prompts::{CodeFile, OtterGenerate};
-use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
+use testwright_tools::python::edit::{Code, InsertionPoint, LineEnding, insert, replace};
 use testwright_tools::python::import_edit::add_imports;
 use testwright_tools::python::{Definition, Module, flatten};
 
 use super::imports;
-use super::localize::named;
+use super::localize::strip_list_markers;
 use super::plan::{Action, WriteMode};
 use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
@@ -44,7 +44,7 @@ pub(super) async fn generate(
         },
     };
     let reply = ask(run, &question).await?;
-    let text = match put(&reply, &repository.text(path).unwrap_or_default(), target) {
+    let text = match insert_function(&reply, &repository.text(path).unwrap_or_default(), target) {
         Ok(text) => text,
         Err(why) => {
             run.stage("write", format!("the reply cannot be used: {why}"))?;
@@ -73,10 +73,10 @@ pub(super) async fn generate(
 }
 
 /// Returns the file with the function from the reply.
-fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError> {
+fn insert_function(reply: &str, before: &str, target: &Action) -> Result<String, FormatError> {
     let given = code_block::code(reply)?;
     let code = Code::read(&given).map_err(FormatError::new)?;
-    let (text, ends) = Lines::split(before);
+    let (text, ends) = LineEnding::split(before);
     let module = Module::parse(text);
     let changed = match target.mode {
         WriteMode::Modify => {
@@ -143,7 +143,7 @@ fn after(reply: &str) -> Option<String> {
         let line = line.trim().trim_start_matches(['`', '*']);
         line.to_lowercase().starts_with("after:").then_some(line)
     })?;
-    let name = named(line.split_once(':')?.1);
+    let name = strip_list_markers(line.split_once(':')?.1);
     let name = name.rsplit("::").next().unwrap_or(name);
     (name != "END").then(|| name.to_owned())
 }
@@ -169,13 +169,13 @@ mod tests {
     fn functions_go_where_reply_says() {
         let reply =
             "after: `test_one`\n```python\nimport os\n\ndef test_new():\n    assert os.sep\n```";
-        let text = put(reply, OLD, &target(WriteMode::Write, "test_new")).unwrap();
+        let text = insert_function(reply, OLD, &target(WriteMode::Write, "test_new")).unwrap();
         assert!(text.starts_with("import os\n"), "{text}");
         assert!(
             text.contains("f(1)\n\n\ndef test_new():\n    assert os.sep\n\n\ndef test_two"),
             "{text}"
         );
-        let end = put(
+        let end = insert_function(
             &reply.replace("`test_one`", "END"),
             OLD,
             &target(WriteMode::Write, ""),
@@ -186,7 +186,7 @@ mod tests {
             "{end}"
         );
         let modified = "```\ndef test_two():\n    assert pkg.f(3)\n```";
-        let text = put(modified, OLD, &target(WriteMode::Modify, "test_two")).unwrap();
+        let text = insert_function(modified, OLD, &target(WriteMode::Modify, "test_two")).unwrap();
         assert_eq!(text, OLD.replace("f(2)", "f(3)"));
         // A method goes into its class, whichever form the reply has.
         let old = "class TestAll:\n    def test_one(self):\n        pass\n\n    def test_two(self):\n        pass\n";
@@ -195,10 +195,11 @@ mod tests {
             "    def test_one(self):\n        pass\n\n    def test_new(self):\n        pass\n";
         for name in ["test_one", "TestAll.test_one", "t.py::TestAll.test_one"] {
             let reply = format!("after: {name}\n{method}");
-            let text = put(&reply, old, &target(WriteMode::Write, "")).unwrap();
+            let text = insert_function(&reply, old, &target(WriteMode::Write, "")).unwrap();
             assert!(text.contains(first), "{text}");
         }
-        let last = put(method, old, &target(WriteMode::Write, "TestAll.test_new")).unwrap();
+        let last =
+            insert_function(method, old, &target(WriteMode::Write, "TestAll.test_new")).unwrap();
         assert!(
             last.ends_with("\n\n    def test_new(self):\n        pass\n"),
             "{last}"
@@ -206,13 +207,14 @@ mod tests {
         // A function without an object stays outside of the class.
         let function = "```\ndef test_new():\n    pass\n```";
         for reply in [function.to_owned(), format!("after: test_one\n{function}")] {
-            let text = put(&reply, old, &target(WriteMode::Write, "TestAll.test_new")).unwrap();
+            let text = insert_function(&reply, old, &target(WriteMode::Write, "TestAll.test_new"))
+                .unwrap();
             assert!(
                 text.ends_with("\n\n\ndef test_new():\n    pass\n"),
                 "{text}"
             );
         }
-        assert!(put("I cannot.", OLD, &target(WriteMode::Write, "")).is_err());
-        assert!(put(modified, OLD, &target(WriteMode::Modify, "test_gone")).is_err());
+        assert!(insert_function("I cannot.", OLD, &target(WriteMode::Write, "")).is_err());
+        assert!(insert_function(modified, OLD, &target(WriteMode::Modify, "test_gone")).is_err());
     }
 }

@@ -83,7 +83,7 @@ async fn of_kind(
 }
 
 /// Returns the name in a line, without list markers and quotes.
-pub(super) fn named(line: &str) -> &str {
+pub(super) fn strip_list_markers(line: &str) -> &str {
     let line = line.trim().trim_start_matches(['-', '*', '+', ' ']);
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let numbered = digits > 0 && line[digits..].starts_with(['.', ')']);
@@ -97,7 +97,7 @@ pub(super) fn named(line: &str) -> &str {
 fn known_files(reply: &str, known: &[String]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in reply.lines() {
-        let name = named(line).trim_start_matches("./");
+        let name = strip_list_markers(line).trim_start_matches("./");
         if known.iter().any(|path| path == name) && !found.iter().any(|path| path == name) {
             found.push(name.to_owned());
         }
@@ -115,7 +115,7 @@ fn known_functions(
 ) -> Vec<FunctionName> {
     let mut found: Vec<FunctionName> = Vec::new();
     for line in reply.lines() {
-        let Some((path, function)) = named(line).split_once("::") else {
+        let Some((path, function)) = strip_list_markers(line).split_once("::") else {
             continue;
         };
         let near = files
@@ -155,7 +155,7 @@ mod tests {
             ("2) **a/b.py**", "a/b.py"),
             ("a/b.py::f()", "a/b.py::f"),
         ] {
-            assert_eq!(named(line), name, "{line}");
+            assert_eq!(strip_list_markers(line), name, "{line}");
         }
         let known = ["a.py", "b.py"].map(str::to_owned);
         assert_eq!(

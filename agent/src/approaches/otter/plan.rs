@@ -2,7 +2,7 @@
 
 use testwright_agent_prompts::{CodeFile, OtterPlan, OtterReflect};
 
-use super::localize::{Localized, named};
+use super::localize::{Localized, strip_list_markers};
 use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
 use crate::agent::{Flow, Run};
@@ -134,11 +134,11 @@ fn is_satisfied(reply: &str) -> bool {
 fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec<String>) {
     let (mut plan, mut invalid) = (Plan::default(), Vec::new());
     for line in reply.lines() {
-        let action = named(line);
+        let action = strip_list_markers(line);
         let Some((verb, name)) = action.split_once(' ') else {
             continue;
         };
-        let Some((path, function)) = named(name).split_once("::") else {
+        let Some((path, function)) = strip_list_markers(name).split_once("::") else {
             continue;
         };
         let name = FunctionName {

@@ -4,7 +4,7 @@ use testwright_agent_prompts::{CodeFile, TestFile, ZeroShotTask};
 use testwright_sandboxes::repository::Tree;
 
 use super::super::ApproachContext;
-use super::super::given::{self, GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS};
+use super::super::extra_inputs::{self, GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS};
 use crate::agent::{Flow, Outcome, Run, infrastructure};
 use crate::retrieval::{self, Index, RetrievedFile, tokens};
 
@@ -21,8 +21,8 @@ pub(crate) fn retrieve(
     are_numbered: bool,
 ) -> Flow<ZeroShotTask> {
     let (given, options) = (&context.given, &context.options);
-    let is_there = (!given::takes_patch(options) || given.code_patch.is_some())
-        && (!given::takes_tests(options) || !given.test_files.is_empty());
+    let is_there = (!extra_inputs::takes_patch(options) || given.code_patch.is_some())
+        && (!extra_inputs::takes_tests(options) || !given.test_files.is_empty());
     if !is_there {
         return Err(Outcome::Infrastructure {
             message: "an option of the approach needs an input that is missing".to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn retrieve(
     if are_of_patch {
         beyond.push("the files that a code patch changes".to_owned());
     }
-    run.set_given(beyond);
+    run.set_extra_inputs(beyond);
     let found = match patch.filter(|_| are_of_patch) {
         Some(patch) => {
             let mut paths = changed_files(tree, patch)?;
@@ -133,7 +133,7 @@ fn shown_test_files(
 }
 
 fn changed_files(tree: &Tree, patch: &str) -> Flow<Vec<String>> {
-    let changed = given::changed_files(tree, patch).map_err(infrastructure)?;
+    let changed = extra_inputs::changed_files(tree, patch).map_err(infrastructure)?;
     changed.map_err(|why| Outcome::Infrastructure {
         message: format!("the code patch does not apply to the old code: {why}"),
         hint: None,

@@ -24,8 +24,8 @@ pub(crate) struct Draft {
 impl Draft {
     /// Puts the files into the workspace and submits them.
     pub(crate) async fn hand_in(&self, run: &mut Run) -> Flow<Outcome> {
-        run.put_files(&self.proposed.files).await?;
-        run.hand_in().await
+        run.write_files(&self.proposed.files).await?;
+        run.submit_tests().await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use testwright_tools::python::edit::Lines;
+use testwright_tools::python::edit::LineEnding;
 
 use super::super::reindent::Reindent;
 use super::super::{FormatError, ProposedFiles};
@@ -136,7 +136,7 @@ pub(super) fn apply(
     path: &str,
     proposed: &mut ProposedFiles,
 ) -> Result<String, FormatError> {
-    let (text, ends) = Lines::split(before);
+    let (text, ends) = LineEnding::split(before);
     let old: Vec<&str> = text.lines().collect();
     let mut new: Vec<String> = Vec::new();
     // Lines of the old file that were copied.

@@ -14,7 +14,7 @@ use crate::issues::address::Address;
 use testwright_config::error::{Error, Result};
 
 /// Title and body of an issue at a given time.
-pub(crate) struct IssueAsOf {
+pub(crate) struct HistoricalIssue {
     pub title: String,
     pub body: String,
     pub page: String,
@@ -68,7 +68,7 @@ pub(crate) async fn as_of(
     address: &Address,
     time: Timestamp,
     options: &Options,
-) -> Result<IssueAsOf> {
+) -> Result<HistoricalIssue> {
     let api = Api::new(address, options)?;
     let (answer, url, _) = api.issue(address).await?;
     let absent =
@@ -93,7 +93,7 @@ pub(crate) async fn as_of(
             }
         },
     };
-    Ok(IssueAsOf {
+    Ok(HistoricalIssue {
         title: title.trim().to_owned(),
         body: body.unwrap_or_default().replace("\r\n", "\n"),
         page: address.page(),

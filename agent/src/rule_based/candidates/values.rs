@@ -1,7 +1,7 @@
 //! Candidates about the value of an expression.
 
 use super::{Candidate, Evidence, Expects, homes};
-use crate::rule_based::extract::complains;
+use crate::rule_based::extract::reports_a_fault;
 use crate::rule_based::probe::{Check, Statement};
 use crate::rule_based::stated_output::{Role, StatedOutput};
 use crate::rule_based::steps::Step;
@@ -30,12 +30,12 @@ pub(super) fn candidates(
     let mut all = Vec::new();
     for (stated, check) in &stated {
         let made = match stated.role {
-            _ if let_alone(statement) => None,
+            _ if failed_outside_repository(statement) => None,
             _ if statement.raised.is_some() => {
                 (stated.role == Role::Right).then(|| (90, equals_anew(&expression, stated, check)))
             }
             Role::Right if !is_today(check) => Some((
-                if by_hand(&stated.text, today.map(|(s, _)| s.text.as_str())) {
+                if is_hand_written(&stated.text, today.map(|(s, _)| s.text.as_str())) {
                     56
                 } else {
                     84
@@ -63,7 +63,7 @@ pub(super) fn candidates(
                 if is_today(check)
                     && step.ends_block
                     && !contradicted
-                    && complains(&evidence.issue.title, &evidence.prose) =>
+                    && reports_a_fault(&evidence.issue.title, &evidence.prose) =>
             {
                 Some((44, differs(&expression, stated, check, statement)))
             }
@@ -128,7 +128,7 @@ fn candidate(
 }
 
 /// Returns whether the statement gives no value for reasons outside of the code.
-fn let_alone(statement: &Statement) -> bool {
+fn failed_outside_repository(statement: &Statement) -> bool {
     statement.raised.as_ref().is_some_and(|r| r.outside)
 }
 
@@ -141,7 +141,7 @@ pub(super) fn is_today(check: &Check) -> bool {
 
 /// Returns whether the right text is formatted by hand, unlike the program's output. Then its meaning counts,
 /// not its exact form.
-fn by_hand(right: &str, shown: Option<&str>) -> bool {
+fn is_hand_written(right: &str, shown: Option<&str>) -> bool {
     let tight = right.contains(',') && !right.contains(", ");
     tight && shown.is_some_and(|s| s.contains(", "))
 }

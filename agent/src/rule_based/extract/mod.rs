@@ -16,8 +16,8 @@ use regex::Regex;
 
 pub use code::{balanced, split_note};
 pub use prose::{
-    Stance, bare_contrast, complains, judge, messages_only, sentences, stance_after, stance_before,
-    wanted_exceptions,
+    Polarity, bare_contrast, classify_words, messages_only, reports_a_fault, sentences,
+    stance_after, stance_before, wanted_exceptions,
 };
 pub use repl::Entry;
 pub use statements::{Claim, claims};

@@ -8,7 +8,7 @@ use super::pattern;
 
 /// The issue's opinion of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stance {
+pub enum Polarity {
     #[default]
     Unknown,
     /// The output is right.
@@ -39,15 +39,15 @@ static NOT_EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns the stance of the words before a block, from their last sentence.
-pub fn stance_before(heading: &str, prose: &str) -> Stance {
+pub fn stance_before(heading: &str, prose: &str) -> Polarity {
     let last = last_sentence(prose);
-    let stance = judge(&last);
-    if stance != Stance::Unknown {
+    let stance = classify_words(&last);
+    if stance != Polarity::Unknown {
         return stance;
     }
     if heading.contains("expected") || heading.contains("desired") || heading.contains("expect to")
     {
-        return Stance::Expected;
+        return Polarity::Expected;
     }
     if [
         "actual",
@@ -60,13 +60,13 @@ pub fn stance_before(heading: &str, prose: &str) -> Stance {
     .iter()
     .any(|w| heading.contains(w))
     {
-        return Stance::Bad;
+        return Polarity::Bad;
     }
-    Stance::Unknown
+    Polarity::Unknown
 }
 
 /// Returns the stance of the words after an output, from their first sentence if it is about the output.
-pub fn stance_after(prose: &str) -> Stance {
+pub fn stance_after(prose: &str) -> Polarity {
     static POINTS_BACK: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)^(?:(?:and |so |but |clearly,? )?(?:this|that|the (?:above|last|output|result|answer)|which|it)\b|note\b|instead|wrong|i (?:would )?expect|suddenly|here|is\b)",
@@ -86,11 +86,11 @@ pub fn stance_after(prose: &str) -> Stance {
         )
     });
     if !POINTS_BACK.is_match(&first) || FOLLOWS.is_match(&first) {
-        return Stance::Unknown;
+        return Polarity::Unknown;
     }
-    match judge(&first) {
+    match classify_words(&first) {
         // "This should be 3" means that the shown output is wrong.
-        Stance::Expected => Stance::Bad,
+        Polarity::Expected => Polarity::Bad,
         other => other,
     }
 }
@@ -104,21 +104,21 @@ pub fn bare_contrast(prose: &str) -> bool {
 }
 
 /// Returns the stance of one remark or sentence.
-pub fn judge(words: &str) -> Stance {
+pub fn classify_words(words: &str) -> Polarity {
     if EXPECTED.is_match(words) && !NOT_EXPECTED.is_match(words) {
-        return Stance::Expected;
+        return Polarity::Expected;
     }
     if BAD.is_match(words) {
-        return Stance::Bad;
+        return Polarity::Bad;
     }
     if GOOD.is_match(words) {
-        return Stance::Good;
+        return Polarity::Good;
     }
-    Stance::Unknown
+    Polarity::Unknown
 }
 
 /// Returns whether the issue reports a fault rather than asking for a feature.
-pub fn complains(title: &str, prose: &str) -> bool {
+pub fn reports_a_fault(title: &str, prose: &str) -> bool {
     static WISH: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)^(?:\W*(?:feature|enhancement|request|rfc|proposal)\b|(?:please )?(?:add|allow|support|implement|make|use|rewrite|provide|enable|raise|show|extend|deprecate|consider|improve|introduce|expose)\b)",
@@ -129,7 +129,7 @@ pub fn complains(title: &str, prose: &str) -> bool {
             r"(?i)\b(?:loses?|losing|dropp?(?:ed|ing)|missing|misses|wrongly|failures?|failing|break(?:s|ing)?|invalidly|inequivalent|not|cannot|can'?t|never|without|instead of|misinterpret\w*|misplac\w*|swallow\w*|overwrit\w+|mangl\w+|duplicat\w+|forgets?|remov(?:es|ing)|reus(?:es|ing)|confus(?:es|ed|ing)|depends on|differs?|different|regression|seems? to|cast(?:s|ing)|coerc(?:es|ing)|mutat(?:es|ing)|corrupt\w*)\b|n't\b",
         )
     });
-    let is_bad = |words: &str| judge(words) == Stance::Bad;
+    let is_bad = |words: &str| classify_words(words) == Polarity::Bad;
     prose.lines().any(is_bad) || is_bad(title) || (LACK.is_match(title) && !WISH.is_match(title))
 }
 

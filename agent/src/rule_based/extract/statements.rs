@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::code::closing;
 use super::pattern;
-use super::prose::{Stance, judge, sentences};
+use super::prose::{Polarity, classify_words, sentences};
 
 /// The values stated in one sentence.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Claim {
     pub wrong: Option<String>,
     /// Value that it has, rightly or not.
     pub shown: Option<String>,
-    pub stance: Stance,
+    pub stance: Polarity,
     pub sentence: String,
 }
 
@@ -40,8 +40,8 @@ pub fn claims(prose: &str) -> Vec<Claim> {
         // In "this gives 1, but that gives 2", if one is right, the other is wrong.
         if let [first, second] = found.as_mut_slice() {
             match (first.stance, second.stance) {
-                (Stance::Good, Stance::Unknown) => second.stance = Stance::Bad,
-                (Stance::Unknown, Stance::Good) => first.stance = Stance::Bad,
+                (Polarity::Good, Polarity::Unknown) => second.stance = Polarity::Bad,
+                (Polarity::Unknown, Polarity::Good) => first.stance = Polarity::Bad,
                 _ => {}
             }
         }
@@ -131,8 +131,8 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     let mut claim = Claim {
         sentence: plain(sentence, codes),
         // A "but" contrasts it with the text before; its own words are more specific.
-        stance: match judge(sentence.trim_start_matches("But ")) {
-            Stance::Unknown => judge(sentence),
+        stance: match classify_words(sentence.trim_start_matches("But ")) {
+            Polarity::Unknown => classify_words(sentence),
             stance => stance,
         },
         ..Claim::default()

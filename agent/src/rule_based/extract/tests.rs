@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod hostile;
+mod security;
 
 use super::*;
 
@@ -146,13 +146,16 @@ fn value_after_but_may_be_right() {
     );
     assert!(
         all.iter()
-            .all(|c| c.stance != Stance::Bad || c.expression.as_deref() != Some("low(2)")),
+            .all(|c| c.stance != Polarity::Bad || c.expression.as_deref() != Some("low(2)")),
         "{all:?}"
     );
     let all = claims("`low('2')` is `7` but `low(2)` is `1`, the correct one");
-    assert_eq!(all[1].stance, Stance::Expected);
+    assert_eq!(all[1].stance, Polarity::Expected);
     let all = claims("`low('2')` is `7` but `low(2)` is `1`, this is the true value");
-    assert_eq!([all[0].stance, all[1].stance], [Stance::Bad, Stance::Good]);
+    assert_eq!(
+        [all[0].stance, all[1].stance],
+        [Polarity::Bad, Polarity::Good]
+    );
 }
 
 #[test]
@@ -186,21 +189,21 @@ fn wanted_exceptions_are_found() {
 
 #[test]
 fn words_have_a_stance() {
-    assert_eq!(stance_before("", "This works as expected:"), Stance::Good);
+    assert_eq!(stance_before("", "This works as expected:"), Polarity::Good);
     assert_eq!(
         stance_before("", "One would expect to see"),
-        Stance::Expected
+        Polarity::Expected
     );
     assert_eq!(
         stance_before("", "But it gives the wrong value:"),
-        Stance::Bad
+        Polarity::Bad
     );
-    assert_eq!(stance_before("expected behavior", ""), Stance::Expected);
+    assert_eq!(stance_before("expected behavior", ""), Polarity::Expected);
     assert_eq!(
         stance_after("This is wrong, since it is negative."),
-        Stance::Bad
+        Polarity::Bad
     );
-    assert_eq!(stance_after("I use version 3."), Stance::Unknown);
+    assert_eq!(stance_after("I use version 3."), Polarity::Unknown);
     assert!(messages_only("the error message is misleading"));
 }
 

@@ -9,9 +9,9 @@ use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
 
 use crate::compare::run_record::stored_runs;
 use crate::compare::run_record::{RunCost, StageCost};
-use crate::compare::{Cell, GRADING, Plan, RunStatus, SPENDING, System};
+use crate::compare::{GRADING, Plan, RunSpec, RunStatus, SPENDING, System};
 use testwright_config::error::{Error, Result};
-use testwright_models::ceiling;
+use testwright_models::spending_limit;
 
 /// Issue lengths in tokens (SWT-bench §5.4).
 pub(super) const LENGTHS: [(&str, u64); 4] = [
@@ -117,7 +117,7 @@ impl Data {
         };
         let mut runs = stored_runs(folder)?;
         let mut verdicts = read_verdicts(folder)?;
-        let mut scored = |cell: Cell| -> Option<ScoredRun> {
+        let mut scored = |cell: RunSpec| -> Option<ScoredRun> {
             let run = runs.remove(&cell.key())?;
             let set = cell.system.prediction_set(cell.sample);
             let graded = verdicts.remove(&(set, cell.instance.clone()));
@@ -153,7 +153,7 @@ impl Data {
                     .instances
                     .iter()
                     .map(|instance| {
-                        let cell = |sample| Cell {
+                        let cell = |sample| RunSpec {
                             instance: instance.id.clone(),
                             system: system.clone(),
                             sample,
@@ -165,7 +165,7 @@ impl Data {
             })
             .collect();
         let path = folder.join(SPENDING);
-        let dollars = ceiling::spent(&path)
+        let dollars = spending_limit::spent(&path)
             .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
         Ok(Data {
             plan,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::document::format::letter;
-use testwright_evals::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
+use testwright_evals::statistics::{
+    DISAGREEMENT_OF_RERUNS, Mean, Rate, minimum_detectable_difference,
+};
 use testwright_evals::verdict::OldClass;
 
 use super::confidence::{self, ConfidencePoint};
@@ -138,7 +140,10 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
         stages: stages(of),
         by_repository: by_repository(data, of),
         by_issue_length: by_issue_length(data, of),
-        smallest_difference: smallest_difference(fail_to_pass.instances, DISAGREEMENT_OF_RERUNS),
+        smallest_difference: minimum_detectable_difference(
+            fail_to_pass.instances,
+            DISAGREEMENT_OF_RERUNS,
+        ),
         fail_to_pass,
     }
 }

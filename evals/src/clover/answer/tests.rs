@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::clover::blanks::{blanks, trivial};
-use crate::clover::drops::Counts;
 use crate::clover::extract::isolated_tests;
 use crate::clover::problem::tests::problem;
+use crate::clover::rejections::Counts;
 use testwright_tools::workspace::Layout;
 
 const FILE: &str = "\
@@ -49,7 +49,7 @@ fn target() -> Problem {
     )
 }
 
-fn filled(at: usize, form: Form, code: &str) -> Result<(String, bool), Unusable> {
+fn filled(at: usize, form: Form, code: &str) -> Result<(String, bool), RejectedAnswer> {
     let usable = read(&blank(at), form, code)?;
     let filled = usable.filled.unwrap();
     assert!(
@@ -107,7 +107,7 @@ fn only_the_blank_may_change() {
         (1, Form::Operand, "12\nimport os"),
         (2, Form::Assertion, "assert c.closed"),
     ] {
-        assert_eq!(filled(at, form, code), Err(not_asked_for()), "{code}");
+        assert_eq!(filled(at, form, code), Err(wrong_assertion()), "{code}");
     }
     for (form, code) in [
         (Form::Operand, "I think it is twelve"),
@@ -115,7 +115,7 @@ fn only_the_blank_may_change() {
         (Form::Assertion, "\n"),
     ] {
         assert!(
-            matches!(filled(1, form, code), Err(Unusable::Gibberish(_))),
+            matches!(filled(1, form, code), Err(RejectedAnswer::Gibberish(_))),
             "{code}"
         );
     }
@@ -147,7 +147,7 @@ fn test_files_are_completed_if_partial() {
 fn unusable_test_file_is_refused() {
     let problem = target();
     let refused = |code: &str| match read(&problem, Form::Full, code) {
-        Err(Unusable::Refused(why)) => why,
+        Err(RejectedAnswer::Refused(why)) => why,
         other => format!("{other:?}"),
     };
     assert_eq!(
@@ -160,5 +160,5 @@ fn unusable_test_file_is_refused() {
     );
     assert!(refused(&format!("import coverage\n{FILE}")).contains("uses `coverage`"));
     let gibberish = read(&problem, Form::Full, "the the the 1. ] the");
-    assert!(matches!(gibberish, Err(Unusable::Gibberish(_))));
+    assert!(matches!(gibberish, Err(RejectedAnswer::Gibberish(_))));
 }

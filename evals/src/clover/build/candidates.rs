@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use testwright_tools::python::RepositoryIndex;
 use testwright_tools::workspace::Layout;
 
-use super::measured::Measured;
+use super::measured::TestCoverage;
 use crate::clover::blanks::{blanks, without_common};
 use crate::clover::blocks;
-use crate::clover::drops::{Counts, DropReason};
 use crate::clover::extract::IsolatedTest;
 use crate::clover::problem::{Question, TestText};
-use crate::clover::selection::{drawn, unit};
+use crate::clover::rejections::{Counts, DropReason};
+use crate::clover::selection::{unit, weighted_shuffle};
 use crate::clover::targets;
 
 pub(super) struct Candidates {
@@ -52,7 +52,7 @@ impl Candidate {
 pub(super) fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec<Candidate> {
     let found = tests.iter().flat_map(|test| blanks(test, counts)).collect();
     let found = without_common(found, counts);
-    let found = drawn(
+    let found = weighted_shuffle(
         seed,
         found,
         |blank| format!("assertion {}", blank.name()),
@@ -74,7 +74,7 @@ pub(super) fn targets(
     seed: u64,
     tests: &[IsolatedTest],
     index: &RepositoryIndex,
-    measured: &Measured<'_>,
+    measured: &TestCoverage<'_>,
     counts: &mut Counts,
 ) -> Vec<Candidate> {
     let mut found = Vec::new();
@@ -95,14 +95,14 @@ pub(super) fn targets(
             None => counts.drop(DropReason::NoTarget),
         }
     }
-    drawn(seed, found, |c| format!("target {}", c.name), |_| 1.0)
+    weighted_shuffle(seed, found, |c| format!("target {}", c.name), |_| 1.0)
 }
 
 /// Draws candidates for task III.
 pub(super) fn blocks(
     seed: u64,
     tests: &[IsolatedTest],
-    measured: &Measured<'_>,
+    measured: &TestCoverage<'_>,
     texts: &BTreeMap<String, String>,
     layout: &Layout,
     counts: &mut Counts,
@@ -128,5 +128,5 @@ pub(super) fn blocks(
             Err(why) => counts.drop(why),
         }
     }
-    drawn(seed, found, |c| format!("blocks {}", c.name), |_| 1.0)
+    weighted_shuffle(seed, found, |c| format!("blocks {}", c.name), |_| 1.0)
 }

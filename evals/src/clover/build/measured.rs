@@ -6,33 +6,35 @@ use std::sync::Arc;
 
 use testwright_sandboxes::sandbox::Result;
 
-use super::{BuildOptions, Report};
+use super::{BuildOptions, ProgressFn};
 use crate::cases::context::{ContextClass, classes};
-use crate::cases::{self, Case, CaseCoverage, CaseOptions, FileLines, Lines, Place, empty_test};
+use crate::cases::{
+    self, Case, CaseCoverage, CaseEnvironment, CaseOptions, FileLines, Lines, empty_test,
+};
 use crate::clover::blocks::unique_lines;
 use crate::clover::extract::{IsolatedTest, is_test_file};
 
-type Files = BTreeMap<String, Arc<FileLines>>;
+type CoveredFiles = BTreeMap<String, Arc<FileLines>>;
 
 /// Timeout of a whole file, in multiples of the timeout of a test.
-const FILE: u32 = 10;
+const FILE_TIMEOUT_FACTOR: u32 = 10;
 
-pub(super) struct Measured<'a> {
-    place: &'a Place,
+pub(super) struct TestCoverage<'a> {
+    place: &'a CaseEnvironment,
     options: &'a BuildOptions,
     /// Lines that each test (`path::Class::function`) runs in its file's run.
     lines: BTreeMap<String, Lines>,
     /// Lines that each test runs and no other test of its file does.
     own: BTreeMap<String, Lines>,
     /// Statements of the files that each test file runs.
-    statements: BTreeMap<String, Files>,
+    statements: BTreeMap<String, CoveredFiles>,
     /// Coverage of each test run alone, and of an empty test in its place.
     alone: BTreeMap<String, (CaseCoverage, CaseCoverage)>,
 }
 
-impl<'a> Measured<'a> {
-    pub(super) fn new(place: &'a Place, options: &'a BuildOptions) -> Self {
-        Measured {
+impl<'a> TestCoverage<'a> {
+    pub(super) fn new(place: &'a CaseEnvironment, options: &'a BuildOptions) -> Self {
+        TestCoverage {
             place,
             options,
             lines: BTreeMap::new(),
@@ -61,11 +63,11 @@ impl<'a> Measured<'a> {
     }
 
     /// Measures whole test files, by test.
-    pub(super) async fn files(
+    pub(super) async fn measure_files(
         &mut self,
         texts: &BTreeMap<String, String>,
         paths: &BTreeSet<&str>,
-        report: Report<'_>,
+        report: ProgressFn<'_>,
     ) -> Result<()> {
         let case = |path: &&str| {
             Some(Case {
@@ -73,7 +75,7 @@ impl<'a> Measured<'a> {
                 path: (*path).to_owned(),
                 source: texts.get(*path)?.clone(),
                 tests: Vec::new(),
-                timeout: self.options.limits.timeout() * FILE,
+                timeout: self.options.limits.timeout() * FILE_TIMEOUT_FACTOR,
             })
         };
         let cases: Vec<Case> = paths.iter().filter_map(case).collect();

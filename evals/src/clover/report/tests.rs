@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
-fn judgement(problem: usize, system: &str, budget: Budget, success: bool) -> Judgement {
-    Judgement {
+fn judgement(problem: usize, system: &str, budget: Budget, success: bool) -> Grade {
+    Grade {
         problem: format!("p{problem}"),
         task: Task::Assertion,
         system: system.to_owned(),
@@ -21,7 +21,7 @@ fn judgement(problem: usize, system: &str, budget: Budget, success: bool) -> Jud
 }
 
 /// Answers of a system that solves two of ten problems without context, six with 4k and one with 8k.
-fn judgements() -> Vec<Judgement> {
+fn judgements() -> Vec<Grade> {
     let budgets = [
         (Budget::ProblemOnly, 2),
         (Budget::Tokens(4), 6),
@@ -30,7 +30,7 @@ fn judgements() -> Vec<Judgement> {
     let of = |(budget, solved): (Budget, usize)| {
         (0..10).map(move |at| judgement(at, "<b>m</b>", budget, at < solved))
     };
-    let mut all: Vec<Judgement> = budgets.into_iter().flat_map(of).collect();
+    let mut all: Vec<Grade> = budgets.into_iter().flat_map(of).collect();
     all.extend((0..10).map(|at| judgement(at, "other", Budget::ProblemOnly, at >= 5)));
     all
 }

@@ -14,19 +14,19 @@ use super::{MAGIC, TOO_LARGE, convert};
 pub const PARQUET: &str = "__parquet";
 
 /// Maximum memory of a conversion in bytes: a base, an amount per byte of the file, and the upper limit.
-const MEMORY: Bound = Bound(512 << 20, 64, 4 << 30);
+const MEMORY: ScaledLimit = ScaledLimit(512 << 20, 64, 4 << 30);
 /// Maximum processor time of a conversion, in seconds.
 const MAX_CPU_SECONDS: u64 = 60;
 /// Maximum bytes of JSON lines, with the same three parts.
-const OUTPUT: Bound = Bound(64 << 20, 64, 1 << 30);
+const OUTPUT: ScaledLimit = ScaledLimit(64 << 20, 64, 1 << 30);
 /// Maximum bytes of an error message.
 const MAX_MESSAGE: u64 = 4 << 10;
 
-struct Bound(u64, u64, u64);
+struct ScaledLimit(u64, u64, u64);
 
-impl Bound {
+impl ScaledLimit {
     fn of(&self, file: u64) -> u64 {
-        let Bound(base, factor, max) = self;
+        let ScaledLimit(base, factor, max) = self;
         base.saturating_add(factor.saturating_mul(file)).min(*max)
     }
 }

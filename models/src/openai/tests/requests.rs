@@ -173,7 +173,7 @@ async fn contradictory_refusals_end() {
     request.max_tokens = Some(50);
     client(&server, false).complete(&request).await.unwrap_err();
     assert!(
-        server.requests().len() <= LESSONS,
+        server.requests().len() <= MAX_FALLBACKS,
         "{}",
         server.requests().len()
     );

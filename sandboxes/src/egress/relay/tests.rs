@@ -19,7 +19,7 @@ async fn relay_output(frames: Vec<u8>) -> (String, usize) {
     let (mut relay, stdout) = tokio::io::duplex(1 << 20);
     let (stdin, mut answers) = tokio::io::duplex(1 << 20);
     let streams = Mutex::new(Vec::new());
-    let carried = carry(stdin, stdout, |stream| streams.lock().unwrap().push(stream));
+    let carried = run_relay(stdin, stdout, |stream| streams.lock().unwrap().push(stream));
     let feed = async {
         let _ = relay.write_all(&frames).await;
         drop(relay);
@@ -51,17 +51,17 @@ async fn invalid_frames_end_relay() {
         (with(open.clone()), "too many connections", 1),
         (many, "too many connections", MAX_CONNECTIONS),
         (
-            with(frame(CREDIT, 1, &1u32.to_be_bytes())),
+            with(frame(CREDIT_FRAME, 1, &1u32.to_be_bytes())),
             "more credit than the window",
             1,
         ),
         (
-            with(frame(CREDIT, 1, &u32::MAX.to_be_bytes())),
+            with(frame(CREDIT_FRAME, 1, &u32::MAX.to_be_bytes())),
             "more credit than the window",
             1,
         ),
         (
-            with(frame(CREDIT, 1, b"abc")),
+            with(frame(CREDIT_FRAME, 1, b"abc")),
             "credit without an amount",
             1,
         ),
@@ -74,7 +74,7 @@ async fn invalid_frames_end_relay() {
     // Frames for unknown or closed connections have no effect.
     let stray = [
         frame(DATA, 5, b"x"),
-        frame(CREDIT, 5, &1u32.to_be_bytes()),
+        frame(CREDIT_FRAME, 5, &1u32.to_be_bytes()),
         frame(END, 5, b""),
         frame(RESET, 5, b""),
         frame(OPEN, 5, b""),
@@ -90,7 +90,7 @@ async fn reset_connections_leave_no_tasks() {
     let (mut relay, stdout) = tokio::io::duplex(1 << 20);
     let (stdin, _answers) = tokio::io::duplex(1 << 20);
     let (accepted, mut streams) = tokio::sync::mpsc::channel(1);
-    tokio::spawn(carry(stdin, stdout, move |stream| {
+    tokio::spawn(run_relay(stdin, stdout, move |stream| {
         accepted.try_send(stream).unwrap();
     }));
     for number in 0..4 * MAX_CONNECTIONS {
@@ -110,7 +110,7 @@ async fn small_frames_arrive_in_order() {
     let (mut relay, stdout) = tokio::io::duplex(1 << 20);
     let (stdin, _answers) = tokio::io::duplex(16 << 20);
     let (accepted, mut stream) = tokio::sync::mpsc::channel(1);
-    tokio::spawn(carry(stdin, stdout, move |stream| {
+    tokio::spawn(run_relay(stdin, stdout, move |stream| {
         accepted.try_send(stream).unwrap();
     }));
     // Sends as much as the window allows before anything is read.

@@ -9,14 +9,14 @@ fn cached_state(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedSt
         name: name.to_owned(),
         bytes,
         used: SystemTime::UNIX_EPOCH + Duration::from_secs(used),
-        kind: on.map_or(Kind::Layer, |layer| Kind::On(layer.to_owned())),
+        kind: on.map_or(Kind::Layer, |layer| Kind::Environment(layer.to_owned())),
     }
 }
 
 /// Returns the names of the evicted states if those in `used` are in use.
 fn evicted(kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
     let sole = |name: &str| Ok((!used.contains(&name)).then_some(()));
-    let doomed = choose(kept, most, sole).unwrap();
+    let doomed = select_for_removal(kept, most, sole).unwrap();
     doomed.into_iter().map(|(one, ())| one.name).collect()
 }
 

@@ -57,7 +57,7 @@ fn only_equal_files_are_linked() {
     put(&from, "linked", "a", 0o644, 1000);
     put(&model, "other", "a", 0o644, 1000);
     std::os::unix::fs::symlink("other", model.join("linked")).unwrap();
-    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+    copy_tree(&from, &to, CopyMode::CopyOrLink(&model), None).unwrap();
 
     let file = |folder: &Path, path: &str| fs::symlink_metadata(folder.join(path)).unwrap();
     let mut paths = vec!["sub/new", "linked", "sub/same", "same"];
@@ -103,7 +103,7 @@ fn other_owner_prevents_link() {
         eprintln!("skipped: only root can give files away");
         return;
     }
-    copy_tree(&from, &to, Files::CopyUnlessIn(&model), Some(4711)).unwrap();
+    copy_tree(&from, &to, CopyMode::CopyOrLink(&model), Some(4711)).unwrap();
     let copy = fs::metadata(to.join("file")).unwrap();
     assert_eq!((copy.uid(), copy.nlink()), (4711, 1));
     assert_eq!(fs::metadata(model.join("file")).unwrap().uid(), 0);
@@ -118,7 +118,7 @@ fn model_links_are_not_followed() {
     put(place.path(), "elsewhere/file", "a", 0o644, 1000);
     fs::create_dir(&model).unwrap();
     std::os::unix::fs::symlink("../elsewhere", model.join("sub")).unwrap();
-    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+    copy_tree(&from, &to, CopyMode::CopyOrLink(&model), None).unwrap();
     assert_eq!(fs::metadata(to.join("sub/file")).unwrap().nlink(), 1);
 }
 
@@ -137,7 +137,7 @@ fn hard_links_are_copied_once() {
             fs::hard_link(from.join(name), folder.join(name)).unwrap();
         }
     }
-    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+    copy_tree(&from, &to, CopyMode::CopyOrLink(&model), None).unwrap();
     let file = |path: &str| fs::symlink_metadata(to.join(path)).unwrap();
     for number in 0..40 {
         let copy = file(&format!("sub{number}/file"));
@@ -178,7 +178,7 @@ fn full_link_count_starts_second_copy() {
     for number in 0..10 {
         fs::hard_link(from.join("file"), other(&from, number)).unwrap();
     }
-    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+    copy_tree(&from, &to, CopyMode::CopyOrLink(&model), None).unwrap();
     let inodes: std::collections::BTreeSet<_> = (0..10)
         .map(|number| fs::metadata(other(&to, number)).unwrap().ino())
         .chain([fs::metadata(to.join("file")).unwrap().ino()])

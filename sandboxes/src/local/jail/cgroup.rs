@@ -27,7 +27,7 @@ impl Cgroup {
     pub(super) fn new(limits: &Limits) -> Option<Cgroup> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let name = format!("{NAME}{}", std::process::id());
-        unified(&own, &name, limits).or_else(|| separate(&own, &name, limits))
+        create_v2(&own, &name, limits).or_else(|| create_v1(&own, &name, limits))
     }
 
     pub(super) fn add(&self, process: Pid) -> io::Result<()> {
@@ -81,7 +81,7 @@ fn mounted(kind: &str, controller: Option<&str>) -> Option<PathBuf> {
     })
 }
 
-fn beside(hierarchy: &Path, own: &str, name: &str) -> Option<PathBuf> {
+fn create_group(hierarchy: &Path, own: &str, name: &str) -> Option<PathBuf> {
     let own = hierarchy.join(own.trim_start_matches('/'));
     let folder = own.join(name);
     remove_left_over(&own);
@@ -113,12 +113,12 @@ fn set(folder: PathBuf, limits: &[(&str, String, bool)]) -> Option<PathBuf> {
     Some(folder)
 }
 
-fn unified(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
+fn create_v2(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let hierarchy = mounted("cgroup2", None)?;
     // A group whose children have controllers may not contain processes, so the new group is a sibling.
     let parent = Path::new(own).parent().unwrap_or(Path::new("/"));
-    let folder = beside(&hierarchy, &parent.to_string_lossy(), name)?;
+    let folder = create_group(&hierarchy, &parent.to_string_lossy(), name)?;
     let folder = set(
         folder,
         &[
@@ -137,7 +137,7 @@ fn unified(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
     })
 }
 
-fn separate(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
+fn create_v1(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
     let group = |controller: &str| {
         let own = own.lines().find_map(|line| {
             let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -146,7 +146,7 @@ fn separate(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
                 .any(|c| c == controller)
                 .then_some(path)
         })?;
-        beside(&mounted("cgroup", Some(controller))?, own, name)
+        create_group(&mounted("cgroup", Some(controller))?, own, name)
     };
     // The number of processes is limited by their user anyway, and each group that a process joins costs milliseconds.
     let memory = limits.memory.to_string();

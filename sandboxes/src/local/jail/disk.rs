@@ -20,17 +20,17 @@ use super::super::size::{DiskUsage, disk_usage};
 use super::processes::{self, descendants, mappings};
 
 /// Factor for the limits while an environment is built.
-const WHILE_BUILDING: u64 = 4;
+const BUILD_FACTOR: u64 = 4;
 
 /// Maximum time between two measurements if the file system shows no significant change.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Free bytes that a sandbox with large files must leave to others. A sandbox that takes less than this is not
 /// responsible for a full disk.
-const RESERVE: u64 = 512 << 20;
+const MIN_FREE_BYTES: u64 = 512 << 20;
 
 /// Bytes that a fast machine can write per second.
-const FASTEST: u64 = 4 << 30;
+const MAX_WRITE_RATE: u64 = 4 << 30;
 pub(super) const MAX_PAUSE: Duration = Duration::from_millis(200);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 
@@ -62,7 +62,7 @@ impl DiskWatch {
             .filter(|host| host.starts_with(home))
             .chain(upper)
             .collect();
-        let factor = if setup.building { WHILE_BUILDING } else { 1 };
+        let factor = if setup.building { BUILD_FACTOR } else { 1 };
         let everybody = folders
             .first()
             .and_then(|folder| FileSystem::of(folder))
@@ -87,12 +87,12 @@ impl DiskWatch {
 
     /// Returns how long the sandbox cannot reach a limit, even on a fast machine.
     pub(super) fn pause(&self) -> Duration {
-        let seconds = self.room as f64 / FASTEST as f64;
+        let seconds = self.room as f64 / MAX_WRITE_RATE as f64;
         Duration::from_secs_f64(seconds).clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
     /// Returns the reason why the sandbox must end, if it must.
-    pub(super) fn look(&mut self) -> Option<String> {
+    pub(super) fn check(&mut self) -> Option<String> {
         let Some(now) = FileSystem::of(self.folders.first()?) else {
             self.room = u64::MAX;
             return None;
@@ -103,7 +103,7 @@ impl DiskWatch {
             ..self.max.beyond(self.own)
         };
         self.room = left.bytes.saturating_sub(moved.bytes) / 4;
-        let is_full = now.free < RESERVE && moved.bytes > 0;
+        let is_full = now.free < MIN_FREE_BYTES && moved.bytes > 0;
         let may_be_beyond = moved.bytes > left.bytes || moved.files > left.files;
         let much =
             moved.bytes > left.bytes / 8 || moved.files > left.files / 8 || !now.counts_files;
@@ -118,12 +118,12 @@ impl DiskWatch {
         let begun = Instant::now();
         self.own = self.measure(now.used.beyond(self.at_start));
         (self.everybody, self.measured, self.cost) = (now.used, Instant::now(), begun.elapsed());
-        beyond(self.own, self.max).or_else(|| full(self.own, now.free))
+        exceeded_limit(self.own, self.max).or_else(|| full(self.own, now.free))
     }
 
     fn measure(&self, gained: DiskUsage) -> DiskUsage {
         let own = self.count();
-        if !own.is_hidden || beyond(gained, self.max).is_none() {
+        if !own.is_hidden || exceeded_limit(gained, self.max).is_none() {
             return own;
         }
         // A folder that is renamed constantly cannot be followed while the sandbox runs.
@@ -153,7 +153,7 @@ impl DiskWatch {
 }
 
 /// Returns why a sandbox with this usage must end.
-fn beyond(own: DiskUsage, most: DiskUsage) -> Option<String> {
+fn exceeded_limit(own: DiskUsage, most: DiskUsage) -> Option<String> {
     if own.bytes > most.bytes {
         return Some(format!(
             "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
@@ -171,7 +171,7 @@ fn beyond(own: DiskUsage, most: DiskUsage) -> Option<String> {
 
 /// Returns why a sandbox with large files must end on a nearly full disk.
 fn full(own: DiskUsage, free: u64) -> Option<String> {
-    (free < RESERVE && own.bytes > RESERVE).then(|| {
+    (free < MIN_FREE_BYTES && own.bytes > MIN_FREE_BYTES).then(|| {
         format!(
             "the disk is nearly full ({} MiB left), and its files take {} MiB",
             free >> 20,

@@ -40,11 +40,11 @@ impl JailError {
 pub(super) type Result<T, E = JailError> = std::result::Result<T, E>;
 
 /// Adds the failed step to an error.
-pub(super) trait Doing<T> {
+pub(super) trait StepContext<T> {
     fn doing(self, step: impl Display) -> Result<T>;
 }
 
-impl<T, E: Error + Send + Sync + 'static> Doing<T> for std::result::Result<T, E> {
+impl<T, E: Error + Send + Sync + 'static> StepContext<T> for std::result::Result<T, E> {
     fn doing(self, step: impl Display) -> Result<T> {
         self.map_err(|error| JailError {
             source: Some(Box::new(error)),

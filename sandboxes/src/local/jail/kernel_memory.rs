@@ -9,7 +9,7 @@ use nix::sys::socket::{
 };
 
 /// Bytes of a socket and its file, without its buffers.
-const SOCKET: u64 = 2048;
+const SOCKET_BYTES: u64 = 2048;
 /// Bytes of a semaphore, which takes its own cache line.
 const SEMAPHORE: u64 = 64;
 const MESSAGE: u64 = 64;
@@ -23,7 +23,7 @@ const MAX_DATAGRAMS: u64 = 11;
 const FREE_DATAGRAM_SOCKETS: u64 = 64;
 
 /// Returns the bytes that the kernel reports.
-pub(super) fn held() -> u64 {
+pub(super) fn kernel_bytes() -> u64 {
     system_v() + socket_buffers().unwrap_or(0)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn internet_buffers() -> Option<u64> {
 fn buffers(attribute: &[u8]) -> u64 {
     let field = |index: usize| u64::from(number(attribute, index * 4).unwrap_or(0));
     let (received, sent, forward) = (field(0), field(2).max(field(5)), field(4));
-    SOCKET + received + sent + forward + field(6) + field(7)
+    SOCKET_BYTES + received + sent + forward + field(6) + field(7)
 }
 
 fn unix_sockets() -> Option<u64> {
@@ -89,7 +89,7 @@ fn unix_sockets() -> Option<u64> {
     let (mut sum, mut open_to_any) = (0, 0);
     list(&request, |socket| {
         let is_datagram = socket.get(1) == Some(&(libc::SOCK_DGRAM as u8));
-        let (mut peer, mut memory) = (None, SOCKET);
+        let (mut peer, mut memory) = (None, SOCKET_BYTES);
         for (kind, value) in attributes(socket, 16) {
             match kind {
                 PEER => peer = number(value, 0),
@@ -120,7 +120,7 @@ fn internet_sockets(family: u8, protocol: u8) -> Option<u64> {
     list(&request, |socket| {
         sum += attributes(socket, 72)
             .find(|(kind, _)| *kind == MEMORY)
-            .map_or(SOCKET, |(_, value)| buffers(value));
+            .map_or(SOCKET_BYTES, |(_, value)| buffers(value));
     })?;
     Some(sum)
 }
@@ -131,7 +131,7 @@ fn netlink_sockets() -> u64 {
         let mut fields = line.split_whitespace().skip(4);
         let (received, sent): (u64, u64) =
             (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        Some(SOCKET + received + sent)
+        Some(SOCKET_BYTES + received + sent)
     };
     table.lines().filter_map(bytes).sum()
 }

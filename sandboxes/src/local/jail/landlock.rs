@@ -10,7 +10,7 @@ use landlock::{
 };
 
 use super::super::protocol::Setup;
-use super::error::{Doing, JailError, Result};
+use super::error::{JailError, Result, StepContext};
 use super::namespaces::{ETC_READ_ONLY, SYSTEM};
 
 const READABLE: &[&str] = &[
@@ -34,7 +34,7 @@ const WRITABLE: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
 pub(super) struct Enforcement {
     /// Protections that the kernel does not support, as texts for people.
-    pub lacking: Vec<String>,
+    pub missing_protections: Vec<String>,
     pub signals_stay_inside: bool,
     /// Whether it protects files from truncation.
     pub truncates: bool,
@@ -87,7 +87,7 @@ pub(super) fn apply(setup: &Setup) -> Result<Enforcement> {
         }
     }
     Ok(Enforcement {
-        lacking,
+        missing_protections: lacking,
         signals_stay_inside,
         truncates,
     })

@@ -15,7 +15,7 @@ use seccompiler::{BpfProgram, sock_filter};
 
 use super::super::protocol::{Isolation, Setup};
 use super::caller::{Caller, control};
-use super::error::{Doing, JailError};
+use super::error::{JailError, StepContext};
 use super::file_changes::{self, OwnFolders};
 use super::filter_options::FilterOptions;
 

@@ -59,14 +59,14 @@ impl MemoryWatch {
     }
 
     /// Returns the reason why the sandbox must end, if it must.
-    pub(super) fn look(&mut self) -> Option<String> {
+    pub(super) fn check(&mut self) -> Option<String> {
         let mut held: Vec<(Pid, MemoryUse)> = descendants(Pid::this())
             .into_iter()
             .map(|pid| (pid, memory_use(pid)))
             .collect();
         let sum = |of: fn(&MemoryUse) -> u64| held.iter().map(|(_, held)| of(held)).sum::<u64>();
         let mut by_kernel = match self.sees_kernel {
-            true => sum(MemoryUse::open_files) + kernel_memory::held(),
+            true => sum(MemoryUse::open_files) + kernel_memory::kernel_bytes(),
             false => sum(|held| held.descriptors) * SEND_BUFFER,
         };
         // Shared memory counts for each process here, so this is an upper bound of the true sum.
@@ -88,7 +88,7 @@ impl MemoryWatch {
         }
         if by_kernel > by_processes {
             // Killing one process would not help, because others may hold the same memory.
-            return Some(beyond(self.limit));
+            return Some(over_limit(self.limit));
         }
         held.retain(|(pid, _)| *pid != self.supervisor);
         let greediest = held
@@ -100,13 +100,13 @@ impl MemoryWatch {
                 let _ = kill(*pid, Signal::SIGKILL);
                 None
             }
-            _ => Some(beyond(self.limit)),
+            _ => Some(over_limit(self.limit)),
         }
     }
 }
 
 /// Returns the reason for ending a sandbox that held too much memory.
-pub(super) fn beyond(limit: u64) -> String {
+pub(super) fn over_limit(limit: u64) -> String {
     format!(
         "its processes used more memory than the limit of {} MiB (limits.memory)",
         limit >> 20

@@ -37,13 +37,13 @@ use nix::unistd::Pid;
 
 use super::program_writer;
 use super::protocol::{self, Isolation, Reply, Setup};
-use error::{Doing, JailError, Result};
+use error::{JailError, Result, StepContext};
 
 /// Runs a launcher: takes the socket to the host from standard input, and never returns. Must be called before the
 /// process has a second thread.
 pub fn jail_main() -> ! {
     program_writer::run_if_requested();
-    let code = match keep() {
+    let code = match run_keeper() {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{error}");
@@ -53,7 +53,7 @@ pub fn jail_main() -> ! {
     std::process::exit(code)
 }
 
-fn keep() -> Result<i32> {
+fn run_keeper() -> Result<i32> {
     let mut socket = take_socket()?;
     let setup: Setup = protocol::read(&mut socket).doing("read the setup from the host")?;
     // SAFETY: no arguments, no memory involved.
@@ -72,7 +72,7 @@ fn keep() -> Result<i32> {
             return Err(error);
         }
     };
-    let ended = watch::until_the_end(&setup, supervisor, cgroup.as_ref(), has_joined)?;
+    let ended = watch::wait_for_end(&setup, supervisor, cgroup.as_ref(), has_joined)?;
     orphan_reaper::end_all();
     if let Some(why) = ended.why {
         // Writing fails only if the host is gone.
@@ -139,7 +139,11 @@ fn start_supervisor(
                 let sent = ours.write_all(step);
                 sent.doing("notify the supervisor")
             };
-            tell(if has_joined { b"m" } else { supervisor::UNSEEN })?;
+            tell(if has_joined {
+                b"m"
+            } else {
+                supervisor::NOT_JOINED
+            })?;
             // This takes many milliseconds, during which the supervisor sets up the jail. No untrusted code runs before
             // it is done, since the supervisor waits for the second step before it serves.
             if let Some(cgroup) = cgroup {

@@ -11,7 +11,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
 use super::super::protocol::{Bind, Overlay, Setup};
-use super::error::{Doing, JailError, Result};
+use super::error::{JailError, Result, StepContext};
 use super::user_mapping::INSIDE;
 
 /// Folders of programs and libraries.
@@ -74,7 +74,7 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
     system(root)?;
     configuration(root, setup.network)?;
     devices(root)?;
-    if !processes(root)? {
+    if !mount_proc(root)? {
         lacking.push("no /proc".to_owned());
     }
     for link in ["/run", "/var/tmp", "/var/lib", "/home"] {
@@ -208,7 +208,7 @@ fn devices(root: &Path) -> Result<()> {
 
 /// Mounts a new /proc, and returns whether that succeeded. Inside a container that masks parts of its own /proc, the
 /// kernel refuses; some harmless files then replace it.
-fn processes(root: &Path) -> Result<bool> {
+fn mount_proc(root: &Path) -> Result<bool> {
     let proc = root.join("proc");
     make_folder(&proc)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -249,9 +249,9 @@ fn bind(root: &Path, entry: &Bind) -> Result<()> {
         MsFlags::MS_BIND | MsFlags::MS_REC,
     )?;
     let access = if entry.writable {
-        Attributes::LENDS_NO_RIGHTS
+        Attributes::NOSUID_NODEV
     } else {
-        Attributes::READ_ONLY | Attributes::LENDS_NO_RIGHTS
+        Attributes::READ_ONLY | Attributes::NOSUID_NODEV
     };
     set_attributes(&inside, access, true)
 }
@@ -298,7 +298,7 @@ struct Attributes;
 impl Attributes {
     const READ_ONLY: u64 = 1;
     /// Ignores set-user-id bits and device nodes.
-    const LENDS_NO_RIGHTS: u64 = 2 | 4;
+    const NOSUID_NODEV: u64 = 2 | 4;
 }
 
 fn set_attributes(path: &Path, set: u64, recursive: bool) -> Result<()> {

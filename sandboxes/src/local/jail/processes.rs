@@ -92,7 +92,7 @@ pub(super) fn has_memory(folder: &Path) -> bool {
 }
 
 /// Stops a process and all its descendants until the guard is dropped. Processes that were stopped before stay stopped.
-pub(super) fn freeze(root: Pid) -> Frozen {
+pub(super) fn freeze(root: Pid) -> FreezeGuard {
     let mut frozen = Vec::new();
     let mut seen = BTreeSet::new();
     let mut stop = |pid: Pid| {
@@ -111,7 +111,7 @@ pub(super) fn freeze(root: Pid) -> Frozen {
             break;
         }
     }
-    Frozen(frozen)
+    FreezeGuard(frozen)
 }
 
 /// Returns whether a signal stopped the process, or will stop it as soon as it runs.
@@ -126,9 +126,9 @@ fn is_stopped(pid: Pid) -> bool {
 
 const MAX_ROUNDS: usize = 20;
 
-pub(super) struct Frozen(Vec<Pid>);
+pub(super) struct FreezeGuard(Vec<Pid>);
 
-impl Drop for Frozen {
+impl Drop for FreezeGuard {
     fn drop(&mut self) {
         for pid in &self.0 {
             let _ = kill(*pid, Signal::SIGCONT);

@@ -9,14 +9,14 @@ use seccompiler::{
 };
 
 use super::super::protocol::Isolation;
-use super::error::{Doing, Result};
+use super::error::{Result, StepContext};
 use super::filter_options::{FilterOptions, Rules};
 use super::{mediation, unbounded_calls};
 use crate::system_calls::{self, BY_ARGUMENT, Refused, SystemCall};
 
 /// Ioctls that are refused in place, since they change a file through a descriptor for reading: flags (twice, for two
 /// sizes), version, extended flags, verification, encryption.
-const FILE_ATTRIBUTES: [u64; 6] = [
+const ATTRIBUTE_IOCTLS: [u64; 6] = [
     0x4008_6602,
     0x4004_6602,
     0x4008_7602,
@@ -127,7 +127,7 @@ fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
     if options.isolation != Isolation::Landlock {
         return Ok(rules);
     }
-    for ioctl in FILE_ATTRIBUTES {
+    for ioctl in ATTRIBUTE_IOCTLS {
         let same = Condition::new(1, Length::Dword, Op::Eq, ioctl)?;
         let refused = rules.entry(libc::SYS_ioctl).or_default();
         refused.push(Rule::new(vec![same])?);
@@ -146,7 +146,7 @@ fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
         false => vec![],
     };
     rules.insert(libc::SYS_socket, socket);
-    reaching_others(&mut rules)?;
+    restrict_to_self(&mut rules)?;
     Ok(rules)
 }
 
@@ -182,7 +182,7 @@ fn tcp_alone(rules: &mut Rules) -> Result<Vec<Rule>, seccompiler::BackendError> 
 }
 
 /// Restricts calls that take the number of a process or a user, which may be outside, to the calling process (0).
-fn reaching_others(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
+fn restrict_to_self(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
     let other = |index| Condition::new(index, Length::Dword, Op::Ne, 0);
     for number in [
         libc::SYS_prlimit64,

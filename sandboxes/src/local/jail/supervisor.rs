@@ -17,14 +17,14 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
-use super::error::{Doing, JailError, Result};
+use super::error::{JailError, Result, StepContext};
 use super::files::TaskFailure;
 use super::filter_options::FilterOptions;
 use super::limits::Accounting;
 use super::{files, kernel_memory, landlock, limits, namespaces, seccomp, user_mapping};
 
 /// Byte of the first step if the keeper could not join the namespaces.
-pub(super) const UNSEEN: &[u8; 1] = b"u";
+pub(super) const NOT_JOINED: &[u8; 1] = b"u";
 
 /// Timeout and delay for retrying to execute a program that is open for writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(super) fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known
     };
     let confined = step().and_then(|first| {
         let (mut confined, mediated) = confine(setup, known)?;
-        if first == *UNSEEN {
+        if first == *NOT_JOINED {
             let lack = "sockets, System V objects and closed folders are not counted";
             confined.lacking.push(lack.to_owned());
         }
@@ -71,12 +71,12 @@ pub(super) fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known
 struct Confinement {
     /// Protections that are not in force, as texts for people.
     lacking: Vec<String>,
-    reach: Reach,
+    reach: SignalScope,
 }
 
 /// Processes that a signal to all processes reaches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum SignalScope {
     /// Processes of the sandbox, and no others.
     Inside,
     /// Processes outside too, so such a signal must not be sent.
@@ -105,7 +105,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
             let mut lacking = namespaces::enter(setup)?;
             user_mapping::drop_privileges(
                 setup.owner.map(|_| user_mapping::INSIDE),
-                user_mapping::Keep::Nothing,
+                user_mapping::RetainedPrivileges::Nothing,
             )?;
             seccomp::apply(options)?;
             if !known.memory_is_counted && kernel_memory::socket_buffers().is_none() {
@@ -113,15 +113,15 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
             }
             Confinement {
                 lacking,
-                reach: Reach::Inside,
+                reach: SignalScope::Inside,
             }
         }
         Isolation::Landlock => {
             // Orphans become children of this process, so that it can wait for killed ones.
             prctl::set_child_subreaper(true).doing("become the reaper")?;
-            user_mapping::drop_privileges(setup.owner, user_mapping::Keep::Search)?;
+            user_mapping::drop_privileges(setup.owner, user_mapping::RetainedPrivileges::Search)?;
             let landlock::Enforcement {
-                lacking,
+                missing_protections: lacking,
                 signals_stay_inside,
                 truncates,
             } = landlock::apply(setup)?;
@@ -133,14 +133,14 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
                 lacking,
                 // No other process runs as that user.
                 reach: match signals_stay_inside || setup.owner.is_some() {
-                    true => Reach::Inside,
-                    false => Reach::Outside,
+                    true => SignalScope::Inside,
+                    false => SignalScope::Outside,
                 },
             }
         }
         Isolation::None => Confinement {
             lacking: Vec::new(),
-            reach: Reach::Outside,
+            reach: SignalScope::Outside,
         },
     };
     let mut confined = confined;
@@ -155,15 +155,15 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
 }
 
 /// Sends a signal to every process of the sandbox. Returns true if it reached all of them.
-fn to_all(reach: Reach, isolation: Isolation, signal: Signal) -> bool {
+fn to_all(reach: SignalScope, isolation: Isolation, signal: Signal) -> bool {
     match reach {
         // ESRCH means that no process exists.
-        Reach::Inside => matches!(
+        SignalScope::Inside => matches!(
             kill(Pid::from_raw(-1), signal),
             Ok(()) | Err(nix::Error::ESRCH | nix::Error::EPERM)
         ),
         // Without isolation there are no guarantees.
-        Reach::Outside => isolation == Isolation::None,
+        SignalScope::Outside => isolation == Isolation::None,
     }
 }
 
@@ -190,7 +190,7 @@ fn serve(
     setup: &Setup,
     socket: &UnixStream,
     known: Accounting,
-    reach: Reach,
+    reach: SignalScope,
 ) -> std::io::Result<()> {
     let mut child_ended = SigSet::empty();
     child_ended.add(Signal::SIGCHLD);
@@ -230,7 +230,7 @@ fn serve(
             };
             if let Some(signal) = signal {
                 let reached = to_all(reach, setup.isolation, signal);
-                if reached && signal == Signal::SIGKILL && reach == Reach::Inside {
+                if reached && signal == Signal::SIGKILL && reach == SignalScope::Inside {
                     wait_for_all(&mut running, socket)?;
                 }
                 let (id, code) = (request.id, i32::from(!reached));

@@ -3,7 +3,7 @@
 use nix::sys::prctl;
 use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};
 
-use super::error::{Doing, JailError, Result};
+use super::error::{JailError, Result, StepContext};
 
 /// User and group of tools inside namespaces.
 pub(super) const INSIDE: u32 = 1000;
@@ -31,7 +31,7 @@ pub(super) fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<()> {
 
 /// Privileges of root to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum RetainedPrivileges {
     Nothing,
     /// Keep the right to enter folders above those that Landlock allows, such as root's home, after a change of user.
     Search,
@@ -40,8 +40,8 @@ pub(super) enum Keep {
 const CAP_DAC_READ_SEARCH: u32 = 2;
 
 /// Permanently drops all privileges except those in `keep`. `switch` is a user to become first (needs root).
-pub(super) fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<()> {
-    let search = switch.is_some() && keep == Keep::Search;
+pub(super) fn drop_privileges(switch: Option<u32>, keep: RetainedPrivileges) -> Result<()> {
+    let search = switch.is_some() && keep == RetainedPrivileges::Search;
     for capability in (0..64).filter(|capability| !(search && *capability == CAP_DAC_READ_SEARCH)) {
         // SAFETY: plain numbers; EINVAL for capabilities that the kernel does not have.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };

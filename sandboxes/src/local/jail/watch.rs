@@ -12,12 +12,12 @@ use nix::unistd::Pid;
 use super::super::protocol::{Isolation, Setup};
 use super::cgroup::Cgroup;
 use super::disk::{DiskWatch, MAX_PAUSE};
-use super::error::{Doing, Result};
+use super::error::{Result, StepContext};
 use super::kernel_memory;
 use super::memory::{self, MemoryWatch};
 
 /// Maximum delay for noticing the end on kernels that do not report it.
-const WITHOUT_NOTICE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// End of the supervisor: its exit code, and the exceeded limit if that was the reason.
 pub(super) struct SupervisorExit {
@@ -46,7 +46,7 @@ pub(super) fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cg
 }
 
 /// Waits until the supervisor has ended, and ends it if a limit is exceeded.
-pub(super) fn until_the_end(
+pub(super) fn wait_for_end(
     setup: &Setup,
     supervisor: Pid,
     cgroup: Option<&Cgroup>,
@@ -62,7 +62,7 @@ pub(super) fn until_the_end(
         sees_kernel && cgroup.is_some_and(|cgroup| !cgroup.counts_internet_sockets);
     let sockets = || {
         let held = watches_sockets.then(kernel_memory::internet_buffers)??;
-        (held > setup.limits.memory).then(|| memory::beyond(setup.limits.memory))
+        (held > setup.limits.memory).then(|| memory::over_limit(setup.limits.memory))
     };
     let mut looked = Instant::now();
     let mut why = None;
@@ -73,7 +73,7 @@ pub(super) fn until_the_end(
             Ok(WaitStatus::Signaled(_, signal, _)) => {
                 let by_the_kernel = || {
                     let ran_out = signal == Signal::SIGKILL && cgroup?.ran_out();
-                    ran_out.then(|| memory::beyond(setup.limits.memory))
+                    ran_out.then(|| memory::over_limit(setup.limits.memory))
                 };
                 return Ok(SupervisorExit {
                     code: 128 + signal as i32,
@@ -84,9 +84,12 @@ pub(super) fn until_the_end(
             Err(error) => return Err(error).doing("wait for the supervisor"),
         }
         if why.is_none() {
-            why = disk.look();
+            why = disk.check();
             if why.is_none() && looked.elapsed() >= MAX_PAUSE {
-                why = memory.as_mut().and_then(MemoryWatch::look).or_else(sockets);
+                why = memory
+                    .as_mut()
+                    .and_then(MemoryWatch::check)
+                    .or_else(sockets);
                 looked = Instant::now();
             }
             if why.is_some() {
@@ -112,6 +115,6 @@ fn pause(end: Option<&OwnedFd>, time: Duration) {
             let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
             let _ = poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], timeout);
         }
-        None => std::thread::sleep(time.min(WITHOUT_NOTICE)),
+        None => std::thread::sleep(time.min(POLL_INTERVAL)),
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn test_requirements(
         from.push("pyproject.toml".to_owned());
     }
     wanted.requirements.extend(poetry(files, from));
-    wanted.requirements.extend(of_tools(files, from));
+    wanted.requirements.extend(tool_requirements(files, from));
     if wanted.extras.is_empty() && wanted.requirements.is_empty() {
         tests_require(files, &mut wanted.requirements, from);
     }
@@ -318,7 +318,7 @@ fn extras_in(tree: &Tree, path: &str, depth: usize) -> Result<Vec<String>> {
 }
 
 /// Returns the test dependencies in the tables of Hatch, PDM and uv.
-fn of_tools(files: &Files, from: &mut Vec<String>) -> Vec<String> {
+fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     let tool = |path: &[&str]| {
         let mut value = files.pyproject.get("tool")?;
         for key in path {

@@ -8,15 +8,15 @@ use std::process::Command;
 use super::*;
 use crate::repository::{OpenOptions, Source, apply_check, open};
 
-struct Place {
+struct TestRepository {
     folder: tempfile::TempDir,
 }
 
 const TEN: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
 
-impl Place {
-    fn new() -> Place {
-        let place = Place {
+impl TestRepository {
+    fn new() -> TestRepository {
+        let place = TestRepository {
             folder: tempfile::tempdir().unwrap(),
         };
         place.git(&["init", "-q"]);
@@ -113,7 +113,7 @@ fn patched() -> String {
 
 #[test]
 fn clean_patch_applies_exactly() {
-    let place = Place::new();
+    let place = TestRepository::new();
     assert_eq!(place.exactly(PATCH), files([("a.py", plain(patched()))]));
     // A patch also applies on top of earlier changes.
     let tree = place.source().tree().unwrap();
@@ -137,7 +137,7 @@ fn clean_patch_applies_exactly() {
 
 #[test]
 fn text_around_headers_is_ignored() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let wanted = files([("a.py", plain(patched()))]);
     let bare = PATCH.split_once('\n').unwrap().1;
     assert_eq!(place.exactly(bare), wanted, "no `diff --git`");
@@ -157,7 +157,7 @@ fn text_around_headers_is_ignored() {
 
 #[test]
 fn differing_line_ends_are_accepted() {
-    let place = Place::new();
+    let place = TestRepository::new();
     // The patch has carriage returns, the file does not.
     let applied = place.apply(&PATCH.replace('\n', "\r\n")).unwrap();
     assert_eq!(applied.files, files([("a.py", plain(patched()))]));
@@ -191,7 +191,7 @@ fn differing_line_ends_are_accepted() {
 
 #[test]
 fn whitespace_and_fuzz_are_tolerated() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let spaced =
         "--- a/dir/with blank.py\n+++ b/dir/with blank.py\n@@ -1 +1,2 @@\n x   = 1\n+y = 2\n";
     assert!(apply_check(&place.source(), spaced).unwrap().is_err());
@@ -225,7 +225,7 @@ fn whitespace_and_fuzz_are_tolerated() {
 
 #[test]
 fn files_are_added_deleted_renamed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     place.write("sub/new.py", b"n = 1\n");
     place.write("sub/empty.py", b"");
     std::fs::remove_file(place.work().join("dos.txt")).unwrap();
@@ -265,7 +265,7 @@ fn files_are_added_deleted_renamed() {
 
 #[test]
 fn modes_links_and_bytes_apply() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(place.work().join("run.sh"), executable).unwrap();
     let mut bytes = (0..=255).collect::<Vec<u8>>().repeat(8);
@@ -305,7 +305,7 @@ fn modes_links_and_bytes_apply() {
 
 #[test]
 fn paths_outside_tree_are_rejected() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let new = |path: &str| format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n");
     for path in [
         "../out.py",
@@ -338,7 +338,7 @@ fn paths_outside_tree_are_rejected() {
 
 #[test]
 fn changed_source_differs() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let source = place.source();
     let text = |t: &str| Some(t.as_bytes().to_vec());
     let changes: BTreeMap<String, Option<Vec<u8>>> = [
@@ -386,7 +386,7 @@ fn changed_source_differs() {
 /// The fix also moves the pointer of a submodule whose files are not available.
 #[test]
 fn submodule_pointers_move_as_in_git() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let pointer = |hash: &str| {
         let entry = format!("160000,{},libs/other", hash.repeat(40));
         place.git(&["update-index", "--add", "--cacheinfo", &entry]);

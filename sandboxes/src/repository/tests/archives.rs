@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn archive_contains_whole_commit() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let source = place.source(&work, None);
     let out = place.path("out");
@@ -46,7 +46,7 @@ fn archive_contains_whole_commit() {
 
 #[test]
 fn same_files_have_same_digest() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let first = place.source(&work, None);
     write(&work, "pkg/b.py", "b = 1\n");
@@ -67,7 +67,7 @@ fn same_files_have_same_digest() {
 
 #[test]
 fn mirror_with_missing_content_is_read() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let object = git(&work, &["rev-parse", "HEAD:run.sh"]);
     let object = work
@@ -103,7 +103,7 @@ fn age(archive: &Path, minutes: u64) {
 
 #[test]
 fn least_recently_used_archives_are_removed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let mut archives = Vec::new();
     for (name, minutes) in [("a", 90), ("b", 200), ("c", 80), ("d", 10)] {
@@ -127,20 +127,20 @@ fn least_recently_used_archives_are_removed() {
         let is = |path: &Path| path.extension().is_some_and(|e| e == ending);
         entries.filter(|e| is(&e.as_ref().unwrap().path())).count()
     };
-    make_room(&place.cache(), 5 << 20).unwrap();
+    evict_archives(&place.cache(), 5 << 20).unwrap();
     assert_eq!((there(), noted("json")), (vec![true; 4], 4));
-    make_room(&place.cache(), 7 << 19).unwrap();
+    evict_archives(&place.cache(), 7 << 19).unwrap();
     assert_eq!(there(), [true, false, true, true]);
     assert_eq!((noted("json"), noted("notes")), (3, 3));
     // Archives that are in use or were used recently stay.
-    make_room(&place.cache(), 0).unwrap();
+    evict_archives(&place.cache(), 0).unwrap();
     assert_eq!(there(), [true, false, false, true]);
 
     // A used archive counts as recent, and a removed one is created again.
     drop(first);
     let source = place.open(&work, Some("HEAD~3")).unwrap().source();
     drop(source.unwrap());
-    make_room(&place.cache(), 0).unwrap();
+    evict_archives(&place.cache(), 0).unwrap();
     assert_eq!(there(), [true, false, false, true]);
     let again = place.open(&work, Some("HEAD~2")).unwrap().source().unwrap();
     assert_eq!(again.archive, archives[1].0);
@@ -159,7 +159,7 @@ fn least_recently_used_archives_are_removed() {
 
 #[test]
 fn archive_of_changed_files_is_held() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let source = place.open(&work, None).unwrap().source().unwrap();
     let files = [("run.sh".to_owned(), Some(b"#!/bin/false\n".to_vec()))].into();
@@ -169,15 +169,15 @@ fn archive_of_changed_files_is_held() {
     }
     let archive = source.archive.clone();
     drop(source);
-    make_room(&place.cache(), 0).unwrap();
+    evict_archives(&place.cache(), 0).unwrap();
     assert!(changed.archive.exists() && !archive.exists());
     // A tree alone also holds the archive.
     let (archive, tree) = (changed.archive.clone(), changed.tree().unwrap());
     drop(changed);
     age(&archive, 100);
-    make_room(&place.cache(), 0).unwrap();
+    evict_archives(&place.cache(), 0).unwrap();
     assert!(tree.read("run.sh").unwrap().is_some());
     drop(tree);
-    make_room(&place.cache(), 0).unwrap();
+    evict_archives(&place.cache(), 0).unwrap();
     assert!(!archive.exists());
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn url_is_cloned_once_then_fetched() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);
     let url = format!("file://{}", work.display());
@@ -63,7 +63,7 @@ fn url_is_cloned_once_then_fetched() {
 
 #[test]
 fn partial_clone_fetches_blobs_for_archive() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     git(&work, &["config", "uploadpack.allowFilter", "true"]);
     git(&work, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
@@ -91,7 +91,7 @@ fn partial_clone_fetches_blobs_for_archive() {
 
 #[test]
 fn least_recently_used_clones_are_removed() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let mut urls = Vec::new();
     for name in ["a", "b", "c"] {

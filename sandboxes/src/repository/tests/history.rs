@@ -11,7 +11,7 @@ fn range(tip: &str) -> CommitRange {
 
 #[test]
 fn history_lists_commits_and_changes() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);
     git(&work, &["switch", "-q", "-c", "topic"]);
@@ -87,7 +87,7 @@ fn history_lists_commits_and_changes() {
 /// Cached clones are created without the content of files.
 #[test]
 fn clone_patches_match_origin() {
-    let place = Place::new();
+    let place = TestRepository::new();
     let work = place.repository();
     let first = git(&work, &["rev-parse", "HEAD"]);
     write(&work, "pkg/__init__.py", "__version__ = '1.3'\n");

@@ -119,7 +119,7 @@ pub(crate) async fn run(check: &Check, ground: Fixture<'_>) -> Verdict {
 pub(crate) const CONCURRENT_CHECKS: usize = 4;
 
 /// Runs all checks and panics with a list of those that fail.
-pub(crate) async fn hold(ground: Fixture<'_>) {
+pub(crate) async fn run_all(ground: Fixture<'_>) {
     let checks = checks();
     let checks = checks
         .iter()

@@ -9,7 +9,7 @@ use testwright_sandboxes::{Backend, SandboxSource};
 use super::{CONCURRENT_CHECKS, Check, Fault, FaultyBackend, Fixture, run};
 
 /// Backends that lack a feature because of their settings.
-pub(crate) struct Lacking {
+pub(crate) struct LimitedBackends {
     pub isolation: Option<Arc<dyn Backend>>,
     pub loopback: Option<Arc<dyn Backend>>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Lacking {
 pub(crate) async fn prove(
     checks: &[Check],
     sound: Arc<dyn Backend>,
-    lacking: &Lacking,
+    lacking: &LimitedBackends,
     bare: &SandboxSource,
     killed_host: &(dyn Fn() -> std::process::Command + Sync),
 ) {
@@ -35,7 +35,7 @@ pub(crate) async fn prove(
 async fn prove_one(
     check: &Check,
     sound: Arc<dyn Backend>,
-    lacking: &Lacking,
+    lacking: &LimitedBackends,
     bare: &SandboxSource,
     killed_host: &(dyn Fn() -> std::process::Command + Sync),
 ) -> Option<String> {

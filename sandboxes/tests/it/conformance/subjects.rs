@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use testwright_sandboxes::local::Isolation;
 use testwright_sandboxes::{Backend, SandboxSource};
 
-use super::{Fixture, hold, host_to_be_killed, processes_end_with_a_killed_host};
+use super::{Fixture, host_to_be_killed, processes_end_with_a_killed_host, run_all};
 use crate::docker::EngineSubject;
 #[cfg(target_os = "linux")]
 use crate::local::LocalSubject;
@@ -74,7 +74,7 @@ async fn keeps_the_promises(subject: &dyn Subject, name: &str) {
         without: subject.without(),
         killed_host: Some(&|| killed_host(name, cache.path())),
     };
-    hold(ground).await;
+    run_all(ground).await;
 }
 
 async fn processes_end(subject: &dyn Subject, name: &str) {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use testwright_evals::cases::context::{ContextClass, classes, unique_lines};
 use testwright_evals::cases::{Case, CaseCoverage, CaseOptions, Lines, cov, empty_test};
 
-use super::place::{self, case, file};
-use super::{options, told};
+use super::repository::{self, case, file};
+use super::{options, outcome_and_message};
 
 fn lines(found: &CaseCoverage, path: &str) -> (Vec<u32>, Vec<u32>) {
     let lines = found.files.get(path).cloned().unwrap_or_default();
@@ -19,7 +19,7 @@ fn lines(found: &CaseCoverage, path: &str) -> (Vec<u32>, Vec<u32>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_are_reported_for_any_outcome() {
-    let place = place::local().await;
+    let place = repository::local().await;
     let failing =
         "from shop.price import rate\ndef test_a():\n    rate('food')\n    rate('none')\n";
     let ended = "import os\nfrom shop.price import rate\ndef test_a():\n    rate('food')\n    os._exit(0)\n";
@@ -37,7 +37,10 @@ async fn lines_are_reported_for_any_outcome() {
         seen.push(cov(&place, &cases, &options).await.unwrap());
     }
     for found in &seen {
-        assert_eq!(told(&found[0].verification.outcome).0, "failed");
+        assert_eq!(
+            outcome_and_message(&found[0].verification.outcome).0,
+            "failed"
+        );
         assert_eq!(found[0].problem, None);
         let (hit, missed) = lines(&found[0], "shop/price.py");
         assert_eq!(hit, [1, 7, 8, 9, 10, 15]);
@@ -45,7 +48,10 @@ async fn lines_are_reported_for_any_outcome() {
         assert_eq!(found[0].files["shop/price.py"].rate(), 0.6);
         assert!(!found[0].files.contains_key("tests/test_case.py"));
         assert!(!found[0].files.contains_key("shop/stock.py"));
-        assert_eq!(told(&found[1].verification.outcome).0, "crashed");
+        assert_eq!(
+            outcome_and_message(&found[1].verification.outcome).0,
+            "crashed"
+        );
         assert!(found[1].problem.is_some());
         assert!(found[2].problem.is_some(), "{:?}", found[2]);
         assert_eq!(lines(&found[3], "shop/stock.py").0, [1, 2, 3, 5, 6, 8, 14]);
@@ -59,7 +65,7 @@ async fn lines_are_reported_for_any_outcome() {
 fn by_pytest_cov(file: &str) -> BTreeMap<String, Lines> {
     let python = python_with_pytest_cov();
     let folder = tempfile::tempdir().unwrap();
-    place::write(folder.path());
+    repository::write(folder.path());
     let python_path = ("PYTHONPATH", folder.path());
     let ran = Command::new(&python)
         .args([
@@ -144,7 +150,7 @@ fn python_with_pytest_cov() -> PathBuf {
 }
 
 /// Removes the lines of the test file itself.
-fn of_others(mut contexts: BTreeMap<String, Lines>, file: &str) -> BTreeMap<String, Lines> {
+fn without_test_file(mut contexts: BTreeMap<String, Lines>, file: &str) -> BTreeMap<String, Lines> {
     for lines in contexts.values_mut() {
         lines.remove(file);
     }
@@ -153,7 +159,7 @@ fn of_others(mut contexts: BTreeMap<String, Lines>, file: &str) -> BTreeMap<Stri
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_by_test_match_coverage_py() {
-    let place = place::local().await;
+    let place = repository::local().await;
     let files = ["tests/test_price.py", "tests/test_stock.py"];
     let cases = files.map(file);
     for warm in [true, false] {
@@ -165,7 +171,7 @@ async fn lines_by_test_match_coverage_py() {
         let found = cov(&place, &cases, &options).await.unwrap();
         for (found, path) in found.iter().zip(files) {
             assert!(found.verification.passed(), "{found:?}");
-            let theirs = of_others(by_pytest_cov(path), path);
+            let theirs = without_test_file(by_pytest_cov(path), path);
             assert_eq!(found.contexts, theirs);
             assert!(theirs.len() >= 4);
             for id in theirs.keys() {
@@ -190,7 +196,7 @@ async fn lines_by_test_match_coverage_py() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_classified_by_empty_test() {
-    let place = place::local().await;
+    let place = repository::local().await;
     let whole = file("tests/test_price.py");
     let mut base = whole.clone();
     base.tests = vec!["test_unknown_kind".to_owned()];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, git, str};
 use crate::support::program::assert_exit_code;
-use crate::support::server::{Request, Response, Server};
+use crate::support::server::{MockServer, Request, Response};
 
 /// Tests to append. Each golden test contains a text that occurs nowhere else.
 const MORE_TESTS: &str = "\
@@ -22,7 +22,7 @@ def test_large():
 const HIDDEN: [&str; 2] = ["this box has to be wide", "this box has to be large"];
 
 /// Returns code that searches all readable files, except system files, for golden tests and for code that is shown.
-fn looking() -> String {
+fn search_code() -> String {
     let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
     format!(
         "import os
@@ -51,7 +51,7 @@ for folder, folders, names in os.walk('/'):
 }
 
 /// The test that a problem asks for, found by the agent's prompt.
-struct Wanted {
+struct TargetTest {
     path: &'static str,
     name: &'static str,
     /// Header of the test function.
@@ -60,14 +60,14 @@ struct Wanted {
     words: &'static str,
 }
 
-const WANTED: [Wanted; 2] = [
-    Wanted {
+const TARGET_TESTS: [TargetTest; 2] = [
+    TargetTest {
         path: "tests/test_boxes.py",
         name: "TestWords.test_describe",
         header: "def test_describe(self):",
         words: "self.limit",
     },
-    Wanted {
+    TargetTest {
         path: "tests/test_more.py",
         name: "test_large",
         header: "def test_large():",
@@ -77,11 +77,12 @@ const WANTED: [Wanted; 2] = [
 
 type Calls = Vec<(&'static str, Value)>;
 
-impl Wanted {
-    fn of_prompt(prompt: &str) -> &'static Wanted {
-        let id = |wanted: &Wanted| format!("{}::{}", wanted.path, wanted.name.replace('.', "::"));
-        let asked = |wanted: &&Wanted| prompt.contains(&format!("the test `{}`", id(wanted)));
-        WANTED
+impl TargetTest {
+    fn of_prompt(prompt: &str) -> &'static TargetTest {
+        let id =
+            |wanted: &TargetTest| format!("{}::{}", wanted.path, wanted.name.replace('.', "::"));
+        let asked = |wanted: &&TargetTest| prompt.contains(&format!("the test `{}`", id(wanted)));
+        TARGET_TESTS
             .iter()
             .find(asked)
             .unwrap_or_else(|| panic!("{prompt}"))
@@ -93,11 +94,11 @@ impl Wanted {
         ("edit", arguments)
     }
 
-    fn that_misses(&self) -> (&'static str, Value) {
+    fn missing_edit(&self) -> (&'static str, Value) {
         self.write("assert Box(20, 10).area() == 200")
     }
 
-    fn that_covers(&self) -> (&'static str, Value) {
+    fn covering_edit(&self) -> (&'static str, Value) {
         self.write(&format!("assert describe(Box(20, 10)) == {}", self.words))
     }
 
@@ -107,16 +108,16 @@ impl Wanted {
             ("good", 0) => vec![
                 ("search", json!({"pattern": "has to be (wide|large)"})),
                 ("open_file", json!({"path": self.path})),
-                ("run_python", json!({"code": looking(), "timeout": 120})),
+                ("run_python", json!({"code": search_code(), "timeout": 120})),
             ],
-            ("good", 1) => vec![self.that_misses(), ("cover", json!({}))],
+            ("good", 1) => vec![self.missing_edit(), ("cover", json!({}))],
             ("good", _) | ("killed", 1) => vec![
-                self.that_covers(),
+                self.covering_edit(),
                 ("cover", json!({})),
                 ("submit", json!({})),
             ],
-            ("lazy", 0) => vec![self.that_covers()],
-            ("wasteful" | "killed", 0) => vec![self.that_misses()],
+            ("lazy", 0) => vec![self.covering_edit()],
+            ("wasteful" | "killed", 0) => vec![self.missing_edit()],
             ("wasteful", _) => vec![("open_file", json!({"path": self.path}))],
             _ => Vec::new(),
         }
@@ -146,7 +147,7 @@ fn answer(request: &Request, problems: &[Value]) -> Response {
             "```python\n{before}{header}{indent}assert Box(20, 10).area() == 200\n{after}\n```"
         ));
     } else {
-        let calls = Wanted::of_prompt(prompt).script(model, turn(&body));
+        let calls = TargetTest::of_prompt(prompt).script(model, turn(&body));
         let call = |(at, (name, arguments)): (usize, &(&str, Value))| {
             let function = json!({"name": name, "arguments": arguments.to_string()});
             let id = format!("call-{}-{at}", turn(&body));
@@ -167,7 +168,7 @@ fn answer(request: &Request, problems: &[Value]) -> Response {
 
 impl Bench {
     /// Builds a benchmark and returns two problems of task III.
-    fn of_blocks() -> (Bench, Vec<Value>) {
+    fn with_block_problems() -> (Bench, Vec<Value>) {
         let bench = Bench::new();
         std::fs::write(bench.path("shapes/tests/test_more.py"), MORE_TESTS).unwrap();
         git(&bench.path("shapes"), &["add", "-A"]);
@@ -181,7 +182,7 @@ impl Bench {
 
 const TASK: [&str; 4] = ["--tasks", "3", "--context", "64k"];
 
-fn asked_of_agents(server: &Server, model: &str) -> Vec<Value> {
+fn agent_requests(server: &MockServer, model: &str) -> Vec<Value> {
     let bodies = server.requests(|request| serde_json::from_str::<Value>(&request.body).unwrap());
     let is_asked = |body: &Value| !body["tools"].is_null() && str(body, "model") == model;
     bodies.into_iter().filter(is_asked).collect()
@@ -189,8 +190,8 @@ fn asked_of_agents(server: &Server, model: &str) -> Vec<Value> {
 
 #[test]
 fn agents_and_single_calls_share_report() {
-    let (bench, problems) = Bench::of_blocks();
-    let server = Server::start_parallel(move |request| answer(request, &problems));
+    let (bench, problems) = Bench::with_block_problems();
+    let server = MockServer::start_parallel(move |request| answer(request, &problems));
     let models = ["--models", "good,lazy,idle,wasteful"];
     let approaches = ["--approach", "single-call,cover"];
     let words = [&TASK[..], &models, &approaches].concat();
@@ -232,7 +233,7 @@ fn agents_and_single_calls_share_report() {
     assert_eq!(pair["compared"]["only_first"], json!(2), "{pair}");
 
     // Golden tests cannot be found in any file, but the shown code can.
-    let asked = asked_of_agents(&server, "good");
+    let asked = agent_requests(&server, "good");
     let last = asked.iter().filter(|body| turn(body) == 2);
     let told: Vec<String> = last.map(Value::to_string).collect();
     assert_eq!(told.len(), 2);
@@ -265,10 +266,10 @@ fn agents_and_single_calls_share_report() {
 
 #[test]
 fn killed_evaluation_repeats_only_call_in_flight() {
-    let (bench, problems) = Bench::of_blocks();
+    let (bench, problems) = Bench::with_block_problems();
     let begun = Arc::new(AtomicUsize::new(0));
     let counter = begun.clone();
-    let server = Server::start_parallel(move |request| {
+    let server = MockServer::start_parallel(move |request| {
         // The second call hangs until the process is killed.
         if counter.fetch_add(1, Ordering::SeqCst) == 1 {
             std::thread::sleep(Duration::from_secs(600));
@@ -300,10 +301,7 @@ fn killed_evaluation_repeats_only_call_in_flight() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["rows"][0]["success"]["rate"], json!(1.0), "{report}");
     assert_eq!(report["rows"][0]["cost"]["calls"], json!(2.0), "{report}");
-    let turns: Vec<usize> = asked_of_agents(&server, "killed")
-        .iter()
-        .map(turn)
-        .collect();
+    let turns: Vec<usize> = agent_requests(&server, "killed").iter().map(turn).collect();
     assert_eq!(turns, [0, 1], "the first call was answered once");
     assert_eq!(begun.load(Ordering::SeqCst), 3);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use testwright_server::store::{ComparisonFilter, Store};
 
 use super::{APPROACHES, Bench, answered, service, without_seconds};
-use crate::product::daemon::databases;
+use crate::product::server::databases;
 use crate::support::program::assert_exit_code;
 
 /// A worker on a database, killed on drop.
@@ -77,7 +77,7 @@ async fn comparison_survives_killed_worker() {
         let page = std::fs::read_to_string(bench.out("out").join("report.html")).unwrap();
         assert_eq!(report.page, page);
         // Files and costs of the runs are the same as if they were made locally.
-        let (left, wanted) = (left_by_runs(&bench), left_by_runs(&local));
+        let (left, wanted) = (run_file_paths(&bench), run_file_paths(&local));
         let lacking: Vec<&String> = wanted.difference(&left).collect();
         assert_eq!(lacking, Vec::<&String>::new());
         assert!(left.is_subset(&wanted), "{left:?}");
@@ -92,7 +92,7 @@ async fn comparison_survives_killed_worker() {
 }
 
 /// Returns the paths of the files of all runs.
-fn left_by_runs(bench: &Bench) -> BTreeSet<String> {
+fn run_file_paths(bench: &Bench) -> BTreeSet<String> {
     let out = bench.out("out");
     let (mut files, mut folders) = (BTreeSet::new(), vec![out.join("runs")]);
     while let Some(folder) = folders.pop() {

@@ -15,10 +15,10 @@ pub(super) struct Case {
     pub note: &'static str,
 }
 
-const TURNED: &str = "failed on the old code and passed on the new";
+const FAIL_TO_PASS_REASON: &str = "failed on the old code and passed on the new";
 
 fn all(name: &'static str, patch: String) -> Case {
-    case(name, patch, [true; 3], TURNED, "")
+    case(name, patch, [true; 3], FAIL_TO_PASS_REASON, "")
 }
 
 fn case(
@@ -40,13 +40,13 @@ fn case(
 }
 
 pub(super) fn cases(r: &Repository) -> Vec<Case> {
-    let good = r.added(GOOD);
+    let good = r.append_tests_patch(GOOD);
     let whole = |text: &str| r.patch(|r| r.write("tests/test_calc.py", text.as_bytes()));
     vec![
         all("plain", good.clone()),
         case(
             "prints verdict lines",
-            r.added(
+            r.append_tests_patch(
                 "\n\ndef test_negative():\n    print('tests/test_calc.py::test_negative PASSED')\n    \
                  print('PASSED tests/test_calc.py::test_negative')\n    print('1 passed in 0.01s')\n    assert add(1, -2) == 7\n",
             ),
@@ -56,14 +56,14 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         all(
             "odd parameters",
-            r.added(
+            r.append_tests_patch(
                 "\n\nimport pytest\n\n\n@pytest.mark.parametrize('b', [-1, -2, -3, -4], ids=['a b', '[x]::y', 'l\\nm', 'ä→'])\n\
                  def test_odd(b):\n    assert add(1, b) == 1 + b\n",
             ),
         ),
         case(
             "kills its process",
-            r.added(
+            r.append_tests_patch(
                 "\n\ndef test_negative():\n    import os\n    if add(1, -2) != -1:\n        os._exit(0)\n",
             ),
             [false, true, true],
@@ -72,21 +72,21 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         case(
             "kills its process on both sides",
-            r.added("\n\ndef test_negative():\n    import os\n    os.kill(os.getpid(), 9)\n"),
+            r.append_tests_patch("\n\ndef test_negative():\n    import os\n    os.kill(os.getpid(), 9)\n"),
             [false; 3],
             "is absent on the new code",
             "",
         ),
         case(
             "tries to end the program that runs it, which it cannot reach",
-            r.added("\n\ndef test_negative():\n    import os\n    os.kill(os.getppid(), 9)\n    assert add(1, -2) == -1\n"),
+            r.append_tests_patch("\n\ndef test_negative():\n    import os\n    os.kill(os.getppid(), 9)\n    assert add(1, -2) == -1\n"),
             [false; 3],
             "tests/test_calc.py::test_negative failed on the new code",
             "",
         ),
         case(
             "tells the sides by the times of files",
-            r.added(
+            r.append_tests_patch(
                 "\n\ndef test_negative():\n    import glob, os\n    times = [os.path.getmtime(path) for path in glob.glob('pkg/*.py')]\n    \
                  assert max(times) - min(times) > 60\n",
             ),
@@ -108,7 +108,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         case(
             "parameters that are on the new code alone",
-            r.added(
+            r.append_tests_patch(
                 "\n\nimport pytest\n\n\n@pytest.mark.parametrize('name', [n for n in ('add', 'total') if hasattr(pkg.calc, n)])\n\
                  def test_names(name):\n    assert True\n",
             ),
@@ -125,7 +125,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         case(
             "hangs",
-            r.added(
+            r.append_tests_patch(
                 "\n\ndef test_negative():\n    import time\n    while add(1, -2) != -1:\n        time.sleep(0.1)\n",
             ),
             [false, true, true],
@@ -134,7 +134,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         all(
             "forks",
-            r.added(
+            r.append_tests_patch(
                 "\n\ndef test_negative():\n    import os\n    child = os.fork()\n    if child:\n        os.waitpid(child, 0)\n    \
                  assert add(1, -2) == -1\n",
             ),
@@ -151,7 +151,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         case(
             "a skip that becomes a pass",
-            r.added(
+            r.append_tests_patch(
                 "\n\nimport pytest\n\n\n@pytest.mark.skipif(add(1, -2) != -1, reason='broken')\n\
                  def test_negative():\n    assert add(1, -2) == -1\n",
             ),
@@ -173,7 +173,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         case(
             "an error after",
-            r.added(
+            r.append_tests_patch(
                 "\n\nimport pytest\n\n\n@pytest.fixture\ndef odd():\n    yield\n    assert not hasattr(pkg.calc, 'total')\n\n\n\
                  def test_negative(odd):\n    assert add(1, -2) == -1\n\n\ndef test_more():\n    assert add(2, -2) == 0\n",
             ),
@@ -265,31 +265,31 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         all(
             "a stray byte in the output",
-            r.added(
+            r.append_tests_patch(
                 "\n\ndef test_negative():\n    import sys\n    sys.stdout.buffer.write(b'\\xff\\xfe\\x00\\n')\n    \
                  sys.stdout.flush()\n    assert add(1, -2) == -1, b'\\xff'.decode('latin-1')\n",
             ),
         ),
         case(
             "passes alone and fails in company",
-            r.added("\n\ndef test_negative():\n    assert add(1, -2) == -1\n    assert not SEEN\n"),
+            r.append_tests_patch("\n\ndef test_negative():\n    assert add(1, -2) == -1\n    assert not SEEN\n"),
             [false, false, true],
             "failed on the new code",
             "has another outcome on its own",
         ),
         case(
             "needs another hash seed",
-            r.added(
+            r.append_tests_patch(
                 "\n\ndef test_negative():\n    import os\n    seed = os.environ['PYTHONHASHSEED']\n    \
                  assert add(1, -2) == -1 or seed == '1'\n",
             ),
             [true, true, false],
-            TURNED,
+            FAIL_TO_PASS_REASON,
             "on its own",
         ),
         case(
             "passes before and after",
-            r.added("\n\ndef test_more():\n    assert add(1, 1) == 2\n"),
+            r.append_tests_patch("\n\ndef test_more():\n    assert add(1, 1) == 2\n"),
             [false; 3],
             "already pass on the old code",
             "",

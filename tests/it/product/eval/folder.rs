@@ -51,7 +51,7 @@ fn report(bench: &Bench) -> Value {
 #[test]
 fn unrequested_results_stop_command() {
     let bench = bench(&["first", "second"]);
-    let good = bench.repository.added(GOOD);
+    let good = bench.repository.append_tests_patch(GOOD);
     bench.predictions(&[
         ("otter", "first", Some(&good)),
         ("otter", "second", Some(&good)),
@@ -100,7 +100,7 @@ fn unrequested_results_stop_command() {
 }
 
 /// Waits until the command has started grading in the folder `out`.
-fn begun(bench: &Bench, child: &mut Child) {
+fn wait_until_grading(bench: &Bench, child: &mut Child) {
     let before = Instant::now();
     while !bench.place.path("out/run.json").exists() {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
@@ -113,7 +113,7 @@ fn begun(bench: &Bench, child: &mut Child) {
 }
 
 /// Counts the results: complete lines of the file.
-fn graded(bench: &Bench) -> u64 {
+fn count_results(bench: &Bench) -> u64 {
     let bytes = std::fs::read(bench.place.path("out/results.jsonl")).unwrap();
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
@@ -128,7 +128,7 @@ fn partial_report_counts_missing_results() {
         .map(|n| {
             let name = format!("test_negative_{n}_{}", now.as_nanos());
             let tests = GOOD.replace("test_negative", &name);
-            bench.repository.added(&tests)
+            bench.repository.append_tests_patch(&tests)
         })
         .collect();
     let predictions: Vec<_> = ids
@@ -144,10 +144,10 @@ fn partial_report_counts_missing_results() {
     };
 
     let mut child = bench.grade(&slowly, "out").spawn().unwrap();
-    begun(&bench, &mut child);
+    wait_until_grading(&bench, &mut child);
     child.kill().unwrap();
     child.wait().unwrap();
-    let (there, first) = (graded(&bench), report(&bench));
+    let (there, first) = (count_results(&bench), report(&bench));
     assert!(there < 5, "too late to cut it short");
     assert_eq!(counts(&first), [5, there, 5 - there]);
     assert_eq!(first["run"]["seconds"], Value::Null);
@@ -155,7 +155,7 @@ fn partial_report_counts_missing_results() {
 
     let mut child = bench.grade(&slowly, "out").spawn().unwrap();
     let wait = Instant::now();
-    while graded(&bench) < there + 1 {
+    while count_results(&bench) < there + 1 {
         assert!(
             wait.elapsed() < Duration::from_secs(300),
             "nothing is graded"
@@ -166,7 +166,7 @@ fn partial_report_counts_missing_results() {
     let status = Command::new("kill").args(["-INT", &id]).status().unwrap();
     assert!(status.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let (there, second) = (graded(&bench), report(&bench));
+    let (there, second) = (count_results(&bench), report(&bench));
     assert!(there < 5, "too late to cut it short");
     assert_eq!(counts(&second), [5, there, 5 - there]);
     assert_eq!(second["run"]["started"], started);

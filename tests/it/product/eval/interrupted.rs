@@ -34,7 +34,7 @@ fn holds(folder: &Path, name: &str) -> bool {
 fn interrupted_evaluation_leaves_no_sandbox() {
     let bench = Bench::new(None);
     bench.dataset(&[bench.repository.instance("plain", super::ISSUE)]);
-    let endless = bench.repository.added(ENDLESS);
+    let endless = bench.repository.append_tests_patch(ENDLESS);
     bench.predictions(&[("endless", "plain", Some(&endless))]);
     for signal in ["INT", "TERM"] {
         let child = bench.grade(&[], signal).spawn().unwrap();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::program::{Place, assert_exit_code};
+use crate::support::program::{TestDir, assert_exit_code};
 
 fn fixture(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/product/eval/parquet");
@@ -12,7 +12,7 @@ fn fixture(name: &str) -> Vec<u8> {
 
 /// Returns the line with which `testwright eval` rejects a dataset. Valid datasets fail too, without predictions.
 fn refuse(dataset: &[u8]) -> String {
-    let place = Place::new();
+    let place = TestDir::new();
     std::fs::write(place.path("dataset.parquet"), dataset).unwrap();
     let output = place
         .testwright()

@@ -74,7 +74,7 @@ impl Repository {
     }
 
     /// Returns a patch that appends tests to the existing ones.
-    pub(crate) fn added(&self, tests: &str) -> String {
+    pub(crate) fn append_tests_patch(&self, tests: &str) -> String {
         self.patch(|r| r.write("tests/test_calc.py", format!("{TESTS}{tests}").as_bytes()))
     }
 
@@ -87,7 +87,7 @@ impl Repository {
             "base_commit": commit.trim(),
             "problem_statement": issue,
             "patch": self.patch(|r| r.write("pkg/calc.py", NEW.as_bytes())),
-            "test_patch": self.added(GOOD),
+            "test_patch": self.append_tests_patch(GOOD),
             "version": "1.0",
             "FAIL_TO_PASS": ["tests/test_calc.py::test_negative"],
             "PASS_TO_PASS": "[\"tests/test_calc.py::test_add\", \"tests/test_calc.py::test_twice\"]",

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::repository::{GOOD, TESTS};
-use super::{Bench, ISSUE, lasting};
-use crate::product::daemon::databases::{self, Database};
+use super::{Bench, ISSUE, without_timings};
+use crate::product::server::databases::{self, Database};
 use crate::support::program::assert_exit_code;
 
 /// A worker on a database, killed on drop.
@@ -40,12 +40,12 @@ fn bench() -> Bench {
         bench.repository.instance("first", ISSUE),
         bench.repository.instance("second", &other),
     ]);
-    let good = bench.repository.added(GOOD);
+    let good = bench.repository.append_tests_patch(GOOD);
     let slow = format!(
         "\n\ndef test_slow():\n    import time\n    time.sleep(4)\n    assert add(2, -3) == -1, {:?}\n",
         bench.place.path(".").display().to_string()
     );
-    let slow = bench.repository.added(&slow);
+    let slow = bench.repository.append_tests_patch(&slow);
     let wrong = bench.repository.patch(|repository| {
         let text = format!("{TESTS}\n\ndef test_more():\n    assert add(1, 1) == 2\n");
         repository.write("tests/test_calc.py", text.as_bytes());
@@ -119,8 +119,8 @@ fn worker_results_match_single_process() {
         assert_eq!(local.values().filter(|result| strict(result)).count(), 2);
         for (name, result) in &local {
             assert_eq!(
-                lasting(remote[name].clone()),
-                lasting(result.clone()),
+                without_timings(remote[name].clone()),
+                without_timings(result.clone()),
                 "{name:?}"
             );
         }

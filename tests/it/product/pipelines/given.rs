@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{TEST, block, of_kind, stages};
-use crate::support::program::{Place, assert_exit_code, says};
+use crate::support::program::{TestDir, assert_exit_code, text_reply};
 
 /// A wrong code patch, since the separator may be another.
 const PATCH: &str = "diff --git a/src/slugs/slug.py b/src/slugs/slug.py\n--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n\
@@ -12,8 +12,8 @@ const PATCH: &str = "diff --git a/src/slugs/slug.py b/src/slugs/slug.py\n--- a/s
 const ALL: &str = "zero-shot-plus:given-files=on:given-patch=on:given-tests=on";
 
 /// Runs the example with this patch and these flags.
-fn run(place: &Place, approach: &str, flags: &[&str]) -> std::process::Output {
-    let model = place.recording(&[says(&block(TEST))]);
+fn run(place: &TestDir, approach: &str, flags: &[&str]) -> std::process::Output {
+    let model = place.recording(&[text_reply(&block(TEST))]);
     std::fs::write(place.path("fix.patch"), PATCH).unwrap();
     let mut command = place.run_example(&["--approach", approach, "--model", &model]);
     command
@@ -23,7 +23,7 @@ fn run(place: &Place, approach: &str, flags: &[&str]) -> std::process::Output {
         .unwrap()
 }
 
-fn asked(place: &Place) -> String {
+fn asked(place: &TestDir) -> String {
     let reply = of_kind(place, "reply").remove(0);
     reply["asked"][1]["content"].as_str().unwrap().to_owned()
 }
@@ -37,7 +37,7 @@ const FLAGS: [&str; 4] = [
 
 #[test]
 fn inputs_appear_in_prompt_and_record() {
-    let place = Place::new();
+    let place = TestDir::new();
     assert_exit_code(&run(&place, ALL, &FLAGS), 0);
     insta::assert_snapshot!("everything", asked(&place));
     let record = place.json("run.json");
@@ -89,7 +89,7 @@ fn options_add_their_own_inputs() {
             [false, false, false],
         ),
     ] {
-        let place = Place::new();
+        let place = TestDir::new();
         assert_exit_code(&run(&place, approach, flags), 0);
         let asked = asked(&place);
         let parts = [
@@ -110,17 +110,17 @@ fn options_add_their_own_inputs() {
 /// The record is enough, because the file of the patch is deleted.
 #[test]
 fn resumed_and_replayed_runs_keep_inputs() {
-    let whole = Place::new();
+    let whole = TestDir::new();
     assert_exit_code(&run(&whole, ALL, &FLAGS), 0);
     let prompt = asked(&whole);
     let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
     let first = text.lines().next().unwrap();
-    let place = Place::new();
+    let place = TestDir::new();
     std::fs::create_dir(place.path("out")).unwrap();
-    let model = |place: &Place| place.path("replies.jsonl").display().to_string();
+    let model = |place: &TestDir| place.path("replies.jsonl").display().to_string();
     let begun = format!("{}\n", first.replace(&model(&whole), &model(&place)));
     std::fs::write(place.path("out/trajectory.jsonl"), begun).unwrap();
-    place.recording(&[says(&block(TEST))]);
+    place.recording(&[text_reply(&block(TEST))]);
     let resume = |more: &[&str]| {
         let mut command = place.testwright();
         command.args(["run", "--resume"]).arg(place.path("out"));
@@ -144,7 +144,7 @@ fn resumed_and_replayed_runs_keep_inputs() {
 
 #[test]
 fn invalid_inputs_are_rejected_before_build() {
-    let place = Place::new();
+    let place = TestDir::new();
     std::fs::write(place.path("picture.png"), b"\x89PNG\0\0").unwrap();
     std::fs::write(place.path("prose.txt"), "I would change slug.py.\n").unwrap();
     let elsewhere = PATCH.replace("src/slugs/slug.py", "lib/gone.py");
@@ -210,7 +210,7 @@ fn invalid_inputs_are_rejected_before_build() {
 
 #[test]
 fn missing_test_file_is_created() {
-    let place = Place::new();
+    let place = TestDir::new();
     let output = run(
         &place,
         "zero-shot-plus:given-tests=on",

@@ -3,23 +3,23 @@
 use serde_json::Value;
 
 use super::{TEST, block, generated, localized, of_kind, run, stages};
-use crate::support::program::{Place, assert_exit_code, says};
+use crate::support::program::{TestDir, assert_exit_code, text_reply};
 
 #[test]
 fn auto_code_rover_corrects_failed_patches() {
-    let place = Place::new();
+    let place = TestDir::new();
     let wrong = "<file>tests/test_slug.py</file>\n<original>\nimport nothing\n</original>\n<patched>\nx\n</patched>\n";
     let right = format!(
         "# modification 1\n<file>tests/test_slug.py</file>\n<original></original>\n<patched>\n{TEST}</patched>\n"
     );
     let replies = [
-        says(
+        text_reply(
             "I look at `search_method(\"slugify\")` and search_code_in_file('max_length', 'test_slug.py'), then at \
              search_code('a'), search_code('b'), search_code('c') and search_code('d').",
         ),
-        says("That is enough."),
-        says(wrong),
-        says(&right),
+        text_reply("That is enough."),
+        text_reply(wrong),
+        text_reply(&right),
     ];
     assert_exit_code(&run(&place, "auto-code-rover", &replies), 0);
     assert_eq!(stages(&place), ["search", "search", "write", "write"]);
@@ -52,18 +52,18 @@ fn auto_code_rover_corrects_failed_patches() {
 
 #[test]
 fn e_otter_selects_draft_matching_issue() {
-    let place = Place::new();
+    let place = TestDir::new();
     let test = |name: &str, body: &str| {
-        says(&format!(
+        text_reply(&format!(
             "after: END\n```python\nfrom slugs import slugify\n\n\ndef {name}():\n    {body}\n```\n"
         ))
     };
     let localized = || {
         [
-            says("tests/test_slug.py"),
-            says("tests/test_slug.py::test_words"),
-            says("src/slugs/slug.py"),
-            says("src/slugs/slug.py::slugify"),
+            text_reply("tests/test_slug.py"),
+            text_reply("tests/test_slug.py::test_words"),
+            text_reply("src/slugs/slug.py"),
+            text_reply("src/slugs/slug.py::slugify"),
         ]
     };
     let mut replies: Vec<Value> = localized().into();
@@ -75,16 +75,16 @@ fn e_otter_selects_draft_matching_issue() {
             "test_d",
             "assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"",
         ),
-        says("The cut leaves a separator at the end."),
+        text_reply("The cut leaves a separator at the end."),
     ]);
     replies.extend(localized());
     replies.extend([
         test("test_e", "assert slugify('a') == 'c'"),
-        says("I have none."),
-        says("NO: it asks for another letter"),
-        says("NO"),
-        says("YES"),
-        says("NO"),
+        text_reply("I have none."),
+        text_reply("NO: it asks for another letter"),
+        text_reply("NO"),
+        text_reply("YES"),
+        text_reply("NO"),
     ]);
     assert_exit_code(&run(&place, "e-otter-plus-plus", &replies), 0);
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
@@ -94,10 +94,14 @@ fn e_otter_selects_draft_matching_issue() {
 #[test]
 fn assert_flip_restarts_without_passing_test() {
     let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
-    let place = Place::new();
+    let place = TestDir::new();
     // The first attempt and ten more give the same reply.
-    let mut replies = vec![says(&block(TEST)); 11];
-    replies.extend([says(&block(&wrong)), says(&block(TEST)), says("YES")]);
+    let mut replies = vec![text_reply(&block(TEST)); 11];
+    replies.extend([
+        text_reply(&block(&wrong)),
+        text_reply(&block(TEST)),
+        text_reply("YES"),
+    ]);
     assert_exit_code(&run(&place, "assert-flip", &replies), 0);
     let replies = of_kind(&place, "reply");
     let asked =
@@ -112,14 +116,14 @@ fn assert_flip_restarts_without_passing_test() {
 
 #[test]
 fn otter_writes_new_file_without_tests() {
-    let place = Place::new();
+    let place = TestDir::new();
     let [_, _, files, functions] = localized();
     let replies = [
         files,
         functions,
-        says("read src/slugs/slug.py::slugify"),
+        text_reply("read src/slugs/slug.py::slugify"),
         // This reply accepts the plan unchanged.
-        says("Satisfied."),
+        text_reply("Satisfied."),
         generated(&format!("from slugs import slugify\n\n\n{TEST}")),
     ];
     assert_exit_code(&run(&place, "otter:tests=off", &replies), 0);

@@ -8,7 +8,7 @@ use super::{Source, root, sources};
 const MAX_LINES: usize = 500;
 /// Maximum lines of a test file, which may be longer because tests are lists.
 const MAX_TEST_LINES: usize = 800;
-const NO_NAMES: [&str; 8] = [
+const MEANINGLESS_NAMES: [&str; 8] = [
     "util", "utils", "common", "manager", "helper", "helpers", "misc", "shared",
 ];
 
@@ -27,7 +27,10 @@ fn badly_shaped(files: &[Source]) -> Vec<String> {
         }
         let parts = Path::new(&file.path).with_extension("");
         for part in parts.iter().filter_map(|p| p.to_str()) {
-            if part.split('_').any(|word| NO_NAMES.contains(&word)) {
+            if part
+                .split('_')
+                .any(|word| MEANINGLESS_NAMES.contains(&word))
+            {
                 wrong.push(format!("{} has the meaningless name `{part}`", file.path));
             }
         }
@@ -61,7 +64,7 @@ fn files_are_short_and_documented() {
 }
 
 /// Complete content of the top level.
-const TOP: [&str; 30] = [
+const TOP_LEVEL_FILES: [&str; 30] = [
     ".cargo",
     ".ci",
     ".config",
@@ -107,5 +110,5 @@ fn top_level_has_no_extra_files() {
         .filter_map(|path| path.split('/').next())
         .collect();
     there.dedup();
-    assert_eq!(there, TOP);
+    assert_eq!(there, TOP_LEVEL_FILES);
 }

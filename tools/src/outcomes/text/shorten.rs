@@ -1,23 +1,23 @@
 //! Shortens texts that are too long or repetitive.
 
 /// Maximum characters of a message.
-const MESSAGE: usize = 2000;
+const MAX_MESSAGE_CHARS: usize = 2000;
 /// Maximum characters of a line in a message that is too long.
-const LINE: usize = 300;
+const MAX_LINE_CHARS: usize = 300;
 
 /// Minimum number of consecutive lines that are left out because the message already contains them.
-const REPEATED: usize = 3;
+const MIN_REPEATED_LINES: usize = 3;
 
 /// Minimum characters for a line to count as repeated if it is only a part of a message line.
-const LONG: usize = 12;
+const MIN_PARTIAL_MATCH_CHARS: usize = 12;
 
 /// Returns the output of a test without lines that the message, as shown, already contains.
-pub(super) fn beside(captured: &str, shown: &str) -> String {
+pub(super) fn without_message_lines(captured: &str, shown: &str) -> String {
     let lines: Vec<&str> = captured.lines().collect();
     let is_there = |line: &&str| {
         let line = line.trim();
         line.is_empty()
-            || (line.chars().count() >= LONG && shown.contains(line))
+            || (line.chars().count() >= MIN_PARTIAL_MATCH_CHARS && shown.contains(line))
             || shown.lines().any(|of_message| of_message.trim() == line)
     };
     let mut out: Vec<String> = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn beside(captured: &str, shown: &str) -> String {
     while at < lines.len() {
         let stretch: Vec<&&str> = lines[at..].iter().take_while(|l| is_there(l)).collect();
         let telling = stretch.iter().filter(|l| !l.trim().is_empty()).count();
-        if telling >= REPEATED {
+        if telling >= MIN_REPEATED_LINES {
             out.push(format!(
                 "[... {telling} lines that stand in the message above ...]"
             ));
@@ -64,19 +64,19 @@ pub(super) fn indented(text: &str, by: &str) -> String {
 
 /// Shortens a message to the available room. Overlong lines lose their middles first, so that a line such as `At index
 /// 39 diff` stays.
-pub(super) fn fitted(message: &str) -> String {
-    fitted_in(message, usize::MAX)
+pub(super) fn shorten_message(message: &str) -> String {
+    shorten_message_to_lines(message, usize::MAX)
 }
 
-/// Shortens a message like [`fitted`], and to at most `most_lines` lines, by cutting lines in the middle.
-pub fn fitted_in(message: &str, most_lines: usize) -> String {
+/// Shortens a message like [`shorten_message`], and to at most `most_lines` lines, by cutting lines in the middle.
+pub fn shorten_message_to_lines(message: &str, most_lines: usize) -> String {
     let message = &without_full_diff(message);
     let count = message.lines().count();
-    if message.chars().count() <= MESSAGE && count <= most_lines {
+    if message.chars().count() <= MAX_MESSAGE_CHARS && count <= most_lines {
         return message.to_owned();
     }
     if let Some(deciding) = deciding_lines(message) {
-        return cut(&deciding, MESSAGE);
+        return cut(&deciding, MAX_MESSAGE_CHARS);
     }
     let mut lines: Vec<String> = message.lines().map(shortened).collect();
     if count > most_lines {
@@ -84,14 +84,15 @@ pub fn fitted_in(message: &str, most_lines: usize) -> String {
         let note = format!("[... {} lines left out ...]", count - 2 * half);
         lines.splice(half..count - half, [note]);
     }
-    cut(&lines.join("\n"), MESSAGE)
+    cut(&lines.join("\n"), MAX_MESSAGE_CHARS)
 }
 
 /// Removes the diff of two values that the first line shows completely.
 fn without_full_diff(message: &str) -> String {
     let lines: Vec<&str> = message.lines().collect();
     let first = lines.first().copied().unwrap_or_default();
-    let is_whole = first.starts_with("assert ") && !first.contains("...") && first.len() <= LINE;
+    let is_whole =
+        first.starts_with("assert ") && !first.contains("...") && first.len() <= MAX_LINE_CHARS;
     let diff = lines.iter().position(|line| line.trim() == "Full diff:");
     let Some(diff) = diff.filter(|_| is_whole) else {
         return message.to_owned();
@@ -104,7 +105,7 @@ fn without_full_diff(message: &str) -> String {
 }
 
 /// Lines of pytest's `fnmatch_lines` that are kept before the deciding ones.
-const BEGINNING: usize = 6;
+const LEADING_LINES: usize = 6;
 
 /// Summarizes a list of lines of which none matched: the first lines, the one nearest to the pattern, and the pattern.
 fn deciding_lines(message: &str) -> Option<String> {
@@ -122,7 +123,7 @@ fn deciding_lines(message: &str) -> Option<String> {
         .filter_map(|line| line.trim_start().strip_prefix("and: "));
     let similarity = |line: &&str| strsim::jaro_winkler(&bare(line), &bare(pattern));
     let nearest = compared.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    let kept = at.min(BEGINNING);
+    let kept = at.min(LEADING_LINES);
     let mut out: Vec<String> = lines[..kept].iter().map(|line| shortened(line)).collect();
     if at > kept {
         out.push(format!("[... {} lines left out ...]", at - kept));
@@ -137,21 +138,21 @@ fn deciding_lines(message: &str) -> Option<String> {
 /// Cuts the middle out of a long line.
 fn shortened(line: &str) -> String {
     let length = line.chars().count();
-    if length <= LINE {
+    if length <= MAX_LINE_CHARS {
         return line.to_owned();
     }
-    let head = line.chars().take(LINE / 2);
-    let tail = line.chars().skip(length - LINE / 2);
+    let head = line.chars().take(MAX_LINE_CHARS / 2);
+    let tail = line.chars().skip(length - MAX_LINE_CHARS / 2);
     head.chain(" … ".chars()).chain(tail).collect()
 }
 
 /// Maximum excess characters that are kept, because the note about a cut would be as long.
-const NOTE: usize = 40;
+const CUT_TOLERANCE: usize = 40;
 
 /// Cuts the middle out of a text that is too long, with a note.
 pub fn cut(text: &str, most: usize) -> String {
     let length = text.chars().count();
-    if length <= most.saturating_add(NOTE) {
+    if length <= most.saturating_add(CUT_TOLERANCE) {
         return text.to_owned();
     }
     let half = most / 2;
@@ -182,7 +183,7 @@ mod tests {
             "fnmatch: '*start*'\n   with: 'test session starts'\nnomatch: '*2 failed, 1 passed*'\n{}\n    and: '=== 3 failed, 1 passed in 0.1s ==='\n    and: ''\nremains unmatched: '*2 failed, 1 passed*'",
             others.join("\n")
         );
-        let shown = fitted(&message);
+        let shown = shorten_message(&message);
         assert_eq!(
             shown.lines().skip(6).collect::<Vec<_>>(),
             [
@@ -198,15 +199,18 @@ mod tests {
     fn long_message_keeps_ends_or_deciding_pair() {
         let lines: Vec<String> = (0..50).map(|n| format!("    and: 'line {n}'")).collect();
         assert_eq!(
-            fitted_in(&lines.join("\n"), 4),
+            shorten_message_to_lines(&lines.join("\n"), 4),
             "    and: 'line 0'\n    and: 'line 1'\n[... 46 lines left out ...]\n    and: 'line 48'\n    and: 'line 49'"
         );
-        assert_eq!(fitted_in(&lines.join("\n"), 50), lines.join("\n"));
+        assert_eq!(
+            shorten_message_to_lines(&lines.join("\n"), 50),
+            lines.join("\n")
+        );
         let message = format!(
             "nomatch: 'lime 7'\n{}\nremains unmatched: 'lime 7'",
             lines.join("\n")
         );
-        let shown = fitted_in(&message, 40);
+        let shown = shorten_message_to_lines(&message, 40);
         assert!(
             shown.ends_with("nearest to it: 'line 7'\nremains unmatched: 'lime 7'"),
             "{shown}"
@@ -218,16 +222,16 @@ mod tests {
         let message =
             "nomatch: '*b*'\n    and: 'this one line'\n    and: 'another line'\n    a third";
         assert_eq!(
-            beside(
+            without_message_lines(
                 "--- Captured stdout call ---\nthis one line\nanother line\n\na third\nand more",
                 message
             ),
             "--- Captured stdout call ---\n[... 3 lines that stand in the message above ...]\nand more"
         );
         let few = "this one line\nsomething else\nanother line";
-        assert_eq!(beside(few, message), few);
+        assert_eq!(without_message_lines(few, message), few);
         let short = "one\nline\nthird\n'";
-        assert_eq!(beside(short, message), short);
-        assert_eq!(beside("", ""), "");
+        assert_eq!(without_message_lines(short, message), short);
+        assert_eq!(without_message_lines("", ""), "");
     }
 }

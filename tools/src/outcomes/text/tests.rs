@@ -39,11 +39,11 @@ fn redundant_diff_is_left_out() {
     let whole =
         format!("assert {{1, 2}} == {{1}}\n  Extra items in the left set:\n  2\n{diff}\n(cause)");
     assert_eq!(
-        super::shorten::fitted(&whole),
+        super::shorten::shorten_message(&whole),
         "assert {1, 2} == {1}\n  Extra items in the left set:\n  2\n(cause)"
     );
     let cut = format!("assert {{1, 2...}} == {{1...}}\n{diff}");
-    assert_eq!(super::shorten::fitted(&cut), cut);
+    assert_eq!(super::shorten::shorten_message(&cut), cut);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use seccompiler::{
 };
 
 /// Calls that no test needs and that reach into other processes or bypass a filter.
-const REFUSED: &[i64] = &[
+const REFUSED_CALLS: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -29,7 +29,7 @@ const REFUSED: &[i64] = &[
 ];
 
 /// Calls with the index of the argument that names a process or a thread.
-const AIMED: &[(i64, u8)] = &[
+const TARGETED_CALLS: &[(i64, u8)] = &[
     (libc::SYS_kill, 0),
     (libc::SYS_tkill, 0),
     (libc::SYS_tgkill, 0),
@@ -50,7 +50,7 @@ const AIMED: &[(i64, u8)] = &[
 const F_SETOWN: u64 = 8;
 const F_SETOWN_EX: u64 = 15;
 /// Ioctls that set the receiver of a descriptor's signals: FIOSETOWN, SIOCSPGRP.
-const SIGNALS_TO: [u64; 2] = [0x8901, 0x8902];
+const SET_OWNER_IOCTLS: [u64; 2] = [0x8901, 0x8902];
 
 type Rules = BTreeMap<i64, Vec<Rule>>;
 
@@ -61,7 +61,10 @@ pub(super) fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
         Condition::new(index, Length::Dword, Op::Eq, value)
     };
     let group = nix::unistd::getpgrp().as_raw();
-    let mut rules: Rules = REFUSED.iter().map(|number| (*number, vec![])).collect();
+    let mut rules: Rules = REFUSED_CALLS
+        .iter()
+        .map(|number| (*number, vec![]))
+        .collect();
     let mut add = |number: i64, conditions: Vec<Condition>| -> Result<(), BackendError> {
         rules
             .entry(number)
@@ -69,7 +72,7 @@ pub(super) fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
             .push(Rule::new(conditions)?);
         Ok(())
     };
-    for (number, index) in AIMED {
+    for (number, index) in TARGETED_CALLS {
         for thread in threads {
             add(*number, vec![is(*index, *thread)?])?;
         }
@@ -102,7 +105,7 @@ pub(super) fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
     }
     let owner = Condition::new(1, Length::Dword, Op::Eq, F_SETOWN_EX)?;
     add(libc::SYS_fcntl, vec![owner])?;
-    for request in SIGNALS_TO {
+    for request in SET_OWNER_IOCTLS {
         let request = Condition::new(1, Length::Dword, Op::Eq, request)?;
         add(libc::SYS_ioctl, vec![request])?;
     }

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::referred_names::Scope;
+use super::referred_names::NameScope;
 use super::test_file::{Test, TestFile};
 
 /// Maximum steps from a name to its definition, for all tests together. This suffices for 1,000 tests with 250 steps
 /// each, before and after; no hand-written file comes near. If every test names everything, the steps would grow with
 /// the square of the file's length.
-const STEPS: usize = 500_000;
+const MAX_STEPS: usize = 500_000;
 
 /// Pieces of code by key, with a hash of each definition.
 type Pieces<'s> = BTreeMap<&'s str, &'s [u64]>;
 
 /// The tests of a file before and after a change.
-pub(super) struct Comparison<'s> {
+pub(super) struct FileComparison<'s> {
     before: &'s TestFile,
     after: &'s TestFile,
     steps: usize,
@@ -22,17 +22,17 @@ pub(super) struct Comparison<'s> {
     rest_differs: Option<bool>,
 }
 
-impl<'s> Comparison<'s> {
+impl<'s> FileComparison<'s> {
     pub(super) fn new(before: &'s TestFile, after: &'s TestFile) -> Self {
-        Comparison {
+        FileComparison {
             before,
             after,
-            steps: STEPS,
+            steps: MAX_STEPS,
             rest_differs: None,
         }
     }
 
-    /// Returns whether the test, or anything that it depends on, differs. Beyond [`STEPS`], the test counts as
+    /// Returns whether the test, or anything that it depends on, differs. Beyond [`MAX_STEPS`], the test counts as
     /// depending on all code except other tests.
     pub(super) fn differs(&mut self, before: &Test, after: &Test) -> bool {
         if let Some(then) = reach(self.before, before, &mut self.steps)
@@ -51,7 +51,7 @@ impl<'s> Comparison<'s> {
 
 /// Returns the keys of all code that a test depends on, itself included.
 pub(super) fn used_by<'s>(file: &'s TestFile, test: &Test) -> Vec<&'s str> {
-    let found = reach(file, test, &mut { STEPS });
+    let found = reach(file, test, &mut { MAX_STEPS });
     found.unwrap_or_default().into_keys().collect()
 }
 
@@ -84,11 +84,11 @@ fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Piece
             if own == Some(name) {
                 continue;
             }
-            if scope != Scope::Module {
+            if scope != NameScope::Module {
                 let mut members = test.classes.iter().map(|class| format!("{class}.{name}"));
                 open.extend(members.find(|member| file.units.contains_key(member)));
             }
-            if scope != Scope::Class && file.units.contains_key(name) {
+            if scope != NameScope::Class && file.units.contains_key(name) {
                 open.push(name.to_owned());
             }
         }

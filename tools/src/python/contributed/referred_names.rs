@@ -10,7 +10,7 @@ use crate::workspace::Layout;
 
 /// The place to look a name up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scope {
+pub(super) enum NameScope {
     Module,
     /// The class of the test and its bases.
     Class,
@@ -21,7 +21,7 @@ pub(super) enum Scope {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReferredName {
     name: String,
-    scope: Scope,
+    scope: NameScope,
 }
 
 impl ReferredName {
@@ -29,7 +29,7 @@ impl ReferredName {
         &self.name
     }
 
-    pub(super) fn scope(&self) -> Scope {
+    pub(super) fn scope(&self) -> NameScope {
         self.scope
     }
 }
@@ -76,8 +76,8 @@ impl<'m> ReferredNames<'m> {
             }
             if !skipped.contains(&used.at) {
                 let scope = match used.is_member {
-                    true => Scope::Class,
-                    false => Scope::Module,
+                    true => NameScope::Class,
+                    false => NameScope::Module,
                 };
                 add(&mut found, used.name, scope);
             }
@@ -97,12 +97,12 @@ impl<'m> ReferredNames<'m> {
                 let is_own =
                     object.is_some_and(|o| matches!(self.module.source(o), "self" | "cls"));
                 if let (true, Some(attribute)) = (is_own, node.child_by_field_name("attribute")) {
-                    add(out, self.module.source(attribute), Scope::Class);
+                    add(out, self.module.source(attribute), NameScope::Class);
                 }
             }
             "global_statement" => {
                 for name in children(node) {
-                    add(out, self.module.source(name), Scope::Module);
+                    add(out, self.module.source(name), NameScope::Module);
                 }
             }
             "function_definition" => self.parameters(node, out),
@@ -110,7 +110,7 @@ impl<'m> ReferredNames<'m> {
             "string_content" => {
                 let text = self.module.source(node);
                 if let Some(function) = self.fixtures.get(text) {
-                    add(out, function, Scope::Both);
+                    add(out, function, NameScope::Both);
                 }
             }
             _ => {}
@@ -146,7 +146,11 @@ impl<'m> ReferredNames<'m> {
             if let Some(name) = name.map(|name| self.module.source(name))
                 && !given.contains(name)
             {
-                add(out, self.fixtures.get(name).unwrap_or(&name), Scope::Both);
+                add(
+                    out,
+                    self.fixtures.get(name).unwrap_or(&name),
+                    NameScope::Both,
+                );
             }
         }
     }
@@ -186,7 +190,11 @@ impl<'m> ReferredNames<'m> {
             match child.kind() {
                 "string_content" => {
                     let name = self.module.source(child);
-                    add(out, self.fixtures.get(name).unwrap_or(&name), Scope::Both);
+                    add(
+                        out,
+                        self.fixtures.get(name).unwrap_or(&name),
+                        NameScope::Both,
+                    );
                 }
                 // Visited separately.
                 "call" if self.calls_by_name(child) => {}
@@ -239,7 +247,7 @@ impl<'m> ReferredNames<'m> {
     }
 }
 
-fn add(out: &mut BTreeSet<ReferredName>, name: &str, scope: Scope) {
+fn add(out: &mut BTreeSet<ReferredName>, name: &str, scope: NameScope) {
     out.insert(ReferredName {
         name: name.to_owned(),
         scope,

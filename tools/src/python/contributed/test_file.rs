@@ -13,7 +13,7 @@ use crate::python::tokens::tokens;
 use crate::workspace::Layout;
 
 /// Members of a class, and functions of a module, that run without being named.
-const UNNAMED: [&str; 18] = [
+const IMPLICIT_NAMES: [&str; 18] = [
     "setUp",
     "tearDown",
     "setUpClass",
@@ -35,7 +35,7 @@ const UNNAMED: [&str; 18] = [
 ];
 
 /// Maximum number of classes in a lookup order; every test stores their names.
-const BASES: usize = 30;
+const MAX_BASES: usize = 30;
 
 pub(super) struct Test {
     /// `Class::function`, without the file.
@@ -79,7 +79,7 @@ pub(super) struct TestFile {
 
 impl TestFile {
     pub(super) fn read(module: &Module, layout: &Layout) -> TestFile {
-        let mut reader = Reader {
+        let mut reader = TestFileReader {
             module,
             referred: ReferredNames::of(module, layout),
             units: HashMap::new(),
@@ -132,7 +132,7 @@ impl TestFile {
                 .or_default()
                 .push(key.clone());
         }
-        keep_known(&mut reader.units);
+        retain_defined_names(&mut reader.units);
         TestFile {
             units: reader.units,
             unnamed,
@@ -141,7 +141,7 @@ impl TestFile {
     }
 }
 
-struct Reader<'m> {
+struct TestFileReader<'m> {
     module: &'m Module,
     referred: ReferredNames<'m>,
     units: HashMap<String, Unit>,
@@ -151,7 +151,7 @@ struct Reader<'m> {
     functions: Vec<(String, Node<'m>)>,
 }
 
-impl<'m> Reader<'m> {
+impl<'m> TestFileReader<'m> {
     /// Reads the statements of a module (if `owner` is empty) or of a class.
     fn block(&mut self, block: Node<'m>, owner: &str) {
         let mut cursor = block.walk();
@@ -256,7 +256,7 @@ impl<'m> Reader<'m> {
         };
         for name in bound {
             let unit = self.insert(owner, name, hash, &names);
-            unit.runs_unnamed |= is_autouse || UNNAMED.contains(&name);
+            unit.runs_unnamed |= is_autouse || IMPLICIT_NAMES.contains(&name);
             unit.spans.push(node.byte_range());
         }
     }
@@ -365,7 +365,10 @@ impl<'m> Reader<'m> {
                 let known = sibling
                     .filter(|s| self.class(s).is_some())
                     .unwrap_or_else(|| base.clone());
-                if order.len() < BASES && self.class(&known).is_some() && !order.contains(&known) {
+                if order.len() < MAX_BASES
+                    && self.class(&known).is_some()
+                    && !order.contains(&known)
+                {
                     order.push(known);
                 }
             }
@@ -375,7 +378,7 @@ impl<'m> Reader<'m> {
 
     fn is_collected(&self, class: &Class<'m>, order: &[String], layout: &Layout) -> bool {
         let chain = || order.iter().filter_map(|path| self.class(path));
-        if class.members.contains("__test__") && self.says_no_tests(class) {
+        if class.members.contains("__test__") && self.has_test_false(class) {
             return false;
         }
         let is_unittest = chain().flat_map(|c| &c.bases).any(|base| {
@@ -397,7 +400,7 @@ impl<'m> Reader<'m> {
                 && !chain().any(|c| c.members.contains("__init__")))
     }
 
-    fn says_no_tests(&self, class: &Class<'m>) -> bool {
+    fn has_test_false(&self, class: &Class<'m>) -> bool {
         let no = hash(&["__test__".to_owned(), "=".to_owned(), "False".to_owned()]);
         self.units
             .get(&format!("{}.__test__", class.path))
@@ -416,7 +419,7 @@ impl<'m> Reader<'m> {
 }
 
 /// Removes names that the file does not define.
-fn keep_known(units: &mut HashMap<String, Unit>) {
+fn retain_defined_names(units: &mut HashMap<String, Unit>) {
     let last = |key: &String| key.rsplit('.').next().unwrap_or_default().to_owned();
     let known: HashSet<String> = units.keys().map(last).collect();
     // Shared sets stay shared. The old sets are kept alive, so that their addresses remain unique.

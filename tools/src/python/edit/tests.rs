@@ -178,9 +178,9 @@ fn code_adopts_tabs_of_neighbours() {
 
 #[test]
 fn line_ends_are_kept() {
-    let (text, lines) = Lines::split("a\r\nb\r\n");
-    assert_eq!((text.as_str(), lines), ("a\nb\n", Lines::CrLf));
+    let (text, lines) = LineEnding::split("a\r\nb\r\n");
+    assert_eq!((text.as_str(), lines), ("a\nb\n", LineEnding::CrLf));
     assert_eq!(lines.join("a\nc\n"), "a\r\nc\r\n");
-    assert_eq!(Lines::split("a\r\nb\n").1, Lines::Lf);
-    assert_eq!(Lines::split("a\r\nb\r\r\n").1, Lines::Lf);
+    assert_eq!(LineEnding::split("a\r\nb\n").1, LineEnding::Lf);
+    assert_eq!(LineEnding::split("a\r\nb\r\r\n").1, LineEnding::Lf);
 }

@@ -14,15 +14,15 @@ enum ScopeKind {
     Comprehension,
 }
 
-struct Scope<'m> {
+struct NameScope<'m> {
     kind: ScopeKind,
     parent: Option<usize>,
     bound: HashSet<&'m str>,
 }
 
-impl Scope<'_> {
+impl NameScope<'_> {
     fn new(kind: ScopeKind, parent: Option<usize>) -> Self {
-        Scope {
+        NameScope {
             kind,
             parent,
             bound: HashSet::new(),
@@ -42,7 +42,7 @@ pub(super) struct Use<'m> {
 
 pub(super) struct Walk<'m> {
     module: &'m Module,
-    scopes: Vec<Scope<'m>>,
+    scopes: Vec<NameScope<'m>>,
     pub(super) uses: Vec<Use<'m>>,
     /// Number of enclosing `try` blocks that catch a NameError.
     guards: usize,
@@ -55,7 +55,7 @@ impl<'m> Walk<'m> {
     pub(super) fn over(module: &'m Module, annotations: bool) -> Self {
         let mut walk = Walk {
             module,
-            scopes: vec![Scope::new(ScopeKind::Module, None)],
+            scopes: vec![NameScope::new(ScopeKind::Module, None)],
             uses: Vec::new(),
             guards: 0,
             anything_goes: false,
@@ -94,7 +94,7 @@ impl<'m> Walk<'m> {
     }
 
     fn open(&mut self, kind: ScopeKind, parent: usize) -> usize {
-        self.scopes.push(Scope::new(kind, Some(parent)));
+        self.scopes.push(NameScope::new(kind, Some(parent)));
         self.scopes.len() - 1
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::super::Options;
-use super::super::recording::{PRINTED, Recording};
+use super::super::recording::{MAX_PRINTED_BYTES, Recording};
 use crate::config::Config;
 use crate::error::ToolError;
 use crate::process::Command;
@@ -79,7 +79,7 @@ pub(super) fn prepare_server(
         FORKING,
         (FORK_SERVER_MODULE, FORK_SERVER),
     ];
-    let options = Options::until(Instant::now());
+    let options = Options::with_deadline(Instant::now());
     let recording = Recording::new(config, root, "pytest-server", &modules, ids, &options)?;
     // This must be the cache folder that the forked run uses.
     let cache = cache(&config.scratch.join(FOLDER));
@@ -142,7 +142,7 @@ fn with_command(
         env: recording.environment()?,
         stdin: Vec::new(),
         merge: true,
-        keep: PRINTED,
+        max_output_bytes: MAX_PRINTED_BYTES,
     };
     Ok(RecordedCommand { command, recording })
 }

@@ -12,15 +12,21 @@ use super::command::{Addopts, Arguments, prepare};
 use super::warm;
 use crate::error::ToolError;
 use crate::outcomes::report::{Outcome, Report, TestResult};
-use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, normalize, seconds};
+use crate::outcomes::{
+    Classifier, Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, normalize, seconds,
+};
 use crate::process::ProcessOutput;
 
 /// Runs the tests below `ids`.
 pub(crate) fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {
-    some(run, ids, Addopts::Kept)
+    run_with_addopts(run, ids, Addopts::Kept)
 }
 
-fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, ToolError> {
+fn run_with_addopts(
+    run: &mut Run<'_>,
+    ids: &[String],
+    addopts: Addopts,
+) -> Result<Report, ToolError> {
     let (checkout, options) = (run.checkout, run.options);
     let root = checkout.root();
     let mut files: Vec<String> = Vec::new();
@@ -60,15 +66,15 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
             )));
         }
         if addopts == Addopts::Kept {
-            let mut report = some(run, ids, Addopts::Dropped)?;
+            let mut report = run_with_addopts(run, ids, Addopts::Dropped)?;
             let note = "[run without the repository's addopts, which pytest refused]\n";
             report.printed.insert_str(0, note);
             return Ok(report);
         }
     }
-    let stuck = in_time && started && !collected && finished.exit_code() == Some(USAGE);
+    let stuck = in_time && started && !collected && finished.exit_code() == Some(USAGE_EXIT_CODE);
     if stuck && files.len() > 1 {
-        return one_by_one(run, ids, &files, addopts);
+        return run_files_separately(run, ids, &files, addopts);
     }
 
     let affected = |id: &String| {
@@ -89,7 +95,7 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
     report.seconds = seconds(finished.took);
     report.contradicted |= finished.exit_code() == Some(0) && has_failures(&report);
     if split {
-        report = join(report, some(run, &rest, addopts)?);
+        report = merge_reports(report, run_with_addopts(run, &rest, addopts)?);
     }
     Ok(report)
 }
@@ -106,7 +112,7 @@ fn one_process(
     if is_warm && let Some(finished) = warm::run(run, arguments, ids, &mut prepared.recording) {
         let session = Session::new(prepared.recording.read());
         if session.is_whole() {
-            warm::import_from_now_on(&session.imported);
+            warm::preload(&session.imported);
             return Ok((session, finished));
         }
         warm::stop();
@@ -126,7 +132,7 @@ fn has_failures(report: &Report) -> bool {
 }
 
 /// Runs each file separately, so that a file that pytest rejects does not stop the others.
-fn one_by_one(
+fn run_files_separately(
     run: &mut Run<'_>,
     ids: &[String],
     files: &[String],
@@ -139,9 +145,9 @@ fn one_by_one(
             .filter(|id| file_of(id) == file)
             .cloned()
             .collect();
-        let report = some(run, &of_file, addopts)?;
+        let report = run_with_addopts(run, &of_file, addopts)?;
         all = Some(match all {
-            Some(first) => join(first, report),
+            Some(first) => merge_reports(first, report),
             None => report,
         });
     }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::Run;
-use super::super::recording::{PRINTED, Recording};
+use super::super::recording::{MAX_PRINTED_BYTES, Recording};
 use super::command::{Arguments, RecordedCommand, prepare_server};
 use crate::error::ToolError;
 use crate::outcomes::Session;
@@ -31,7 +31,7 @@ pub(crate) use control::{Control, anonymous_file};
 const FORK_TIMEOUT_FACTOR: u32 = 3;
 const MIN_FORK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes of module names in one request, and the JSON overhead of each module.
-const IMPORTS: usize = 64 << 10;
+const MAX_IMPORT_BYTES: usize = 64 << 10;
 const MODULE_SYNTAX: usize = 8;
 /// Minimum startup time that justifies a server.
 const MIN_START_TIME: Duration = Duration::from_millis(300);
@@ -84,7 +84,7 @@ pub(super) fn stop() {
 }
 
 /// Makes the server import these modules before later tests, from the next collection on.
-pub(super) fn import_from_now_on(modules: &[Module]) {
+pub(super) fn preload(modules: &[Module]) {
     if let Some(server) = &mut *SERVER.lock().unwrap_or_else(PoisonError::into_inner) {
         server.import_from_now_on(modules);
     }
@@ -141,7 +141,7 @@ struct Importer {
 }
 
 #[derive(Deserialize)]
-struct Forked {
+struct ForkResponse {
     pid: i32,
 }
 
@@ -180,7 +180,7 @@ impl Server {
     /// Adds modules while the request has room for them.
     fn import_from_now_on(&mut self, modules: &[Module]) {
         let size = |(name, origin): &Module| name.len() + origin.len() + MODULE_SYNTAX;
-        let mut room = IMPORTS.saturating_sub(self.imports.iter().map(size).sum());
+        let mut room = MAX_IMPORT_BYTES.saturating_sub(self.imports.iter().map(size).sum());
         for module in modules {
             room = room.saturating_sub(size(module));
             if room > 0 && !self.imports.contains(module) {
@@ -241,7 +241,7 @@ impl Server {
         process::run_forked(
             fork,
             output.into(),
-            PRINTED,
+            MAX_PRINTED_BYTES,
             deadline,
             &mut recording.report,
         )
@@ -256,7 +256,7 @@ impl Server {
         now: Stamps,
         deadline: Instant,
     ) -> Option<()> {
-        let changes = self.loaded.until(&now);
+        let changes = self.loaded.changes_to(&now);
         if changes.is_other_set
             || !changes
                 .modified
@@ -285,7 +285,7 @@ impl Collector {
     ) -> Result<i32, ToolError> {
         self.control
             .send(&json!({ "settings": settings }), &output)?;
-        let forked: Option<Forked> = self.control.receive(deadline);
+        let forked: Option<ForkResponse> = self.control.receive(deadline);
         forked
             .map(|forked| forked.pid)
             .ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))

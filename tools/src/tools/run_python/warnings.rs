@@ -7,7 +7,7 @@ use regex::Regex;
 
 /// Maximum number of warnings from the repository's code that are shown: the last ones, since import warnings come
 /// first. Warnings of libraries are the same each time.
-const SHOWN: usize = 3;
+const MAX_SHOWN: usize = 3;
 
 /// Beginning of the line that replaces repeated warnings.
 const SAME: &str = "[... the same warning";
@@ -103,7 +103,7 @@ fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
     }
     let is_library = |at: usize| lines.get(at).is_some_and(|line| line.starts_with('/'));
     let own = found.iter().filter(|(at, ..)| !is_library(*at)).count();
-    let mut own_left_out = own.saturating_sub(SHOWN);
+    let mut own_left_out = own.saturating_sub(MAX_SHOWN);
     let left_out: Vec<&(usize, usize, &str)> = (found.iter())
         .filter(|(at, ..)| {
             is_library(*at) || {

@@ -11,7 +11,7 @@ use ignore::WalkState;
 use crate::workspace::walker;
 
 /// Maximum lines kept of one file, one more than are shown; further ones are only counted.
-const KEPT: usize = super::FILE_LINES + 1;
+const MAX_KEPT_LINES: usize = super::FILE_LINES + 1;
 
 pub(crate) struct FileMatches {
     pub path: String,
@@ -106,7 +106,7 @@ impl Sink for Collect {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
         self.total += 1;
-        if self.lines.len() < KEPT {
+        if self.lines.len() < MAX_KEPT_LINES {
             self.lines.push(Line {
                 number: found.line_number().unwrap_or_default(),
                 text: String::from_utf8_lossy(found.bytes()).trim_end().to_owned(),

@@ -1,6 +1,6 @@
 //! Selects the contributed tests that failed.
 
-use crate::outcomes::report::{Report, TestResult, is_of};
+use crate::outcomes::report::{Report, TestResult, belongs_to_test};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
 use crate::tools::submission::{Change, ContributedTest};
@@ -9,7 +9,7 @@ pub(super) fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool 
     let mut present = contributed
         .iter()
         .filter(|test| test.change != Change::Deleted);
-    present.any(|test| is_of(id, &test.id))
+    present.any(|test| belongs_to_test(id, &test.id))
 }
 
 /// Returns the contributed tests that failed.

@@ -15,7 +15,7 @@ use crate::tools::submission::{ContributedTest, Rerun};
 use super::failures::failing_ids;
 
 /// Maximum number of tests that run in separate processes; further ones run together.
-const ALONE: usize = 8;
+const MAX_ALONE: usize = 8;
 
 /// Hash seed, order, and divisor of the time left for each rerun.
 const CONDITIONS: [(u32, Order, u32); 3] = [
@@ -46,7 +46,7 @@ impl Order {
         if self != Order::Alone {
             return vec![ids];
         }
-        let (single, together) = ids.split_at(ids.len().min(ALONE));
+        let (single, together) = ids.split_at(ids.len().min(MAX_ALONE));
         let rest = Some(together).filter(|rest| !rest.is_empty());
         single.chunks(1).chain(rest).collect()
     }
@@ -63,14 +63,14 @@ pub(super) fn with_others(
     ids: &[String],
     contributed: &[ContributedTest],
 ) -> Result<Option<(Report, Vec<Rerun>)>, ToolError> {
-    if side_by_side::width(context.workspace.config()) < 2 {
+    if side_by_side::max_parallel(context.workspace.config()) < 2 {
         return Ok(None);
     }
     let job = |ids: &[String], options: Options| Job {
         ids: ids.to_vec(),
         options,
     };
-    let mut options = Options::until(context.share(3));
+    let mut options = Options::with_deadline(context.share_of_time(3));
     options.trace = ids.to_vec();
     options.whole_values = ids.to_vec();
     let mut jobs = vec![job(changed, options)];
@@ -84,7 +84,7 @@ pub(super) fn with_others(
         };
         of_conditions.push(groups.len());
         for group in groups {
-            let mut options = Options::until(context.share(3));
+            let mut options = Options::with_deadline(context.share_of_time(3));
             options.hash_seed = hash_seed;
             options.reversed = order == Order::Reversed;
             options.alone = forks && order == Order::Alone;
@@ -102,7 +102,7 @@ pub(super) fn with_others(
     };
     let mut reruns = Vec::new();
     for ((hash_seed, order, _), count) in CONDITIONS.into_iter().zip(of_conditions) {
-        let Some(report) = reports.by_ref().take(count).reduce(outcomes::join) else {
+        let Some(report) = reports.by_ref().take(count).reduce(outcomes::merge_reports) else {
             return Ok(None);
         };
         if !agree(&old, &report, contributed) {
@@ -160,7 +160,7 @@ pub(super) fn one_by_one(
         return Ok(reruns);
     }
     for (hash_seed, order, parts) in CONDITIONS {
-        let mut options = Options::until(context.share(parts));
+        let mut options = Options::with_deadline(context.share_of_time(parts));
         options.hash_seed = hash_seed;
         options.reversed = order == Order::Reversed;
         options.whole_values.clone_from(&ids);
@@ -168,7 +168,7 @@ pub(super) fn one_by_one(
         for group in order.groups(&ids) {
             let report = runners::run(context.workspace.checkout(), group, &options)?;
             all = Some(match all {
-                Some(first) => outcomes::join(first, report),
+                Some(first) => outcomes::merge_reports(first, report),
                 None => report,
             });
         }

@@ -14,7 +14,7 @@ use super::failures::is_contributed;
 use super::{reruns, sibling_tests};
 
 /// Printed if the run of whole files took too long.
-const NOTE: &str =
+const TIMEOUT_NOTE: &str =
     "[the changed files took too long as a whole; the contributed tests were run on their own]\n";
 
 pub(super) struct Runs {
@@ -57,33 +57,33 @@ pub(super) fn run(
     }
 
     if let Some((old, reruns)) = reruns::with_others(context, &changed, &ids, contributed)? {
-        put_right(context.workspace, kept)?;
+        revert_test_changes(context.workspace, kept)?;
         let suspects = suspects(context.workspace, kept, contributed, &modified, &old);
         let before = before(context, kept, &modified, &suspects)?;
         // A test that failed in a concurrent run may pass without the others.
         if !before.as_ref().is_some_and(any_passes) {
-            put_right(context.workspace, kept)?;
+            revert_test_changes(context.workspace, kept)?;
             return finish(context, kept, contributed, before, old, reruns);
         }
     }
-    let mut options = Options::until(context.share(3));
+    let mut options = Options::with_deadline(context.share_of_time(3));
     options.trace.clone_from(&ids);
     options.whole_values.clone_from(&ids);
     let mut old = runners::run(context.workspace.checkout(), &changed, &options)?;
     let is_whole = !old.timed_out;
     if !is_whole {
-        options.deadline = context.share(3);
+        options.deadline = context.share_of_time(3);
         let of_contributed = runners::run(context.workspace.checkout(), &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
     }
-    put_right(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept)?;
     let suspects = if is_whole {
         suspects(context.workspace, kept, contributed, &modified, &old)
     } else {
         failing_existing(&old, contributed, &modified)
     };
     let before = before(context, kept, &modified, &suspects)?;
-    put_right(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept)?;
     let reruns = reruns::one_by_one(context, &old, contributed)?;
     finish(context, kept, contributed, before, old, reruns)
 }
@@ -116,15 +116,15 @@ fn sibling_tests(
     if files.is_empty() {
         return Ok(None);
     }
-    put_right(context.workspace, kept)?;
-    let options = Options::until(context.share(3));
+    revert_test_changes(context.workspace, kept)?;
+    let options = Options::with_deadline(context.share_of_time(3));
     let now = runners::run(context.workspace.checkout(), &files, &options)?;
-    put_right(context.workspace, kept)?;
-    let options = Options::until(context.share(2));
+    revert_test_changes(context.workspace, kept)?;
+    let options = Options::with_deadline(context.share_of_time(2));
     let before = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), &files, &options)
     })?;
-    put_right(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept)?;
     Ok(Some(sibling_tests::compared(shared, before, now)))
 }
 
@@ -138,7 +138,7 @@ fn before(
     if suspects.is_empty() {
         return Ok(None);
     }
-    let options = Options::until(context.share(4));
+    let options = Options::with_deadline(context.share_of_time(4));
     let few = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), suspects, &options)
     })?;
@@ -146,7 +146,7 @@ fn before(
         return Ok(Some(few));
     }
     // A test may pass on its own but fail among others, with or without the patch, so only equal runs are comparable.
-    let options = Options::until(context.share(3));
+    let options = Options::with_deadline(context.share_of_time(3));
     let mut whole = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), modified, &options)
     })?;
@@ -171,11 +171,11 @@ fn changed_before(
     if ids.is_empty() {
         return Ok(None);
     }
-    let options = Options::until(context.share(2));
+    let options = Options::with_deadline(context.share_of_time(2));
     let report = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), &ids, &options)
     })?;
-    put_right(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept)?;
     Ok(Some(report))
 }
 
@@ -252,7 +252,7 @@ fn without_the_rest(whole: Report, mut own: Report, contributed: &[ContributedTe
         .collect();
     tests.append(&mut own.tests);
     own.tests = tests;
-    own.printed.insert_str(0, NOTE);
+    own.printed.insert_str(0, TIMEOUT_NOTE);
     own.seconds += whole.seconds;
     own
 }
@@ -276,7 +276,7 @@ fn with_base<T>(
 }
 
 /// Reverts changes that a test run made, so that they do not influence the next run.
-fn put_right(workspace: &mut Workspace, kept: &[FileChange]) -> Result<(), ToolError> {
+fn revert_test_changes(workspace: &mut Workspace, kept: &[FileChange]) -> Result<(), ToolError> {
     for change in workspace.changes()? {
         let path = super::path(&change);
         let wanted = kept.iter().find(|wanted| wanted.path == change.path);

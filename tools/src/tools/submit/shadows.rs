@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::used_by_code::is_aside;
+use super::used_by_code::is_script;
 use crate::process::{self, Command};
 use crate::tool::ToolError;
 use crate::workspace::Change;
 use crate::workspace::{FileChange, Workspace, is_conftest};
 
 /// Time limit for Python to find the names.
-const TIME: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Prints the origin of each name that is a module. The current folder is excluded.
 const QUESTION: &str = "
@@ -114,7 +114,7 @@ fn of_repository(workspace: &Workspace, files: &[String]) -> BTreeSet<String> {
         path.ends_with(".py")
             && !layout.is_test_path(path)
             && !layout.is_test_support(path)
-            && !is_aside(path)
+            && !is_script(path)
     });
     let mut names = BTreeSet::new();
     for path in code {
@@ -149,9 +149,9 @@ fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<S
         env: process::environment(config),
         stdin: Vec::new(),
         merge: false,
-        keep: 1 << 20,
+        max_output_bytes: 1 << 20,
     };
-    let finished = process::run(&command, Instant::now() + TIME)?;
+    let finished = process::run(&command, Instant::now() + TIMEOUT)?;
     let printed = finished.stdout.text();
     let mut found = BTreeSet::new();
     for line in printed.lines() {

@@ -17,7 +17,7 @@ const MAX_FILE_LEN: usize = 2 << 20;
 const MAX_PATCH_LEN: usize = 4 << 20;
 
 /// The changes, sorted.
-pub(crate) struct Parts {
+pub(crate) struct SplitPatch {
     /// Changes that are part of the patch.
     pub kept: Vec<FileChange>,
     /// All changed files.
@@ -33,9 +33,9 @@ type DropReason = (String, Option<ProblemKind>);
 /// # Errors
 ///
 /// Fails if the workspace cannot be read or changed.
-pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<Parts, ToolError> {
+pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<SplitPatch, ToolError> {
     let changes = workspace.changes()?;
-    let mut parts = Parts {
+    let mut parts = SplitPatch {
         kept: Vec::new(),
         files: Vec::new(),
         problems: Vec::new(),

@@ -15,7 +15,7 @@ use crate::workspace::Change;
 use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
 /// Top-level folders whose modules are not installed.
-const ASIDE: &[&str] = &[
+const SCRIPT_FOLDERS: &[&str] = &[
     "bench",
     "benchmarks",
     "bin",
@@ -34,7 +34,7 @@ struct Target {
     path: String,
     is_folder: bool,
     /// Minimum number of last parts of `path` that form an importable name.
-    least: usize,
+    min_parts: usize,
 }
 
 /// Returns the paths of such changes.
@@ -105,7 +105,7 @@ fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Tex
     let mut found = Vec::new();
     for path in files.iter().filter(|path| path.ends_with(".py")) {
         let serves_tests = layout.is_test_file(path) || is_conftest(path);
-        if serves_tests || is_aside(path) {
+        if serves_tests || is_script(path) {
             continue;
         }
         // An unreadable file cannot be imported either.
@@ -122,9 +122,9 @@ fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Tex
 }
 
 /// Returns whether a file is a script beside the code, which is never imported.
-pub(super) fn is_aside(path: &str) -> bool {
+pub(super) fn is_script(path: &str) -> bool {
     match path.split_once('/') {
-        Some((folder, _)) => ASIDE.contains(&folder) || folder.starts_with('.'),
+        Some((folder, _)) => SCRIPT_FOLDERS.contains(&folder) || folder.starts_with('.'),
         None => path == "setup.py" || path == "noxfile.py" || path.contains("test"),
     }
 }
@@ -166,7 +166,7 @@ impl Target {
         Target {
             path: path.to_owned(),
             is_folder,
-            least: parts.len() - root,
+            min_parts: parts.len() - root,
         }
     }
 
@@ -184,7 +184,7 @@ impl Target {
         std::iter::once(0)
             .chain(starts)
             .map(|start| &self.path[start..])
-            .filter(|end| end.split('/').count() >= self.least)
+            .filter(|end| end.split('/').count() >= self.min_parts)
     }
 }
 

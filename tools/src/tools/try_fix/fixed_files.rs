@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::Edit;
+use super::FixEdit;
 use crate::python::{Definition, Module, flatten};
 use crate::tool::ToolError;
 use crate::tools::replacement::find_text;
@@ -72,7 +72,7 @@ impl FixedFiles {
         names
     }
 
-    pub(super) fn add(&mut self, workspace: &Workspace, edit: &Edit) -> Result<(), ToolError> {
+    pub(super) fn add(&mut self, workspace: &Workspace, edit: &FixEdit) -> Result<(), ToolError> {
         let path = workspace.resolve(&edit.path)?;
         let shown = forward(&path);
         if workspace.layout().is_test_path(&shown) && !shown.contains("/testing/") {
@@ -141,7 +141,7 @@ impl FixedFiles {
 }
 
 /// Returns the byte range that an edit replaces, and the new text.
-fn place(path: &str, text: &str, edit: &Edit) -> Result<(usize, usize, String), ToolError> {
+fn place(path: &str, text: &str, edit: &FixEdit) -> Result<(usize, usize, String), ToolError> {
     match (&edit.old, &edit.function) {
         (Some(old), None) if !old.is_empty() => {
             let start = find_text(path, text, old, edit.line)?;
@@ -255,7 +255,7 @@ mod tests {
         for edit in edits {
             let mut edit = edit.clone();
             edit["path"] = "a.py".into();
-            let edit: Edit = serde_json::from_value(edit).unwrap();
+            let edit: FixEdit = serde_json::from_value(edit).unwrap();
             files.add(&f.workspace, &edit).map_err(text)?;
         }
         Ok(files.texts().map_err(text)?.remove(0).1)

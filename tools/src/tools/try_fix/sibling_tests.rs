@@ -17,15 +17,15 @@ use crate::tools::run_pytest::failing;
 /// Maximum seconds for siblings that were not requested.
 const SECONDS: u64 = 30;
 /// Maximum number of failing siblings that run without the fix.
-const COMPARED: usize = 25;
+const MAX_COMPARED: usize = 25;
 /// Maximum number of siblings described in detail, and named.
 const DETAILED: usize = 3;
-const NAMED: usize = 12;
+const MAX_NAMED: usize = 12;
 /// Maximum number of sibling files that are named.
 const FILES: usize = 3;
 
 /// The tests of one trial.
-pub(super) struct Scope {
+pub(super) struct TrialScope {
     pub own: Vec<String>,
     /// Files and folders to run.
     pub run: Vec<String>,
@@ -33,7 +33,7 @@ pub(super) struct Scope {
     called: (&'static str, &'static str),
 }
 
-impl Scope {
+impl TrialScope {
     /// Creates a scope. `asked` are node ids, files or folders; `by_name` says whether the caller named them.
     pub(super) fn new(asked: &[String], by_name: bool) -> Self {
         let mut run: Vec<String> = Vec::new();
@@ -42,7 +42,7 @@ impl Scope {
                 run.push(file.to_owned());
             }
         }
-        Scope {
+        TrialScope {
             own: asked.to_vec(),
             run,
             called: if by_name {
@@ -58,7 +58,7 @@ impl Scope {
 
     /// Returns the run options for a fix of functions and classes with these names.
     pub(super) fn options(&self, edited: &[String], deadline: Instant) -> Options {
-        let mut options = Options::until(deadline);
+        let mut options = Options::with_deadline(deadline);
         options.near = edited.to_vec();
         options.first.clone_from(&self.own);
         options.rest_seconds = Some(SECONDS);
@@ -121,7 +121,7 @@ pub(super) struct SiblingTests {
     good: usize,
     /// The reason why some did not run.
     #[serde(skip)]
-    stopped: Option<Stop>,
+    stopped: Option<StopReason>,
     /// Number of siblings that did not start.
     not_run: usize,
     /// Siblings that started but did not finish in time.
@@ -133,7 +133,7 @@ pub(super) struct SiblingTests {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stop {
+enum StopReason {
     /// The time for siblings was over.
     Limit,
     /// The time for the whole run was over.
@@ -174,11 +174,11 @@ impl SiblingTests {
         }
         if all.not_run > 0 || !all.unfinished.is_empty() {
             all.stopped = Some(if report.timed_out {
-                Stop::Deadline
+                StopReason::Deadline
             } else if report.rest_timed_out {
-                Stop::Limit
+                StopReason::Limit
             } else {
-                Stop::Ended
+                StopReason::Ended
             });
         }
         all
@@ -191,9 +191,9 @@ impl SiblingTests {
     ///
     /// Fails if the run cannot be made.
     pub(super) fn run_alone(&mut self, context: &Context<'_>) -> Result<(), ToolError> {
-        let failing = self.failing.iter().take(COMPARED);
+        let failing = self.failing.iter().take(MAX_COMPARED);
         let ids: Vec<String> = failing.map(|n| n.with_fix.id.clone()).collect();
-        let Some(alone) = some_tests(context, &ids, &[], 3)? else {
+        let Some(alone) = run_some(context, &ids, &[], 3)? else {
             return Ok(());
         };
         for sibling in &mut self.failing {
@@ -270,7 +270,7 @@ impl SiblingTests {
             let _ = write!(out, "\nThe fix breaks none of {neighbours}.");
         } else if !self.failing.is_empty() {
             let broken = self.broken();
-            let names: Vec<&str> = (broken.iter().take(NAMED))
+            let names: Vec<&str> = (broken.iter().take(MAX_NAMED))
                 .map(|sibling| sibling.with_fix.id.as_str())
                 .collect();
             let mut parts = vec![match broken.len() {
@@ -278,7 +278,7 @@ impl SiblingTests {
                 number => format!(
                     "The fix breaks {number} of {neighbours}: {}{}",
                     names.join(", "),
-                    if number > NAMED { " …" } else { "" }
+                    if number > MAX_NAMED { " …" } else { "" }
                 ),
             }];
             for (number, one, many) in [
@@ -313,9 +313,9 @@ impl SiblingTests {
         }
         let why = match self.stopped {
             None => return out,
-            Some(Stop::Limit) => format!("within {SECONDS} s"),
-            Some(Stop::Deadline) => "before the time for the whole run was over".to_owned(),
-            Some(Stop::Ended) => "before pytest ended".to_owned(),
+            Some(StopReason::Limit) => format!("within {SECONDS} s"),
+            Some(StopReason::Deadline) => "before the time for the whole run was over".to_owned(),
+            Some(StopReason::Ended) => "before pytest ended".to_owned(),
         };
         let _ = write!(
             out,
@@ -365,7 +365,7 @@ impl SiblingTests {
                 }
             }
             let groups = alike(&rest);
-            for (why, ids) in groups.iter().take(NAMED) {
+            for (why, ids) in groups.iter().take(MAX_NAMED) {
                 let [first, others @ ..] = ids.as_slice() else {
                     continue;
                 };
@@ -375,7 +375,11 @@ impl SiblingTests {
                 };
                 let _ = write!(out, "\n{first}{others}{why}");
             }
-            let more: usize = groups.iter().skip(NAMED).map(|(_, ids)| ids.len()).sum();
+            let more: usize = groups
+                .iter()
+                .skip(MAX_NAMED)
+                .map(|(_, ids)| ids.len())
+                .sum();
             if more > 0 {
                 let _ = write!(out, "\n... and {more} more");
             }
@@ -447,7 +451,7 @@ fn is_unfinished(test: &TestResult, report: &Report) -> bool {
 /// # Errors
 ///
 /// Fails if the run cannot be made.
-pub(super) fn some_tests(
+pub(super) fn run_some(
     context: &Context<'_>,
     ids: &[String],
     whole_values: &[String],
@@ -457,7 +461,7 @@ pub(super) fn some_tests(
     if ids.is_empty() || time < Duration::from_secs(5) {
         return Ok(None);
     }
-    let mut options = Options::until(Instant::now() + time);
+    let mut options = Options::with_deadline(Instant::now() + time);
     options.whole_values = whole_values.to_vec();
     let report = runners::run(context.workspace.checkout(), ids, &options)?;
     Ok(Some(known(report)))

@@ -17,7 +17,7 @@ use crate::error::ToolError;
 use crate::process::interrupt;
 
 /// Maximum bytes of an answer.
-const ANSWER: usize = 4096;
+const MAX_ANSWER_LEN: usize = 4096;
 
 pub(crate) struct Control {
     socket: OwnedFd,
@@ -61,7 +61,7 @@ impl Control {
 
     /// Receives the next answer; `None` after the deadline, an interruption or the end of the connection.
     pub(crate) fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Option<T> {
-        let mut buffer = [0; ANSWER];
+        let mut buffer = [0; MAX_ANSWER_LEN];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || interrupt::is_raised() {

@@ -21,7 +21,7 @@ fn died() -> Failure {
 #[test]
 fn whole_files_run_requested_tests_first() {
     let asked = ids(&["t/test_a.py::test_new", "t/test_a.py::A::test_new", "t/b"]);
-    let scope = Scope::new(&asked, true);
+    let scope = TrialScope::new(&asked, true);
     assert_eq!(scope.run, ids(&["t/test_a.py", "t/b"]));
     let options = scope.options(&[], Instant::now());
     assert_eq!(
@@ -47,7 +47,7 @@ fn verdict_counts_requested_tests() {
             tests: outcomes.iter().map(|o| TestResult::new("a", *o)).collect(),
             ..Report::default()
         };
-        Scope::new(&[], by_name).verdict(&report)
+        TrialScope::new(&[], by_name).verdict(&report)
     };
     use Outcome::{Failed, Passed, Skipped};
     insta::assert_snapshot!([

@@ -1,0 +1,378 @@
+//! Extra inputs of an approach beyond the issue (SWT-bench §5, Table 5): the test files to change, a code
+//! patch that may be right or wrong, and the files that this patch changes instead of those found by BM25.
+//!
+//! All of it goes into prompts and into the record, and nothing into a sandbox. Of a test file, only its name
+//! and old content are given, never the tests to be written.
+
+pub mod lines;
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::plain_file;
+use testwright_sandboxes::repository::{self, Files, Source, Tree};
+use testwright_tools::workspace::Layout;
+
+use super::variant::{ApproachOption, Options, Variant};
+use super::{ALL, Approach, COVER};
+use testwright_config::error::{Error, Result};
+
+const fn option(name: &'static str, description: &'static str) -> ApproachOption {
+    ApproachOption {
+        name,
+        description,
+        default: false,
+    }
+}
+
+pub const GIVEN_TESTS: ApproachOption = option(
+    "given-tests",
+    "the test files to change are named and shown",
+);
+pub const GIVEN_PATCH: ApproachOption = option(
+    "given-patch",
+    "a code patch for the issue is shown, which may be right or wrong",
+);
+pub const GIVEN_FILES: ApproachOption = option(
+    "given-files",
+    "the files that this patch changes are shown instead of those found by BM25",
+);
+pub const OTHER_PATCH: ApproachOption = option(
+    "other-patch",
+    "in a comparison this patch is the one of --code-patches instead of the golden one",
+);
+
+/// Options of an approach that retrieves code in the stage `retrieve`.
+pub const OPTIONS: &[ApproachOption] = &[GIVEN_TESTS, GIVEN_PATCH, GIVEN_FILES, OTHER_PATCH];
+
+/// Maximum bytes of a code patch; a larger one is not for review.
+const MAX_PATCH_BYTES: u64 = 32 << 20;
+
+/// Extra inputs of an approach beyond the issue.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExtraInputs {
+    /// Code patch for the issue; it may be right or wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_patch: Option<String>,
+    /// Paths of the test files to change; those missing in the old code are created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub test_files: Vec<String>,
+    /// Lines to write tests for: `FILE::FUNCTION` or `FILE:FIRST-LAST`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
+    /// Test that should run these lines, as `FILE::CLASS::FUNCTION`. Only its body is missing, and no other
+    /// test is in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
+}
+
+pub fn takes_patch(options: &Options) -> bool {
+    options.is_on(&GIVEN_PATCH) || options.is_on(&GIVEN_FILES)
+}
+
+pub fn takes_tests(options: &Options) -> bool {
+    options.is_on(&GIVEN_TESTS)
+}
+
+/// Returns whether the patch is another one than the golden patch.
+pub fn takes_other_patch(options: &Options) -> bool {
+    takes_patch(options) && options.is_on(&OTHER_PATCH)
+}
+
+/// Describes the extra inputs of a comparison's system, for its report.
+pub fn labels(options: &Options) -> Vec<String> {
+    let patch = match options.is_on(&OTHER_PATCH) {
+        true => "other code patch",
+        false => "golden code patch",
+    };
+    let mut labels = Vec::new();
+    if options.is_on(&GIVEN_TESTS) {
+        labels.push("test files".to_owned());
+    }
+    if options.is_on(&GIVEN_PATCH) {
+        labels.push(patch.to_owned());
+    }
+    if options.is_on(&GIVEN_FILES) {
+        labels.push(format!("files of the {patch}"));
+    }
+    labels
+}
+
+/// Rejects options that have no effect together.
+///
+/// # Errors
+///
+/// Fails if the option `other-patch` is on, but no patch is used.
+pub fn check_options(variant: &Variant) -> Result<()> {
+    if variant.is_on(&OTHER_PATCH) && !takes_patch(variant.options()) {
+        return Err(Error::usage(format!("use `{}`", variant.name()))
+            .cause("`other-patch` selects a code patch, but none is given")
+            .hint("add given-patch=on or given-files=on"));
+    }
+    Ok(())
+}
+
+impl ExtraInputs {
+    pub fn is_empty(&self) -> bool {
+        self.code_patch.is_none()
+            && self.test_files.is_empty()
+            && self.lines.is_empty()
+            && self.test.is_none()
+    }
+
+    /// Reads the extra inputs from the settings at the start of a trajectory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the recorded inputs cannot be read.
+    pub fn of_record(settings: &Value) -> Result<ExtraInputs> {
+        let Some(given) = settings.get("given") else {
+            return Ok(ExtraInputs::default());
+        };
+        serde_json::from_value(given.clone()).map_err(|error| {
+            Error::usage("read what the recorded run was given beyond the issue")
+                .cause(error.to_string())
+        })
+    }
+
+    /// Checks that the inputs are those that the options require, and no others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an input is missing that an option requires, or given without its option.
+    pub fn check_options(&self, variant: &Variant) -> Result<()> {
+        check_options(variant)?;
+        if variant.approach.name() == COVER.name() && self.lines.is_empty() {
+            return Err(Error::usage("use the approach `cover`")
+                .cause("it writes tests for lines, but no lines were given")
+                .hint("use `testwright cover FILE::FUNCTION`"));
+        }
+        let options = variant.options();
+        let parts = [
+            (
+                "a code patch",
+                "--code-patch FILE",
+                takes_patch(options),
+                self.code_patch.is_some(),
+                &GIVEN_PATCH,
+            ),
+            (
+                "test files",
+                "--test-file PATH",
+                takes_tests(options),
+                !self.test_files.is_empty(),
+                &GIVEN_TESTS,
+            ),
+        ];
+        for (what, flag, is_wanted, is_there, option) in parts {
+            if is_wanted && !is_there {
+                return Err(Error::usage(format!("give `{}` {what}", variant.name()))
+                    .cause("the input is missing")
+                    .hint(format!("add {flag}")));
+            }
+            if is_there && !is_wanted {
+                let name = variant.approach.name();
+                let has_option = |approach: &dyn Approach| {
+                    let mut options = approach.options().iter();
+                    options.any(|own| own.name == option.name)
+                };
+                let others = ALL.iter().filter(|approach| has_option(**approach));
+                let others: Vec<&str> = others.map(|approach| approach.name()).collect();
+                let error = Error::usage(format!("give `{}` {what}", variant.name()));
+                return Err(match has_option(variant.approach) {
+                    true => error
+                        .cause(format!("its option `{}` is off", option.name))
+                        .hint(format!("write --approach {name}:{}=on", option.name)),
+                    false => error
+                        .cause(format!("it has no option `{}`", option.name))
+                        .hint(format!("these have it: {}", others.join(", "))),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the inputs against the old code.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code patch does not apply, changes no text file although `given-files` is on, or a test
+    /// file's path cannot be used.
+    pub fn check_source(&self, source: &Source, options: &Options) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let tree = source.tree()?;
+        for path in &self.test_files {
+            check_test_file(&tree, path)?;
+        }
+        let Some(patch) = &self.code_patch else {
+            return Ok(());
+        };
+        let refused = |cause: String| {
+            Err(Error::usage("use the code patch").cause(cause).hint(
+                "use a unified diff of the old code, as `git diff` prints it; --commit selects that code",
+            ))
+        };
+        match changed_files(&tree, patch)? {
+            Err(why) => refused(why.trim().replace('\n', "; ")),
+            Ok(files) if files.is_empty() && options.is_on(&GIVEN_FILES) => refused(
+                "it changes no text file of the old code, but `given-files` needs one".to_owned(),
+            ),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Checks that the test files are test files by the repository's own configuration.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a path is not a test file, or the repository cannot be read.
+    pub fn check_test_paths(&self, source: &Source) -> Result<()> {
+        if self.test_files.is_empty() {
+            return Ok(());
+        }
+        let tree = source.tree()?;
+        let layout = Layout::from_files(&|name| tree.text(name).ok().flatten());
+        match self
+            .test_files
+            .iter()
+            .find(|path| !layout.is_test_path(path))
+        {
+            Some(path) => Err(wrong_test_file(
+                path,
+                "it is not a test file of this repository",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns notes for the user, one line each.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the repository cannot be read.
+    pub fn notes(&self, source: &Source) -> Result<Vec<String>> {
+        if self.test_files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tree = source.tree()?;
+        let new = self.test_files.iter().filter(|path| !tree.contains(path));
+        let note = |path: &String| {
+            let tests = tree.paths().filter(|other| other.ends_with(".py"));
+            let nearest = tests.min_by_key(|other| strsim::damerau_levenshtein(path, other));
+            let nearest = nearest.map_or_else(String::new, |n| format!(" (the nearest is {n})"));
+            format!("the test file {path} is not in the old code, so it will be created{nearest}")
+        };
+        Ok(new.map(note).collect())
+    }
+}
+
+/// Returns the text files of the old code that a patch changes, Python files first. The inner error says why
+/// the patch does not apply.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be read.
+pub fn changed_files(
+    tree: &Tree,
+    patch: &str,
+) -> std::result::Result<std::result::Result<Vec<String>, String>, SandboxError> {
+    let applied = match repository::apply(tree, &Files::new(), patch)? {
+        Ok(applied) => applied,
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut files = Vec::new();
+    for path in applied.files.into_keys() {
+        if tree.text(&path)?.is_some_and(|text| is_text(&text)) {
+            files.push(path);
+        }
+    }
+    files.sort_by_key(|path| !path.ends_with(".py"));
+    Ok(Ok(files))
+}
+
+fn is_text(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+/// Reads a code patch from a file.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is not text, or contains no diff.
+pub fn read_patch(path: &Path) -> Result<String> {
+    let wrong = |cause: String| {
+        Error::usage(format!("read the code patch {}", path.display()))
+            .cause(cause)
+            .hint("pass --code-patch a file with a unified diff, as `git diff` prints it")
+    };
+    let bytes = plain_file::read_user_file(path, MAX_PATCH_BYTES)
+        .map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes).ok().filter(|text| is_text(text));
+    let text = text.ok_or_else(|| wrong("it is not a text file".to_owned()))?;
+    match contains_diff(&text) {
+        true => Ok(text),
+        false => Err(wrong("it contains no diff".to_owned())),
+    }
+}
+
+/// Returns whether the text has the header of a file's diff.
+pub fn contains_diff(text: &str) -> bool {
+    let is_header = |line: &str| line.starts_with("diff --git ") || line.starts_with("+++ ");
+    text.lines().any(is_header)
+}
+
+/// Normalizes the path of a test file, relative to the repository's root.
+///
+/// # Errors
+///
+/// Fails if the path is outside the repository, has control characters, or is not a Python file.
+pub fn test_path(named: &str) -> Result<String> {
+    let wrong = |cause: &str| Err(wrong_test_file(named, cause));
+    let mut parts = Vec::new();
+    for part in named.split('/') {
+        match part {
+            "" if parts.is_empty() => return wrong("it is outside the repository"),
+            ".." => return wrong("it is outside the repository"),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    let path = parts.join("/");
+    if path.chars().any(char::is_control) {
+        return wrong("its name has control characters");
+    }
+    if !path.ends_with(".py") {
+        return wrong("it is not a Python file");
+    }
+    Ok(path)
+}
+
+fn wrong_test_file(path: &str, cause: &str) -> Error {
+    Error::usage(format!("use the test file {path}"))
+        .cause(cause)
+        .hint("give the path of a Python file from the repository's root, such as tests/test_x.py")
+}
+
+fn check_test_file(tree: &Tree, path: &str) -> Result<()> {
+    let wrong = |cause: &str| Err(wrong_test_file(path, cause));
+    let text = tree.text(path)?;
+    if tree.has_folder(path) {
+        return wrong("it is a folder");
+    }
+    if tree.contains(path) && !text.as_deref().is_some_and(is_text) {
+        return wrong("it is not a text file");
+    }
+    let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
+    if folders.into_iter().any(|folder| tree.contains(folder)) {
+        return wrong("one of its folders is a file or a link");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

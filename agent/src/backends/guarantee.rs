@@ -1,0 +1,33 @@
+//! The report of a backend on its machine, for `testwright doctor`.
+
+use testwright_sandboxes::Backend;
+
+/// A backend and its report.
+pub struct Examination {
+    pub backend: Box<dyn Backend>,
+    /// Short description: the version of an engine, the kind of isolation.
+    pub summary: String,
+    pub promises: Vec<Guarantee>,
+}
+
+/// A guarantee that separates untrusted code from this machine, and whether it holds here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guarantee {
+    /// Subject, in a word or two.
+    pub what: &'static str,
+    pub holds: GuaranteeStatus,
+    /// Details for this machine.
+    pub text: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuaranteeStatus {
+    Yes,
+    /// The guarantee holds only in part.
+    Partly,
+    No,
+}
+
+/// Hosts that a build can reach.
+pub(super) const PACKAGE_INDEX_ONLY: &str =
+    "only the package index, through the host; other hosts with build.allowed-hosts";

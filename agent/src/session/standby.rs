@@ -1,0 +1,117 @@
+//! Standby sandboxes of the saved state in which no code has run; each submission is checked in one of its
+//! own.
+//!
+//! One starts after code has run, while the model thinks. During a test run it would compete for the
+//! processor, and at the submission it would cause a wait. Used sandboxes end in the background.
+
+use std::sync::Arc;
+
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::{Backend, SandboxError};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use super::{Session, SessionSettings};
+
+type PendingSession = JoinHandle<Result<Session, SandboxError>>;
+
+pub(super) struct StandbySandboxes {
+    backend: Arc<dyn Backend>,
+    environment: Environment,
+    settings: SessionSettings,
+    spare: Mutex<Standby>,
+    ending: Mutex<Vec<JoinHandle<Result<(), SandboxError>>>>,
+}
+
+enum Standby {
+    None,
+    Starting(PendingSession),
+    /// The session has ended, so none are started any more.
+    Stopped,
+}
+
+impl StandbySandboxes {
+    pub(super) fn new(
+        backend: Arc<dyn Backend>,
+        environment: &Environment,
+        settings: &SessionSettings,
+    ) -> Self {
+        StandbySandboxes {
+            backend,
+            environment: environment.clone(),
+            settings: settings.clone(),
+            spare: Mutex::new(Standby::None),
+            ending: Mutex::default(),
+        }
+    }
+
+    /// Starts a standby sandbox, unless there is one.
+    pub(super) async fn prepare(&self) {
+        let mut spare = self.spare.lock().await;
+        if matches!(*spare, Standby::None) {
+            *spare = Standby::Starting(self.start());
+        }
+    }
+
+    fn start(&self) -> PendingSession {
+        let (backend, environment) = (self.backend.clone(), self.environment.clone());
+        let settings = self.settings.clone();
+        tokio::spawn(async move { Session::only(backend.as_ref(), &environment, &settings).await })
+    }
+
+    /// Returns a sandbox to use once and then close.
+    pub(super) async fn take(&self) -> Result<Session, SandboxError> {
+        let spare = {
+            let mut spare = self.spare.lock().await;
+            match &*spare {
+                Standby::Stopped => None,
+                _ => match std::mem::replace(&mut *spare, Standby::None) {
+                    Standby::Starting(starting) => Some(starting),
+                    _ => None,
+                },
+            }
+        };
+        if let Some(starting) = spare {
+            let session = joined(starting).await?;
+            if session.health().await.is_ok() {
+                return Ok(session);
+            }
+            // It died while waiting, which says nothing about the next one.
+            let _ = session.close().await;
+        }
+        joined(self.start()).await
+    }
+
+    /// Ends a used sandbox in the background, which only the end of the session waits for.
+    pub(super) async fn discard(&self, taken: Session) {
+        let ending = tokio::spawn(async move { Box::pin(taken.stop()).await });
+        self.ending.lock().await.push(ending);
+    }
+
+    /// Stops all unused sandboxes and waits for those that are ending. Returns the first failure.
+    pub(super) async fn stop(&self) -> Result<(), SandboxError> {
+        let spare = std::mem::replace(&mut *self.spare.lock().await, Standby::Stopped);
+        let mut stopped = match spare {
+            // A sandbox that did not start needs no stop.
+            Standby::Starting(starting) => match joined(starting).await {
+                Ok(session) => Box::pin(session.stop()).await,
+                Err(_) => Ok(()),
+            },
+            Standby::None | Standby::Stopped => Ok(()),
+        };
+        for ending in self.ending.lock().await.drain(..) {
+            stopped = stopped.and(joined(ending).await);
+        }
+        stopped
+    }
+}
+
+async fn joined<T>(task: JoinHandle<Result<T, SandboxError>>) -> Result<T, SandboxError> {
+    task.await.map_err(|e| {
+        SandboxError::new(
+            ErrorKind::System,
+            format!("start or end a sandbox for a submission: {e}"),
+        )
+    })?
+}

@@ -1,0 +1,388 @@
+//! Decides whether a value is a tool call, and what is wrong with one that nearly is. Calls by the provider's
+//! own protocol are checked here too, so that a model gets the same messages in both cases.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+use testwright_tools::tool::ToolSpec;
+
+use crate::near_json::{self, Problem};
+
+/// Instructions on how to write a call, for models that got it wrong.
+pub const FORM: &str = "Write a call as {\"name\": \"…\", \"arguments\": {…}}";
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParsedCall {
+    Call {
+        name: String,
+        arguments: Map<String, Value>,
+    },
+    /// A call that is not usable.
+    Malformed {
+        name: Option<String>,
+        problem: String,
+    },
+    /// A value that is not a call.
+    Other,
+}
+
+const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
+const ARGUMENT_KEYS: [&str; 6] = [
+    "arguments",
+    "parameters",
+    "args",
+    "input",
+    "tool_input",
+    "params",
+];
+
+/// Checks a call with a name and arguments. The tool must be known, and the arguments must be an object or a
+/// text that contains one.
+pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> ParsedCall {
+    let name = match tool_name(name, tools) {
+        Ok(name) => name,
+        Err(problem) => {
+            return ParsedCall::Malformed {
+                name: Some(name.trim().to_owned()),
+                problem,
+            };
+        }
+    };
+    match object(arguments, whole) {
+        Ok(arguments) => ParsedCall::Call { name, arguments },
+        Err(problem) => ParsedCall::Malformed {
+            name: Some(name),
+            problem,
+        },
+    }
+}
+
+/// Checks a call whose arguments are texts; each is parsed according to its schema.
+pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpec]) -> ParsedCall {
+    let name = match tool_name(name, tools) {
+        Ok(name) => name,
+        Err(problem) => {
+            return ParsedCall::Malformed {
+                name: Some(name.to_owned()),
+                problem,
+            };
+        }
+    };
+    let parameters = tools.iter().find(|t| t.name == name).map(|t| &t.parameters);
+    let mut arguments = Map::new();
+    for (key, text) in texts {
+        let schema = parameters.and_then(|p| p.get("properties")?.get(key));
+        if arguments.insert(key.clone(), typed(text, schema)).is_some() {
+            return ParsedCall::Malformed {
+                problem: format!(
+                    "the parameter \"{}\" is given twice",
+                    near_json::excerpt(key)
+                ),
+                name: Some(name),
+            };
+        }
+    }
+    ParsedCall::Call { name, arguments }
+}
+
+fn typed(text: &str, schema: Option<&Value>) -> Value {
+    let mut types = Vec::new();
+    if let Some(schema) = schema {
+        types_of(schema, &mut types);
+    }
+    let word = text.trim();
+    if types.contains(&"null") && matches!(word, "null" | "None") {
+        return Value::Null;
+    }
+    if types.is_empty() || types.contains(&"string") {
+        return Value::String(text.to_owned());
+    }
+    near_json::read(word, true).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+fn types_of<'a>(schema: &'a Value, types: &mut Vec<&'a str>) {
+    match schema.get("type") {
+        Some(Value::String(one)) => types.push(one),
+        Some(Value::Array(many)) => types.extend(many.iter().filter_map(Value::as_str)),
+        _ => {}
+    }
+    for key in ["anyOf", "oneOf", "allOf"] {
+        if let Some(Value::Array(parts)) = schema.get(key) {
+            for part in parts {
+                types_of(part, types);
+            }
+        }
+    }
+}
+
+/// Returns the tool's exact name, or the problem with it.
+///
+/// # Errors
+///
+/// Fails with a message for the model if no tool matches.
+pub fn tool_name(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
+    let name = name.trim();
+    let bare = ["functions.", "function.", "tools.", "tool."]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))
+        .unwrap_or(name);
+    if tools.iter().any(|t| t.name == bare) {
+        return Ok(bare.to_owned());
+    }
+    let bare = near_json::excerpt(bare);
+    let folded = fold(&bare);
+    let mut near: Vec<(f64, &str)> = tools
+        .iter()
+        .map(|t| {
+            (
+                strsim::jaro_winkler(&folded, &fold(&t.name)),
+                t.name.as_str(),
+            )
+        })
+        .filter(|(score, _)| *score > 0.75)
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let all: Vec<&str> = tools.iter().map(|t| t.name.as_str()).collect();
+    Err(match near.first() {
+        Some((_, nearest)) => {
+            format!("there is no tool \"{bare}\"; the nearest name is \"{nearest}\"")
+        }
+        None => format!(
+            "there is no tool \"{bare}\"; the tools are {}",
+            all.join(", ")
+        ),
+    })
+}
+
+fn fold(name: &str) -> String {
+    name.to_lowercase().replace(['-', ' ', '.'], "_")
+}
+
+/// Returns the arguments as an object; a text that contains one is parsed.
+///
+/// # Errors
+///
+/// Fails with a message for the model if the arguments cannot be read, or are not an object.
+pub fn object(arguments: Value, whole: bool) -> Result<Map<String, Value>, String> {
+    match arguments {
+        Value::Object(map) => Ok(map),
+        Value::Null => Ok(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
+        Value::String(text) => match near_json::read(&text, whole) {
+            Ok(Value::String(_)) => Err("its arguments are a text, not a JSON object".to_owned()),
+            Ok(value) => object(value, whole),
+            Err(problem) if problem.cut && !whole => Err(format!(
+                "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
+            )),
+            Err(problem) => Err(format!("its arguments cannot be read as JSON: {problem}")),
+        },
+        other => Err(format!(
+            "its arguments are {}, not a JSON object",
+            kind(&other)
+        )),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "a list",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Null => "null",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Classifies a value found in a text as one call, several, or something else. `tagged` means that only calls
+/// are expected there, so that a mistake is reported instead of being taken for other JSON.
+pub(super) fn collect(
+    value: &Value,
+    tools: &[ToolSpec],
+    tagged: bool,
+    whole: bool,
+    into: &mut Vec<ParsedCall>,
+) {
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            for item in items {
+                collect(item, tools, tagged, whole, into);
+            }
+        }
+        Value::Object(map) => {
+            for key in ["tool_calls", "tool_call", "function_call", "calls"] {
+                if let (Some(inner @ (Value::Array(_) | Value::Object(_))), true) =
+                    (map.get(key), map.len() <= 3)
+                {
+                    return collect(inner, tools, tagged, whole, into);
+                }
+            }
+            // The form `{"type": "function", "function": {"name": …, "arguments": …}}`.
+            if let Some(inner @ Value::Object(_)) = map.get("function") {
+                return collect(inner, tools, tagged, whole, into);
+            }
+            into.push(of(map, tools, tagged, whole));
+        }
+        _ if tagged => into.push(ParsedCall::Malformed {
+            name: None,
+            problem: format!("it is {}, not a JSON object. {FORM}", kind(value)),
+        }),
+        _ => into.push(ParsedCall::Other),
+    }
+}
+
+fn of(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -> ParsedCall {
+    let name = NAME_KEYS
+        .iter()
+        .find_map(|key| Some((*key, map.get(*key)?.as_str()?)));
+    let Some((name_key, name)) = name else {
+        return nameless(map, tools, tagged, whole);
+    };
+    let is_known = tool_name(name, tools).is_ok();
+    let arguments = ARGUMENT_KEYS
+        .iter()
+        .find_map(|key| Some((*key, map.get(*key)?)));
+    if is_schema(map) {
+        return if tagged {
+            ParsedCall::Malformed {
+                name: Some(name.to_owned()),
+                problem: format!("it repeats the description of the tool. {FORM}"),
+            }
+        } else {
+            ParsedCall::Other
+        };
+    }
+    match arguments {
+        Some((_, value)) if is_known || tagged => call(name, value.clone(), tools, whole),
+        Some((key @ ("arguments" | "parameters"), value)) => {
+            // Without a mark and a known tool, accept only what cannot be anything else.
+            let plain = map
+                .keys()
+                .all(|k| k == name_key || k == key || k == "id" || k == "type");
+            if plain && object(value.clone(), whole).is_ok() {
+                call(name, value.clone(), tools, whole)
+            } else {
+                ParsedCall::Other
+            }
+        }
+        Some(_) => ParsedCall::Other,
+        None if is_known => flat(map, name_key, name, tools, tagged),
+        None if tagged => call(name, Value::Null, tools, whole),
+        None => ParsedCall::Other,
+    }
+}
+
+/// Reads `{"name": "search", "pattern": "x"}`: a known tool with its parameters next to the name.
+fn flat(
+    map: &Map<String, Value>,
+    name_key: &str,
+    name: &str,
+    tools: &[ToolSpec],
+    tagged: bool,
+) -> ParsedCall {
+    let Some(tool) = tool_name(name, tools)
+        .ok()
+        .and_then(|n| tools.iter().find(|t| t.name == n))
+    else {
+        return ParsedCall::Other;
+    };
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    let mut arguments = Map::new();
+    for (key, value) in map.iter().filter(|(k, _)| *k != name_key) {
+        if properties.is_some_and(|p| p.contains_key(key)) {
+            arguments.insert(key.clone(), value.clone());
+        } else if tagged && !matches!(key.as_str(), "id" | "type") {
+            return ParsedCall::Malformed {
+                name: Some(tool.name.clone()),
+                problem: format!(
+                    "it has no \"arguments\", and \"{}\" is not a parameter. {FORM}",
+                    near_json::excerpt(key)
+                ),
+            };
+        } else if !tagged {
+            return ParsedCall::Other;
+        }
+    }
+    let needs = tool.parameters.get("required").and_then(Value::as_array);
+    let lacks = needs.is_some_and(|needs| {
+        needs
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|n| !arguments.contains_key(n))
+    });
+    if lacks && !tagged {
+        return ParsedCall::Other;
+    }
+    ParsedCall::Call {
+        name: tool.name.clone(),
+        arguments,
+    }
+}
+
+/// Reads `{"search": {"pattern": "x"}}`, if only calls are expected.
+fn nameless(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -> ParsedCall {
+    if !tagged {
+        return ParsedCall::Other;
+    }
+    if map.len() == 1
+        && let Some((name, value @ Value::Object(_))) = map.iter().next()
+        && tool_name(name, tools).is_ok()
+    {
+        return call(name, value.clone(), tools, whole);
+    }
+    ParsedCall::Malformed {
+        name: None,
+        problem: format!("it has no \"name\". {FORM}"),
+    }
+}
+
+fn is_schema(map: &Map<String, Value>) -> bool {
+    map.get("parameters").is_some_and(|p| {
+        p.get("type").is_some_and(|t| t == "object") && p.get("properties").is_some()
+    })
+}
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static NAME: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"^[\s\[]*\{\s*["']?(?:(?:id|type|index)["']?\s*:\s*["']?[\w.\-]*["']?\s*,\s*["']?)?(?:name|tool|tool_name|function)["']?\s*:\s*["']([\w.\- ]+)["']"#)
+        .expect("the pattern of names")
+});
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"["']?(?:arguments|parameters|args|input)["']?\s*:"#)
+        .expect("the pattern of arguments")
+});
+
+fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len()))
+        .rev()
+        .find(|&i| text.is_char_boundary(i));
+    &text[..end.unwrap_or(0)]
+}
+
+/// Describes the problem with a text that is not JSON; `None` if it does not look like a call.
+pub(super) fn unreadable(
+    text: &str,
+    problem: &Problem,
+    tools: &[ToolSpec],
+    tagged: bool,
+) -> Option<ParsedCall> {
+    let head = beginning(text, 4000);
+    let name = NAME
+        .captures(beginning(head, 300))
+        .and_then(|c| c.get(1))
+        .map(|m| m.as_str().trim().to_owned());
+    let is_known = name.as_deref().is_some_and(|n| tool_name(n, tools).is_ok());
+    let like_a_call = tagged || (is_known && ARGUMENTS.is_match(head));
+    if !like_a_call {
+        return None;
+    }
+    let problem = if problem.cut {
+        format!("its JSON is cut short: {problem}")
+    } else {
+        format!("its JSON cannot be read: {problem}")
+    };
+    Some(ParsedCall::Malformed { name, problem })
+}

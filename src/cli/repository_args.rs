@@ -1,0 +1,117 @@
+//! Flags shared by several commands: the repository, the sandbox and the settings file.
+
+pub(super) mod names;
+
+use std::path::{Path, PathBuf};
+
+use super::output;
+use names::sandboxes;
+use testwright_agent::backends;
+use testwright_agent::custom_prompts;
+use testwright_agent::issues::Issue;
+use testwright_agent::setup::RepositoryLocation;
+use testwright_config::error::Result;
+use testwright_config::settings::{Flags, Settings, Sources};
+
+/// Location of the old code and its sandbox, for the commands that start a sandbox.
+#[derive(Debug, clap::Args)]
+pub(super) struct RepositoryArgs {
+    /// Repository: a folder or a URL [default: the issue's repository, or the current folder]
+    #[arg(long, value_name = "PATH|URL")]
+    repo: Option<String>,
+    /// Old code: a commit, tag or branch [default: HEAD]
+    #[arg(long, value_name = "REV")]
+    commit: Option<String>,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+}
+
+/// Options of the sandbox that runs a repository's code.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct SandboxArgs {
+    #[arg(
+        long,
+        value_name = "KIND",
+        help = format!("Sandbox for the tools: {}", sandboxes().to_sentence()),
+        value_parser = sandboxes(),
+        hide_possible_values = true
+    )]
+    sandbox: Option<String>,
+    /// Use this Docker image instead of building an environment
+    #[arg(long, value_name = "NAME")]
+    image: Option<String>,
+    /// Python version of the environment
+    #[arg(long, value_name = "X.Y")]
+    python: Option<String>,
+    /// Run code of the repository even if this machine offers no isolation
+    #[arg(long)]
+    no_isolation: bool,
+    #[arg(from_global)]
+    config: Option<PathBuf>,
+}
+
+impl SandboxArgs {
+    /// Returns the sources of the settings, with these flags and those that `more` adds.
+    pub(super) fn sources(&self, more: impl FnOnce(&mut Flags)) -> Sources {
+        let mut flags = self.flags();
+        more(&mut flags);
+        Sources::of_process(flags).config(self.config.clone())
+    }
+
+    fn flags(&self) -> Flags {
+        let mut flags = Flags::default();
+        flags.set("run.sandbox", self.sandbox.clone());
+        flags.set("run.image", self.image.clone());
+        flags.set("run.python", self.python.clone());
+        flags.set("local.no-isolation", self.no_isolation.then_some(true));
+        flags
+    }
+}
+
+impl RepositoryArgs {
+    /// Returns the location of the repository: from the flags, or from the issue, or the current folder.
+    pub(super) fn repository_location(&self, issue: Option<&Issue>) -> RepositoryLocation {
+        self.repository_location_or(issue.and_then(|issue| issue.repository.as_deref()), None)
+    }
+
+    /// Returns the location of the repository: from the flags, or from these arguments, or the current folder.
+    pub(super) fn repository_location_or(
+        &self,
+        location: Option<&str>,
+        revision: Option<&str>,
+    ) -> RepositoryLocation {
+        RepositoryLocation {
+            location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
+            revision: self.commit.as_deref().or(revision).map(str::to_owned),
+        }
+    }
+
+    /// Returns whether `--repo` was given.
+    pub(super) fn has_repository(&self) -> bool {
+        self.repo.is_some()
+    }
+
+    /// Loads the settings, with these flags and those that `more` adds.
+    pub(super) fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
+        let sources = self.sandbox.sources(more);
+        let sources = match &self.repo {
+            // A location with a scheme is always a URL, even if a folder named `https:` exists.
+            Some(repo) if !repo.contains("://") && Path::new(repo).is_dir() => {
+                sources.repository(repo)
+            }
+            _ => sources,
+        };
+        load_settings(&sources)
+    }
+}
+
+/// Loads and checks the settings, and hides their secrets in all later output.
+pub(super) fn load_settings(sources: &Sources) -> Result<Settings> {
+    let settings = Settings::load(sources)?;
+    output::hide_secrets(settings.redactor());
+    if let Some(folder) = &settings.run.prompts {
+        custom_prompts::load(folder)?;
+    }
+    backends::find(&settings)?;
+    Ok(settings)
+}

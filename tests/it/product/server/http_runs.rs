@@ -1,0 +1,204 @@
+//! Runs over HTTP: creating, following, reading and listing them, and rejected requests.
+
+use serde_json::{Value, json};
+
+use super::{ServerProcess, databases, issue, numbers};
+use crate::support::program::{TestDir, example};
+
+#[test]
+fn run_is_created_followed_and_read() {
+    for database in databases::all() {
+        let place = TestDir::new();
+        let daemon = ServerProcess::start(&place, &database, None);
+        let id = daemon.run(&issue());
+        let events = daemon.client.follow(&id, 0, |_| false);
+        let (end, lines) = events.split_last().unwrap();
+        let all: Vec<i64> = (1..=lines.len() as i64).collect();
+        assert_eq!(numbers(lines), all);
+        assert_eq!(end.kind, "end");
+        let run: Value = serde_json::from_str(&end.data).unwrap();
+        assert_eq!(run["status"], "accepted");
+        assert_eq!(run["attempts"], 1);
+        assert_eq!(
+            run["title"],
+            "slugify with max_length can end in a separator"
+        );
+        // A reconnecting client gets the events that it missed.
+        assert_eq!(daemon.client.follow(&id, 5, |_| false), events[5..]);
+
+        let of_run = |what: &str| daemon.client.get(&format!("/v1/runs/{id}{what}"));
+        assert_eq!(of_run("").json(), run);
+        let patch = of_run("/patch");
+        assert_eq!(
+            patch.header("content-type"),
+            Some("text/x-diff; charset=utf-8")
+        );
+        assert!(patch.body.contains("+++ b/tests/test_slug.py"), "{patch:?}");
+        assert_eq!(of_run("/evidence").json()["tests"][0]["class"], "assertion");
+        let trajectory = of_run("/trajectory").body;
+        let of_stream: Vec<&str> = lines.iter().map(|event| event.data.as_str()).collect();
+        assert_eq!(trajectory.lines().collect::<Vec<_>>(), of_stream);
+
+        let listed = |query: &str| daemon.client.get(&format!("/v1/runs?{query}")).json();
+        assert_eq!(listed("status=accepted")["runs"], json!([run]));
+        assert_eq!(listed("status=queued")["runs"], json!([]));
+        // A finished run can neither be cancelled nor retried.
+        for what in ["/cancel", "/retry"] {
+            let refused = daemon
+                .client
+                .send("POST", &format!("/v1/runs/{id}{what}"), &[], "");
+            assert_eq!(refused.status, 409, "{refused:?}");
+        }
+        assert_eq!(daemon.terminate(), Some(0));
+    }
+}
+
+#[test]
+fn repeated_request_creates_one_run() {
+    for database in databases::all() {
+        let place = TestDir::new();
+        // No run can finish, because the model is not available.
+        let daemon = ServerProcess::start(&place, &database, None);
+        let keyed = |key: &str, request: &Value| {
+            let headers = [
+                ("content-type", "application/json"),
+                ("idempotency-key", key),
+            ];
+            daemon
+                .client
+                .send("POST", "/v1/runs", &headers, &request.to_string())
+        };
+        let first = keyed("one", &issue());
+        let again = keyed("one", &issue());
+        assert_eq!((first.status, again.status), (201, 200));
+        assert_eq!(first.json()["id"], again.json()["id"]);
+        // The title is known before a worker starts the run.
+        let title = "slugify with max_length can end in a separator";
+        assert_eq!(first.json()["title"], title);
+        let mut other = issue();
+        other["limits"] = json!({"steps": 1});
+        assert_eq!(keyed("one", &other).status, 409);
+
+        let ids: Vec<String> = (0..4).map(|_| daemon.run(&other)).collect();
+        let mut wanted = vec![first.json()["id"].as_str().unwrap().to_owned()];
+        wanted.extend(ids);
+        let mut seen = Vec::new();
+        let mut query = "limit=2".to_owned();
+        loop {
+            let page = daemon.client.get(&format!("/v1/runs?{query}")).json();
+            let runs = page["runs"].as_array().unwrap();
+            seen.extend(
+                runs.iter()
+                    .map(|run| run["id"].as_str().unwrap().to_owned()),
+            );
+            match page["next"].as_str() {
+                Some(next) => query = format!("limit=2&before={next}"),
+                None => break,
+            }
+        }
+        seen.sort();
+        wanted.sort();
+        assert_eq!(seen, wanted);
+    }
+}
+
+#[test]
+fn link_out_of_allowed_folder_is_rejected() {
+    let place = TestDir::new();
+    for folder in ["allowed/own", "secret"] {
+        std::fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink("../secret", place.path("allowed/link")).unwrap();
+    let glob = place.path("allowed/*").display().to_string();
+    let words = ["--workers", "0", "--allow-repository", &glob];
+    let daemon = ServerProcess::start_with(&place, &databases::embedded(), None, "data", &words);
+    let status = |name: &str| {
+        let repository = place.path("allowed").join(name);
+        let request = json!({"issue": "it fails", "repository": repository});
+        daemon.client.post("/v1/runs", &request).status
+    };
+    assert_eq!((status("own"), status("link")), (201, 422));
+}
+
+#[test]
+fn invalid_requests_return_problems_with_hints() {
+    let place = TestDir::new();
+    let database = &databases::all()[0];
+    let daemon = ServerProcess::start(&place, database, None);
+    let kind = ("content-type", "application/json");
+    let mut told = String::new();
+    let mut send = |method: &str, path: &str, headers: &[(&str, &str)], body: &str| {
+        let reply = daemon.client.send(method, path, headers, body);
+        assert_eq!(
+            reply.header("content-type"),
+            Some("application/problem+json"),
+            "{reply:?}"
+        );
+        let problem = reply.json();
+        assert_eq!(problem["status"], reply.status);
+        let hint = problem["hint"]
+            .as_str()
+            .unwrap_or_default()
+            .replace(&example("*"), "…");
+        told.push_str(&format!(
+            "{} {}\n  {hint}\n",
+            reply.status,
+            problem["detail"].as_str().unwrap()
+        ));
+    };
+    let repository = example("slugs");
+    let run = |fields: Value| {
+        let mut request = json!({"issue": "it fails", "repository": repository});
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        request.to_string()
+    };
+    for body in [
+        "{".to_owned(),
+        "[]".to_owned(),
+        json!({"issue": "it fails"}).to_string(),
+        run(json!({"issue": " "})),
+        run(json!({"issue": "https://example.org/o/n/issues/1"})),
+        run(json!({"issue": "file:///etc/passwd"})),
+        run(json!({"repository": "/etc"})),
+        run(json!({"repository": "https://127.0.0.1/o/n"})),
+        run(json!({"repository": format!("{repository}/../../..")})),
+        run(json!({"commit": "--upload-pack=id"})),
+        run(json!({"approach": "none-such"})),
+        run(json!({"model": "replay:/etc/passwd"})),
+        run(json!({"limits": {"steps": 0}})),
+        // The unknown field comes first, because its position is part of the message.
+        json!({"limit": 1, "issue": "it fails", "repository": repository}).to_string(),
+    ] {
+        send("POST", "/v1/runs", &[kind], &body);
+    }
+    send(
+        "POST",
+        "/v1/runs",
+        &[("content-type", "text/plain")],
+        &run(json!({})),
+    );
+    send(
+        "POST",
+        "/v1/runs",
+        &[kind, ("origin", "http://example.org")],
+        &run(json!({})),
+    );
+    send(
+        "POST",
+        "/v1/runs",
+        &[kind, ("host", "example.org")],
+        &run(json!({})),
+    );
+    send("GET", "/v1/runs?limit=0", &[], "");
+    send("GET", "/v1/runs?status=lost", &[], "");
+    send("GET", "/v1/runs/..%2f..%2fetc", &[], "");
+    send("GET", "/v1/runs/0000000000000000000/events", &[], "");
+    send("GET", "/v2", &[], "");
+    send("DELETE", "/v1/runs", &[], "");
+    insta::assert_snapshot!(told);
+    // Rejected requests are not stored.
+    assert_eq!(daemon.client.get("/v1/runs").json()["runs"], json!([]));
+}

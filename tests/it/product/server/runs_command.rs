@@ -1,0 +1,66 @@
+//! Tests of `testwright runs` with a server.
+
+use super::{ServerProcess, databases, issue};
+use crate::support::program::TestDir;
+
+#[test]
+fn runs_are_listed_followed_and_exported() {
+    let place = TestDir::new();
+    let daemon = ServerProcess::start(&place, &databases::all()[0], None);
+    let id = daemon.run(&issue());
+    let server = format!("http://{}", daemon.client.address);
+    let runs = |words: &[&str]| {
+        let mut command = place.testwright();
+        command.arg("runs").args(words).args(["--server", &server]);
+        let output = command.output().unwrap();
+        let code = output.status.code().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (code, text(&output.stdout), text(&output.stderr))
+    };
+    let (code, followed, told) = runs(&["follow", &id]);
+    assert_eq!(code, 0, "{told}");
+    assert!(followed.contains("run_pytest"), "{followed}");
+    let (_, listed, _) = runs(&["list"]);
+    let row = format!("{id}  accepted");
+    assert!(
+        listed.starts_with(&row) && followed.contains(&row),
+        "{listed}"
+    );
+    let (_, shown, _) = runs(&["show", &id]);
+    assert!(shown.contains("+++ b/tests/test_slug.py"), "{shown}");
+    let out = place.path("exported");
+    let (code, _, told) = runs(&["export", &id, "--out", &out.display().to_string()]);
+    assert_eq!(code, 0, "{told}");
+    for name in [
+        "run.json",
+        "trajectory.jsonl",
+        "test.patch",
+        "evidence.json",
+        "environment.log",
+    ] {
+        assert!(out.join(name).is_file(), "{name}");
+    }
+    let log = std::fs::read_to_string(out.join("environment.log")).unwrap();
+    assert!(!log.is_empty());
+    // The exported folder works like any folder of a run.
+    let card = place.testwright().arg("show").arg(&out).output().unwrap();
+    assert!(String::from_utf8_lossy(&card.stdout).contains("A test was accepted."));
+    for (words, hint) in [
+        (&["show", "nothing"][..], "lists all runs"),
+        (&["cancel", &id], "the run has ended"),
+        (&["retry", &id], "POST /v1/runs starts a new one"),
+        (
+            &["export", &id, "--out", &out.display().to_string()],
+            "it already exists",
+        ),
+    ] {
+        let (code, _, told) = runs(words);
+        assert!(code == 2 && told.contains(hint), "{code} {told}");
+    }
+    drop(daemon);
+    let (code, _, told) = runs(&["list"]);
+    assert!(
+        code == 3 && told.contains("testwright serve"),
+        "{code} {told}"
+    );
+}
