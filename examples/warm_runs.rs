@@ -24,7 +24,7 @@ use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
 use testwright_sandboxes::recipe::{Overrides, available_pythons, find};
 use testwright_sandboxes::repository::{Files, OpenOptions, apply, open};
 use testwright_sandboxes::{Backend, Limits};
-use testwright_tools::outcomes::report::Report;
+use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::program as toolbox;
 
 type Failure = Box<dyn std::error::Error>;
@@ -197,7 +197,7 @@ async fn timed(
         )
         .await?;
     let seconds = begun.elapsed().as_secs_f64();
-    let report: Report = serde_json::from_value(answer.data)?;
+    let report: TestReport = serde_json::from_value(answer.data)?;
     let mut outcomes: BTreeMap<String, String> = report
         .tests
         .into_iter()

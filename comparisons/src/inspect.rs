@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
-use crate::compare::report::Report;
+use crate::compare::report::ComparisonReport;
 use crate::compare::report::{Data, Judgement};
 use crate::compare::{CostCounter, Plan, RunCost, StageCost};
 use testwright_agent::agent::TokenShares;
@@ -79,7 +79,7 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<String> {
         plan.systems.len(),
         plan.samples
     );
-    text.push_str(&part("Report", &Report::of(&data).table()));
+    text.push_str(&part("Report", &ComparisonReport::of(&data).table()));
     for (at, instance) in data.plan.instances.iter().enumerate() {
         for system in &data.systems {
             for (sample, run) in system.runs[at].iter().enumerate() {

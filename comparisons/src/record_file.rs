@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use testwright_evals::folder;
-use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
+use testwright_sandboxes::plain_file::{self, LineReader, MAX_RECORDS};
 
 use testwright_config::error::{Error, Result};
 
@@ -135,7 +135,7 @@ impl<R: Record> RecordFile<R> {
 /// Reads the records of complete lines, and returns them with the length of those lines.
 fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
     let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
-    let mut lines = Lines::open(path, MAX_RECORDS).map_err(failed)?;
+    let mut lines = LineReader::open(path, MAX_RECORDS).map_err(failed)?;
     let mut records = BTreeMap::new();
     while let Some(line) = lines.next_line().map_err(failed)? {
         if line.is_empty() {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use testwright_evals::report::{self, RunMetadata};
 use testwright_evals::result::results_file::{self, ResultsFile};
-use testwright_sandboxes::plain_file::Lines;
+use testwright_sandboxes::plain_file::LineReader;
 
 const INSTANCES: usize = 449;
 const ROUNDS: usize = 9;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..ROUNDS {
         let start = Instant::now();
         let file = std::fs::File::open(folder.path().join(results_file::FILE))?;
-        let results = ResultsFile::read(&mut Lines::new(BufReader::new(file)))?;
+        let results = ResultsFile::read(&mut LineReader::new(BufReader::new(file)))?;
         reading.push(start.elapsed());
         if results.by_name.len() != INSTANCES {
             return Err("not all results were read".into());

@@ -32,7 +32,7 @@ pub use metric::Metric;
 pub use run_metadata::RunMetadata;
 pub use summary::{Power, Summary};
 
-use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
+use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
 
 use crate::document::html::RenderError;
 use crate::{document, folder};
@@ -68,7 +68,7 @@ pub enum ReportError {
 
 /// Content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
+pub struct GradingReport {
     pub run: RunMetadata,
     /// Anomalies in results and predictions.
     pub remarks: Vec<String>,
@@ -85,7 +85,7 @@ pub struct Report {
 /// # Errors
 ///
 /// Fails if the results cannot be read, or a report cannot be rendered or written.
-pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
+pub fn write(folder: &Path, run: &RunMetadata) -> Result<GradingReport, ReportError> {
     let (results, remarks) = results(folder)?;
     let sets = prediction_sets::group(results, run);
     write_reports(folder, "report", sets, remarks, run)
@@ -94,7 +94,7 @@ pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
 /// Reads the results of a folder, and returns them with remarks on anomalies.
 fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportError> {
     let path = folder.join(results_file::FILE);
-    let lines = Lines::open(&path, MAX_RECORDS);
+    let lines = LineReader::open(&path, MAX_RECORDS);
     let read = lines.and_then(|mut lines| ResultsFile::read(&mut lines));
     let ResultsFile { by_name, remarks } =
         read.map_err(|source| ReportError::Read { path, source })?;
@@ -108,7 +108,7 @@ fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportEr
 /// # Errors
 ///
 /// Fails if the results or metadata of a folder cannot be read, or a report cannot be rendered or written.
-pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, ReportError> {
+pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<GradingReport, ReportError> {
     let mut all: Vec<(&Path, PredictionSet)> = Vec::new();
     let mut remarks = Vec::new();
     for folder in folders {
@@ -141,10 +141,10 @@ fn write_reports(
     mut sets: Vec<PredictionSet>,
     remarks: Vec<String>,
     run: &RunMetadata,
-) -> Result<Report, ReportError> {
+) -> Result<GradingReport, ReportError> {
     // Sort by name as in the report, because the position determines a set's letter.
     sets.sort_by(|a, b| a.prediction.cmp(&b.prediction));
-    let report = Report::of(&sets, remarks, run);
+    let report = GradingReport::of(&sets, remarks, run);
     let html = page::page(&report, &sets)?;
     put(folder, &format!("{name}.json"), &json(&report)?)?;
     put(folder, &format!("{name}.md"), markdown(&report).as_bytes())?;
@@ -152,12 +152,12 @@ fn write_reports(
     Ok(report)
 }
 
-impl Report {
-    fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunMetadata) -> Report {
+impl GradingReport {
+    fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunMetadata) -> GradingReport {
         remarks.extend(run.remarks.iter().cloned());
         remarks.extend(group_warnings(&run.predictions));
         let by_name = |set: &PredictionSet| set.prediction.clone();
-        Report {
+        GradingReport {
             run: run.clone(),
             remarks,
             summary: sets
@@ -210,7 +210,7 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     }
 }
 
-fn markdown(report: &Report) -> String {
+fn markdown(report: &GradingReport) -> String {
     let names: Vec<String> = report.summary.keys().cloned().collect();
     let labels = Labels {
         long: names.clone(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testwright_fuzz::{block_on, bounded_target, folder};
 use testwright_tools::server::serve_on;
-use testwright_tools::tool::{Answer, AnyTool, Context, ToolError};
+use testwright_tools::tool::{AnyTool, Context, ToolAnswer, ToolError};
 use testwright_tools::workspace::Workspace;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -51,7 +51,7 @@ fn open() -> Workspace {
     Workspace::open(serde_json::from_value(config).expect("a configuration")).expect("a workspace")
 }
 
-fn answer(tool: &dyn AnyTool, arguments: Value) -> Result<Answer, ToolError> {
+fn answer(tool: &dyn AnyTool, arguments: Value) -> Result<ToolAnswer, ToolError> {
     if STARTS_PROCESSES.contains(&tool.name()) {
         return Err(ToolError::refused("not here"));
     }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use testwright_fuzz::{bounded_target, folder};
-use testwright_tools::outcomes::report::Report;
+use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::outcomes::{Classifier, Session, covers, read, text};
 use testwright_tools::process::ExitReason;
 use testwright_tools::workspace::Layout;

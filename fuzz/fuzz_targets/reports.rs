@@ -6,7 +6,7 @@ use testwright_evals::InstanceResult;
 use testwright_evals::report::{RunMetadata, write};
 use testwright_evals::result::results_file::ResultsFile;
 use testwright_fuzz::{bounded_target, file, folder, texts};
-use testwright_sandboxes::plain_file::Lines;
+use testwright_sandboxes::plain_file::LineReader;
 
 /// A tag that a page contains only if text became markup.
 const TAG: &str = "<fuzzed";

@@ -24,7 +24,7 @@ pub use recorder::Recorder;
 struct Exchange {
     /// Name of the model.
     model: String,
-    /// [`digest`] of the complete request.
+    /// [`mod@digest`] of the complete request.
     digest: String,
     /// Number of leading messages shared with the request on the line before.
     kept: usize,

@@ -67,7 +67,7 @@ pub fn read(text: &str, whole: bool) -> Result<Value, Problem> {
 ///
 /// Fails if the text does not start with a value, or could be read in several ways.
 pub fn prefix(text: &str, whole: bool) -> Result<Prefix, Problem> {
-    let mut reader = Reader {
+    let mut reader = NearJsonReader {
         text,
         at: 0,
         whole,
@@ -105,14 +105,14 @@ pub(crate) fn excerpt(word: &str) -> String {
     short
 }
 
-struct Reader<'a> {
+struct NearJsonReader<'a> {
     text: &'a str,
     at: usize,
     whole: bool,
     unclosed: bool,
 }
 
-impl Reader<'_> {
+impl NearJsonReader<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }

@@ -19,7 +19,7 @@ use blocks::Block;
 use parse_call::ParsedCall;
 
 /// Maximum bytes of a malformed call to keep.
-const KEPT: usize = 4000;
+const MAX_KEPT_BYTES: usize = 4000;
 
 /// Maximum number of blocks to scan; a model that repeats itself forever is not worth more.
 const MAX_BLOCKS: usize = 500;
@@ -92,12 +92,14 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     found
 }
 
-/// Returns the start of a text, at most [`KEPT`] bytes.
+/// Returns the start of a text, at most [`MAX_KEPT_BYTES`] bytes.
 pub fn cut(text: &str) -> String {
-    if text.len() <= KEPT {
+    if text.len() <= MAX_KEPT_BYTES {
         return text.to_owned();
     }
-    let end = (0..=KEPT).rev().find(|&i| text.is_char_boundary(i));
+    let end = (0..=MAX_KEPT_BYTES)
+        .rev()
+        .find(|&i| text.is_char_boundary(i));
     format!("{}…", &text[..end.unwrap_or(0)])
 }
 

@@ -127,7 +127,7 @@ pub fn read_user_file(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 }
 
 /// A reader of the complete lines of a plain file.
-pub struct Lines<R> {
+pub struct LineReader<R> {
     reader: R,
     line: Vec<u8>,
     number: usize,
@@ -135,14 +135,14 @@ pub struct Lines<R> {
     max_line: usize,
 }
 
-impl Lines<BufReader<Take<File>>> {
+impl LineReader<BufReader<Take<File>>> {
     /// Opens a file of at most `max` bytes that the program found in a folder.
     ///
     /// # Errors
     ///
     /// Fails as the function [`open`] does.
     pub fn open(path: &Path, max: u64) -> io::Result<Self> {
-        Lines::from_file(open(path, Links::Refuse, max)?, max)
+        LineReader::from_file(open(path, Links::Refuse, max)?, max)
     }
 
     /// Reads the lines of an open file, from its current position.
@@ -152,13 +152,13 @@ impl Lines<BufReader<Take<File>>> {
     /// Fails as [`check`] does.
     pub fn from_file(file: File, max: u64) -> io::Result<Self> {
         check(&file, max)?;
-        Ok(Lines::new(BufReader::new(file.take(max))))
+        Ok(LineReader::new(BufReader::new(file.take(max))))
     }
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineReader<R> {
     pub fn new(reader: R) -> Self {
-        Lines {
+        LineReader {
             reader,
             line: Vec::new(),
             number: 0,
@@ -169,7 +169,7 @@ impl<R: BufRead> Lines<R> {
 
     /// Sets the maximum bytes of a line, [`MAX_LINE`] by default.
     pub fn with_max_line(self, max_line: usize) -> Self {
-        Lines { max_line, ..self }
+        LineReader { max_line, ..self }
     }
 
     /// Returns the next line without its line end, or `None` at the end of the file. A last line without a line end is
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn long_and_incomplete_lines_are_rejected() {
-        let mut lines = Lines::new(&b"one\n\ntwo\nthr"[..]);
+        let mut lines = LineReader::new(&b"one\n\ntwo\nthr"[..]);
         let mut read = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
             read.push(line.to_vec());
@@ -326,14 +326,21 @@ mod tests {
         let mut long = vec![b'x'; MAX_LINE];
         long.push(b'\n');
         assert_eq!(
-            Lines::new(&long[..]).next_line().unwrap().unwrap().len(),
+            LineReader::new(&long[..])
+                .next_line()
+                .unwrap()
+                .unwrap()
+                .len(),
             MAX_LINE
         );
         long.insert(0, b'x');
-        let error = Lines::new(&long[..]).next_line().unwrap_err().to_string();
+        let error = LineReader::new(&long[..])
+            .next_line()
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "line 1 has more than 16777216 bytes, the limit");
         let endless = BufReader::new(File::open("/dev/zero").unwrap());
-        assert!(Lines::new(endless).next_line().is_err());
+        assert!(LineReader::new(endless).next_line().is_err());
     }
 
     #[test]

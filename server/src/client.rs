@@ -146,7 +146,7 @@ impl ApiClient {
             }
             while let Some(end) = buffer.windows(2).position(|two| two == b"\n\n") {
                 let event: Vec<u8> = buffer.drain(..end + 2).collect();
-                let event = Event::parse(&String::from_utf8_lossy(&event));
+                let event = StreamEvent::parse(&String::from_utf8_lossy(&event));
                 match (event.kind.as_str(), event.id) {
                     ("event", Some(number)) => {
                         *last = number;
@@ -222,15 +222,15 @@ impl ApiClient {
 
 /// An event of a stream (HTML Living Standard, Server-sent events).
 #[derive(Debug, Default)]
-struct Event {
+struct StreamEvent {
     id: Option<i64>,
     kind: String,
     data: String,
 }
 
-impl Event {
+impl StreamEvent {
     fn parse(text: &str) -> Self {
-        let mut event = Event::default();
+        let mut event = StreamEvent::default();
         for line in text.lines() {
             match line
                 .split_once(':')

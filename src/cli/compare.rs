@@ -12,7 +12,7 @@ use super::output::{self, escape_line};
 use super::repository_args::load_settings;
 use super::repository_args::names::approaches;
 use progress::CompareProgress;
-use testwright_comparisons::compare::report::{self, Report};
+use testwright_comparisons::compare::report::{self, ComparisonReport};
 use testwright_comparisons::compare::{
     GRADING, Inputs, Plan, PlanRequest, REMOTE_RUNS, Schedule, StepListener, Summary,
     prediction_sets, write_predictions,
@@ -281,7 +281,7 @@ async fn remote_runs(
     Ok(Some(remote))
 }
 
-fn print(args: &Args, report: &Report, summary: &Summary) -> Result<u8> {
+fn print(args: &Args, report: &ComparisonReport, summary: &Summary) -> Result<u8> {
     if args.grade.json {
         output::print_json(report)?;
     } else {

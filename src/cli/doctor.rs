@@ -37,7 +37,7 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct DoctorReport {
     testwright: &'static str,
     findings: Vec<Finding>,
     environments: Vec<CachedEnvironment>,
@@ -67,7 +67,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     check_requirements(&report.findings)
 }
 
-async fn collect_report(args: &Args, settings: Arc<Settings>) -> Report {
+async fn collect_report(args: &Args, settings: Arc<Settings>) -> DoctorReport {
     let mut findings = checks::configuration(&settings);
     findings.extend(checks::programs(&settings).await);
     let mut removed = Vec::new();
@@ -87,7 +87,7 @@ async fn collect_report(args: &Args, settings: Arc<Settings>) -> Report {
     findings.extend(kept);
     let kept = testwright_sandboxes::environment::cached_bytes(&settings.cache).await;
     findings.extend(cache::check_cache_size(&kept, settings.build.cache_size));
-    Report {
+    DoctorReport {
         testwright: env!("CARGO_PKG_VERSION"),
         findings,
         environments,
@@ -128,7 +128,7 @@ fn check_requirements(findings: &[Finding]) -> Result<()> {
     Ok(())
 }
 
-fn render(report: &Report, args: &Args) -> String {
+fn render(report: &DoctorReport, args: &Args) -> String {
     let mut text = format!("testwright {}\n", report.testwright);
     let mut area = "";
     for finding in &report.findings {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use testwright_evals::dataset::Dataset;
 use testwright_evals::predictions::{self, Predictions, Warning};
-use testwright_evals::report::Report;
+use testwright_evals::report::GradingReport;
 use testwright_evals::{InstanceResult, harness};
 
 use super::output::{self, escape_line};
@@ -178,7 +178,7 @@ impl GradeArgs {
         sets: &[Predictions],
         warnings: Vec<Warning>,
         remote: Option<&dyn RemoteGrading>,
-    ) -> Result<(Report, Vec<InstanceResult>)> {
+    ) -> Result<(GradingReport, Vec<InstanceResult>)> {
         let all = sets.len() * grading.dataset.instances.len();
         let progress = GradingProgress::new(all, self.json);
         let graded = grading.grade(sets, warnings, remote, &progress).await;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::coverage::{Coverage, Statements};
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::tool::ToolError;
 
 use session::CaseSession;
@@ -65,7 +65,7 @@ pub struct CaseRun {
 pub struct CaseAnswer {
     /// The reason why the file could not be put in place; then nothing ran.
     pub refused: Option<String>,
-    pub report: Report,
+    pub report: TestReport,
     /// Whether pytest reported the end of the run, and nothing after it.
     pub is_whole: bool,
     /// Raw lines: see [`crate::coverage::WholeMeasure`].
@@ -82,7 +82,7 @@ impl CaseAnswer {
     fn refused(why: String) -> CaseAnswer {
         CaseAnswer {
             refused: Some(why),
-            report: Report::default(),
+            report: TestReport::default(),
             is_whole: false,
             coverage: None,
             names_recorder: None,

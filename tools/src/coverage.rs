@@ -21,7 +21,7 @@ pub use statements::{Statements, statements};
 
 const DRIVER_PROGRAM: &str = include_str!("coverage/driver.py");
 const MARKS_PROGRAM: &str = include_str!("coverage/marks.py");
-const WHOLE_PROGRAM: &str = include_str!("coverage/whole.py");
+const WHOLE_PROGRAM: &str = include_str!("coverage/all_files.py");
 
 /// The files and lines to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,8 +48,8 @@ pub struct Measure {
     pub whole: Option<WholeMeasure>,
 }
 
-/// Measures all Python files below the workspace. [`Lines::executed`] then holds lines as Python reported them, which
-/// need not be the first lines of their statements. [`Lines::statements`] is empty: see [`statements`].
+/// Measures all Python files below the workspace. [`CoveredLines::executed`] then holds lines as Python reported them, which
+/// need not be the first lines of their statements. [`CoveredLines::statements`] is empty: see [`mod@statements`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WholeMeasure {
@@ -67,7 +67,7 @@ pub fn counts_are_cheap(python_version: &str) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Lines by path relative to the workspace; every requested file that exists.
-    pub files: BTreeMap<String, Lines>,
+    pub files: BTreeMap<String, CoveredLines>,
     /// The reason why figures are missing or too small (e.g. a test ended the process). Then nothing may be
     /// concluded from a line that is not among `executed`.
     pub problem: Option<String>,
@@ -82,7 +82,7 @@ pub struct Coverage {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lines {
+pub struct CoveredLines {
     /// First lines of the statements that can run, ascending.
     pub statements: Vec<u32>,
     /// Statements that ran, by first line.
@@ -121,7 +121,7 @@ pub(crate) struct Measurement {
 
 #[derive(Deserialize)]
 struct DriverReport {
-    files: BTreeMap<String, Lines>,
+    files: BTreeMap<String, CoveredLines>,
     problems: Vec<String>,
     #[serde(default)]
     contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
@@ -137,7 +137,7 @@ impl Measurement {
         let driver = private.join("driver.py");
         std::fs::write(&driver, DRIVER_PROGRAM)?;
         std::fs::write(private.join("marks.py"), MARKS_PROGRAM)?;
-        std::fs::write(private.join("whole.py"), WHOLE_PROGRAM)?;
+        std::fs::write(private.join("all_files.py"), WHOLE_PROGRAM)?;
         let hook = outcomes::write_hook(&private.join("children"))?;
         let files = (asked.files.iter())
             .filter_map(|name| {
@@ -286,7 +286,7 @@ impl Measurement {
             None => std::mem::take(&mut self.files).into_keys().collect(),
         };
         let files = names.into_iter().map(|name| {
-            let of_file = Lines {
+            let of_file = CoveredLines {
                 statements: lines(self.statements.remove(&name)),
                 executed: lines(self.executed.remove(&name)),
                 called: lines(self.called.remove(&name)),

@@ -34,7 +34,7 @@ use streams::{StdinWriter, Streams, WaitEnd};
 
 pub use background::BackgroundProcess;
 pub use output::CapturedStream;
-pub use report::{REPORT_FD, Report};
+pub use report::{ProcessReport, REPORT_FD};
 pub use tree::{adopt_orphans, end_everything, end_leftovers};
 
 /// Time limit and delay for retries if the executable is still open for writing.
@@ -199,7 +199,7 @@ pub fn run(command: &Command, deadline: Instant) -> Result<ProcessOutput, ToolEr
 pub fn run_recorded(
     command: &Command,
     deadline: Instant,
-    report: Option<&mut Report>,
+    report: Option<&mut ProcessReport>,
 ) -> Result<ProcessOutput, ToolError> {
     let _turn = lock_programs();
     interrupt::check()?;
@@ -245,7 +245,7 @@ pub fn run_forked(
     output: OwnedFd,
     keep: usize,
     deadline: Instant,
-    report: &mut Report,
+    report: &mut ProcessReport,
 ) -> Result<ProcessOutput, ToolError> {
     let _turn = lock_programs();
     interrupt::check()?;
@@ -270,10 +270,10 @@ pub fn lock_programs() -> MutexGuard<'static, ()> {
 fn launch(
     command: &Command,
     streams: [Stdio; 3],
-    report: Option<&Report>,
+    report: Option<&ProcessReport>,
 ) -> Result<Child, ToolError> {
     let confined = confinement::child_confinement();
-    let report = report.map(Report::writer).transpose()?;
+    let report = report.map(ProcessReport::writer).transpose()?;
     let [stdin, stdout, stderr] = streams;
     let mut spawn = std::process::Command::new(&command.program);
     spawn

@@ -42,15 +42,15 @@ const USAGE: &str = "usage: toolbox serve --config JSON
        toolbox confine --config JSON -- PROGRAM ARGUMENT...
        toolbox --version";
 
-enum Failure {
+enum ProgramFailure {
     Usage(String),
     Tool(ToolError),
     Serve(ServeError),
 }
 
-impl From<ToolError> for Failure {
+impl From<ToolError> for ProgramFailure {
     fn from(error: ToolError) -> Self {
-        Failure::Tool(error)
+        ProgramFailure::Tool(error)
     }
 }
 
@@ -59,26 +59,26 @@ pub fn main() -> ExitCode {
     let result = run(std::env::args().skip(1).collect());
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Usage(what)) => {
+        Err(ProgramFailure::Usage(what)) => {
             eprintln!("toolbox: {what}\n{USAGE}");
             ExitCode::from(2)
         }
-        Err(Failure::Tool(ToolError::Refused(text))) => {
+        Err(ProgramFailure::Tool(ToolError::Refused(text))) => {
             eprintln!("{text}");
             ExitCode::from(1)
         }
-        Err(Failure::Tool(error @ (ToolError::Broken(_) | ToolError::Cancelled))) => {
+        Err(ProgramFailure::Tool(error @ (ToolError::Broken(_) | ToolError::Cancelled))) => {
             eprintln!("toolbox: {error}");
             ExitCode::from(3)
         }
-        Err(Failure::Serve(error)) => {
+        Err(ProgramFailure::Serve(error)) => {
             eprintln!("toolbox: {error}");
             ExitCode::from(3)
         }
     }
 }
 
-fn run(mut args: Vec<String>) -> Result<(), Failure> {
+fn run(mut args: Vec<String>) -> Result<(), ProgramFailure> {
     let config = option(&mut args, "--config")?;
     let data = args
         .iter()
@@ -91,25 +91,25 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
         ["serve"] => {
             side_by_side::enable(NAME);
             let workspace = open(config)?;
-            server::serve(workspace).map_err(Failure::Serve)
+            server::serve(workspace).map_err(ProgramFailure::Serve)
         }
         ["peek"] => {
             let request = serde_json::from_reader(std::io::stdin().lock())
-                .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
+                .map_err(|e| ProgramFailure::Usage(format!("the request cannot be read: {e}")))?;
             let findings = leakage::find(Path::new("/"), &request);
             print(&json(&findings)?)
         }
         ["test"] => {
             let request = serde_json::from_reader(std::io::stdin().lock())
-                .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
+                .map_err(|e| ProgramFailure::Usage(format!("the request cannot be read: {e}")))?;
             let request: test_run::Request = request;
             make_folders(&request.config)?;
             confinement::confine_programs(&request.config);
             let answer = test_run::perform(request);
             process::end_everything();
             let answer = answer.map_err(|error| match error {
-                ToolError::Refused(what) => Failure::Usage(what),
-                broken => Failure::Tool(broken),
+                ToolError::Refused(what) => ProgramFailure::Usage(what),
+                broken => ProgramFailure::Tool(broken),
             })?;
             print(&json(&answer)?)
         }
@@ -118,9 +118,9 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
             let mut first = String::new();
             requests
                 .read_line(&mut first)
-                .map_err(|e| Failure::Tool(e.into()))?;
+                .map_err(|e| ProgramFailure::Tool(e.into()))?;
             let settings: cases::Settings = serde_json::from_str(&first)
-                .map_err(|e| Failure::Usage(format!("the settings cannot be read: {e}")))?;
+                .map_err(|e| ProgramFailure::Usage(format!("the settings cannot be read: {e}")))?;
             make_folders(&settings.config)?;
             confinement::confine_programs(&settings.config);
             let served = cases::serve(settings, requests, std::io::stdout());
@@ -135,7 +135,7 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
         }
         ["call", name, arguments] => {
             let arguments = serde_json::from_str(arguments)
-                .map_err(|e| Failure::Usage(format!("the arguments are not JSON: {e}")))?;
+                .map_err(|e| ProgramFailure::Usage(format!("the arguments are not JSON: {e}")))?;
             let tool = server::find(name)?;
             side_by_side::enable(NAME);
             let mut workspace = open(config)?;
@@ -149,17 +149,17 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
                 answer.text
             })
         }
-        _ => Err(Failure::Usage("unknown command".to_owned())),
+        _ => Err(ProgramFailure::Usage("unknown command".to_owned())),
     }
 }
 
-fn read(config: Option<String>) -> Result<Config, Failure> {
-    let json = config.ok_or_else(|| Failure::Usage("--config is missing".to_owned()))?;
+fn read(config: Option<String>) -> Result<Config, ProgramFailure> {
+    let json = config.ok_or_else(|| ProgramFailure::Usage("--config is missing".to_owned()))?;
     serde_json::from_str(&json)
-        .map_err(|e| Failure::Usage(format!("the configuration cannot be read: {e}")))
+        .map_err(|e| ProgramFailure::Usage(format!("the configuration cannot be read: {e}")))
 }
 
-fn open(config: Option<String>) -> Result<Workspace, Failure> {
+fn open(config: Option<String>) -> Result<Workspace, ProgramFailure> {
     let config = read(config)?;
     make_folders(&config)?;
     confinement::confine_programs(&config);
@@ -167,21 +167,21 @@ fn open(config: Option<String>) -> Result<Workspace, Failure> {
     Ok(Workspace::open(config)?)
 }
 
-fn option(args: &mut Vec<String>, name: &str) -> Result<Option<String>, Failure> {
+fn option(args: &mut Vec<String>, name: &str) -> Result<Option<String>, ProgramFailure> {
     let Some(at) = args.iter().position(|a| a == name) else {
         return Ok(None);
     };
     if at + 1 == args.len() {
-        return Err(Failure::Usage(format!("{name} needs a value")));
+        return Err(ProgramFailure::Usage(format!("{name} needs a value")));
     }
     args.remove(at);
     Ok(Some(args.remove(at)))
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+fn json(value: &impl serde::Serialize) -> Result<String, ProgramFailure> {
     serde_json::to_string(value).map_err(|e| ToolError::Broken(e.to_string()).into())
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), ProgramFailure> {
     writeln!(std::io::stdout(), "{text}").map_err(|e| ToolError::from(e).into())
 }

@@ -26,7 +26,7 @@ use crate::process::{self, interrupt};
 use crate::python::STACK;
 use crate::registry;
 use crate::runners;
-use crate::tool::{Answer, AnyTool, Context, Effect, ToolError};
+use crate::tool::{AnyTool, Context, Effect, ToolAnswer, ToolError};
 use crate::visible::visible;
 use crate::workspace::Workspace;
 
@@ -76,8 +76,10 @@ pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
 
 /// Serves on any stream, for the fuzz targets: `answer` replaces the thread that runs tools.
 #[cfg(fuzzing)]
-pub async fn serve_on<S>(stream: S, answer: fn(&dyn AnyTool, Value) -> Result<Answer, ToolError>)
-where
+pub async fn serve_on<S>(
+    stream: S,
+    answer: fn(&dyn AnyTool, Value) -> Result<ToolAnswer, ToolError>,
+) where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
 {
     let (jobs, queue) = mpsc::channel::<Job>();
@@ -105,7 +107,7 @@ pub fn call(
     workspace: &mut Workspace,
     arguments: Value,
     time: Duration,
-) -> Result<Answer, ToolError> {
+) -> Result<ToolAnswer, ToolError> {
     let mut context = Context {
         workspace,
         deadline: Instant::now() + time,
@@ -128,10 +130,10 @@ pub fn call(
 /// # Errors
 ///
 /// Returns the given error, with its text escaped.
-pub fn with_visible_text(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
+pub fn with_visible_text(result: Result<ToolAnswer, ToolError>) -> Result<ToolAnswer, ToolError> {
     let text = |text: String| visible(&text).into_owned();
     match result {
-        Ok(answer) => Ok(Answer {
+        Ok(answer) => Ok(ToolAnswer {
             text: text(answer.text),
             ..answer
         }),
@@ -165,7 +167,7 @@ struct Job {
     tool: &'static dyn AnyTool,
     arguments: Value,
     time: Duration,
-    answer: oneshot::Sender<Result<Answer, ToolError>>,
+    answer: oneshot::Sender<Result<ToolAnswer, ToolError>>,
     is_cancelled: CancelFlag,
 }
 
@@ -241,7 +243,7 @@ impl Server {
         arguments: Value,
         time: Option<Duration>,
         cancelled: impl Future<Output = ()>,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<ToolAnswer, ToolError> {
         let tool = find(name)?;
         let (answer, answered) = oneshot::channel();
         let is_cancelled = CancelFlag::default();

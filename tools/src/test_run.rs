@@ -1,4 +1,4 @@
-//! Makes one test run for a grader. `toolbox test` reads a [`Request`] as JSON from stdin, and writes an [`Answer`]
+//! Makes one test run for a grader. `toolbox test` reads a [`Request`] as JSON from stdin, and writes an [`TestRunResult`]
 //! with the outcomes and the executed lines as JSON to stdout. It keeps nothing between two runs.
 
 pub mod side_by_side;
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::coverage::{Coverage, Measure};
 use crate::error::ToolError;
 use crate::outcomes::file_of;
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::process;
 use crate::runners::{self, Options};
 use crate::workspace::Checkout;
@@ -48,8 +48,8 @@ pub struct Request {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    pub report: Report,
+pub struct TestRunResult {
+    pub report: TestReport,
     /// `None` if coverage was not requested.
     pub coverage: Option<Coverage>,
 }
@@ -62,7 +62,7 @@ const MAX_TEST_SECONDS: u64 = 7 * 24 * 3600;
 /// # Errors
 ///
 /// Returns `Refused` for an invalid request, and `Broken` if no test could be run. A test failure is not an error.
-pub fn perform(request: Request) -> Result<Answer, ToolError> {
+pub fn perform(request: Request) -> Result<TestRunResult, ToolError> {
     let begun = Instant::now();
     if let Some(name) = request.first_outside_path() {
         return Err(ToolError::Refused(format!(
@@ -82,7 +82,7 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
     let checkout = Checkout::open(request.config)?;
     let measure = request.coverage.as_ref();
     let (report, coverage) = runners::run_measured(&checkout, &request.ids, &options, measure)?;
-    Ok(Answer { report, coverage })
+    Ok(TestRunResult { report, coverage })
 }
 
 /// Creates the folders of a configuration.

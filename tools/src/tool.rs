@@ -35,7 +35,7 @@ impl<D> Reply<D> {
 
 /// A [`Reply`] with its type erased.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ToolAnswer {
     /// The text for the model. It is short, says what was cut and how to get more, and is byte-for-byte
     /// deterministic for the same workspace state.
     pub text: String,
@@ -46,7 +46,7 @@ pub struct Answer {
 
 impl<D: Serialize> Reply<D> {
     /// Encodes the data, or refuses if it is too large to send.
-    fn encode(self) -> Result<Answer, ToolError> {
+    fn encode(self) -> Result<ToolAnswer, ToolError> {
         let Reply { text, data } = self;
         let broken = |e| ToolError::Broken(format!("an answer could not be encoded: {e}"));
         let mut length = Length(0);
@@ -60,7 +60,7 @@ impl<D: Serialize> Reply<D> {
             )));
         }
         let data = serde_json::to_value(data).map_err(broken)?;
-        Ok(Answer { text, data })
+        Ok(ToolAnswer { text, data })
     }
 }
 
@@ -192,7 +192,7 @@ pub trait AnyTool: Send + Sync {
     fn runs_code(&self) -> bool;
     fn needs_wanted_lines(&self) -> bool;
     fn spec(&self) -> ToolSpec;
-    /// Returns the JSON Schema of [`Answer::data`].
+    /// Returns the JSON Schema of [`ToolAnswer::data`].
     fn data_schema(&self) -> Value;
     /// Checks the arguments against the schema.
     ///
@@ -205,5 +205,5 @@ pub trait AnyTool: Send + Sync {
     /// # Errors
     ///
     /// Arguments that do not fit the schema are [`ToolError::Refused`], naming the field and the nearest known one.
-    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError>;
+    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer, ToolError>;
 }

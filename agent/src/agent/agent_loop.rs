@@ -63,7 +63,7 @@ pub trait Hook: Send {
     }
 
     /// Runs after a call.
-    fn after(&mut self, _answer: &crate::trajectory::Answer) {}
+    fn after(&mut self, _answer: &crate::trajectory::RecordedAnswer) {}
 }
 
 /// A hook that does nothing.

@@ -10,7 +10,7 @@ use super::Flow;
 use super::failures::prompt;
 use super::fix_trials::RecordedTrial;
 use super::run_counts::RunCounts;
-use crate::trajectory::Answer;
+use crate::trajectory::RecordedAnswer;
 use testwright_models::ToolCall;
 
 /// The results of this message's earlier calls.
@@ -41,7 +41,7 @@ impl CallDependencies {
         }
     }
 
-    pub(super) fn note(&mut self, tool: &dyn AnyTool, answer: &Answer) {
+    pub(super) fn note(&mut self, tool: &dyn AnyTool, answer: &RecordedAnswer) {
         let is_edit = tool.effect() == Effect::Writes && !tool.runs_code();
         self.is_edit_refused |= is_edit && answer.refused;
         if is_edit && !answer.refused {
@@ -103,7 +103,7 @@ mod tests {
     fn is_held_back(calls: &[(&str, Value)]) -> bool {
         let mut earlier = CallDependencies::default();
         for (name, data) in calls {
-            let answer = Answer {
+            let answer = RecordedAnswer {
                 tool: (*name).to_owned(),
                 result: ToolResult {
                     id: String::new(),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use testwright_tools::outcomes::report::{
-    Failure, Outcome as TestOutcome, Place, Report, TestResult,
+    Failure, Outcome as TestOutcome, Place, TestReport, TestResult,
 };
 use testwright_tools::tools::review_context::SourceLine;
 
@@ -43,7 +43,7 @@ pub(super) struct RecordedTrial {
 #[derive(Deserialize)]
 struct TrialData {
     patch: String,
-    report: Report,
+    report: TestReport,
     #[serde(default = "yes")]
     contributed: bool,
     #[serde(default)]
@@ -164,7 +164,7 @@ fn line(failure: &Failure) -> String {
 }
 
 /// Returns the mistake in the edit with which all tests end.
-fn crash(patch: &str, report: &Report) -> Option<String> {
+fn crash(patch: &str, report: &TestReport) -> Option<String> {
     let edited = edits(patch);
     let in_edit = |failure: &Failure| {
         let kind = failure.exception.rsplit('.').next().unwrap_or_default();
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn mistake_in_edit_is_not_a_verdict() {
         use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};
-        let report = |exception: &str, line| Report {
+        let report = |exception: &str, line| TestReport {
             tests: vec![TestResult {
                 failure: Some(Failure {
                     phase: Phase::Call,
@@ -414,7 +414,7 @@ mod tests {
                 }),
                 ..TestResult::new("t.py::test_a", TestOutcome::Failed)
             }],
-            ..Report::default()
+            ..TestReport::default()
         };
         let of = |exception, line| crash(PATCH, &report(exception, line));
         assert_eq!(

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 use crate::session::Contents;
-use crate::trajectory::{Answer, Event, NoReplyCause, Purpose};
+use crate::trajectory::{Event, NoReplyCause, Purpose, RecordedAnswer};
 
 /// The remaining events of a recorded run.
 #[derive(Debug, Default)]
@@ -138,7 +138,7 @@ impl Replay {
 
     /// Returns the recorded answer to a call, if it is next. Replies requested on the way, such as a review,
     /// are skipped.
-    pub(super) fn answer(&mut self, call: &str) -> Option<Answer> {
+    pub(super) fn answer(&mut self, call: &str) -> Option<RecordedAnswer> {
         self.skip();
         let at = self.events.iter().position(|event| match event {
             Event::Answer(_) | Event::DraftEnded { .. } => true,
@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn answer(id: &str) -> Event {
-        Event::Answer(Answer {
+        Event::Answer(RecordedAnswer {
             tool: "search".into(),
             result: ToolResult {
                 id: id.into(),

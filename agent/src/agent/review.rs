@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt};
 use testwright_tools::outcomes::report::{
-    FailureClass, Frame, Outcome as TestOutcome, Place, Report, TestResult, belongs_to_test,
+    FailureClass, Frame, Outcome as TestOutcome, Place, TestReport, TestResult, belongs_to_test,
 };
 use testwright_tools::outcomes::text::shorten_message_to_lines;
 use testwright_tools::python::Excerpt;
@@ -148,7 +148,7 @@ fn failing<'a>(reviewed: &'a AcceptedSubmission<'_>) -> impl Iterator<Item = &'a
     tests.filter_map(|test| result(&reviewed.submission.old, &test.id))
 }
 
-fn result<'a>(report: &'a Report, id: &str) -> Option<&'a TestResult> {
+fn result<'a>(report: &'a TestReport, id: &str) -> Option<&'a TestResult> {
     report.tests.iter().find(|test| test.id == id)
 }
 
@@ -177,7 +177,7 @@ fn excerpts(all: &[Excerpt]) -> String {
 fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
     let mut lines = Vec::new();
     for test in &submission.contributed {
-        let of = |report: &Report| -> Vec<TestOutcome> {
+        let of = |report: &TestReport| -> Vec<TestOutcome> {
             let tests = report
                 .tests
                 .iter()

@@ -30,7 +30,7 @@ use crate::gate::Evidence;
 use crate::issues::{FULL_ISSUE_PATH, Issue};
 use crate::outcome::{Flow, Outcome};
 use crate::session::{Contents, Session};
-use crate::trajectory::{Answer, Event, FileState, RunFolder};
+use crate::trajectory::{Event, FileState, RecordedAnswer, RunFolder};
 use testwright_models::{Message, Model, ToolCall, ToolResult};
 
 /// The parts from which a run is created.
@@ -157,7 +157,11 @@ impl Run {
     }
 
     /// Runs a tool call, or takes its recorded answer, and appends the answer to the conversation.
-    pub async fn call(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
+    pub async fn call(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Flow<RecordedAnswer> {
         let answer = if self.replay.has_live_tools() {
             let now = self.execute_call(call, allowed).await?;
             self.compare(call, now)
@@ -187,7 +191,7 @@ impl Run {
 
     /// Notes, in a replay, a difference between the answer and the recorded one. The recorded answer continues
     /// the conversation, because later replies refer to it.
-    fn compare(&mut self, call: &ToolCall, now: Answer) -> Answer {
+    fn compare(&mut self, call: &ToolCall, now: RecordedAnswer) -> RecordedAnswer {
         let Some(recorded) = self.replay.answer(&call.id) else {
             return now;
         };
@@ -199,7 +203,7 @@ impl Run {
                 now: now.result.content.clone(),
             });
         }
-        Answer {
+        RecordedAnswer {
             result: recorded.result,
             ..now
         }
@@ -215,7 +219,7 @@ impl Run {
             if let Some(outcome) = self.replay.draft_outcome() {
                 return Err(outcome);
             }
-            self.record(&Event::Answer(Answer {
+            self.record(&Event::Answer(RecordedAnswer {
                 tool: call.name.clone(),
                 result: result.clone(),
                 refused: true,
@@ -234,7 +238,11 @@ impl Run {
         self.messages.push(Message::Tool(result));
     }
 
-    async fn execute_call(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
+    async fn execute_call(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Flow<RecordedAnswer> {
         self.acquire_processor().await;
         let answer = self.carry_out_here(call, allowed).await;
         self.processor.release();
@@ -246,7 +254,11 @@ impl Run {
         self.budget.exclude_wait(waited);
     }
 
-    async fn carry_out_here(&mut self, call: &ToolCall, allowed: &[&dyn AnyTool]) -> Flow<Answer> {
+    async fn carry_out_here(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Flow<RecordedAnswer> {
         self.restore_workspace().await?;
         let arguments = call.arguments.value();
         let view = StepView {
@@ -285,7 +297,7 @@ impl Run {
         // The reviewer's time counts as the model's.
         let of_models = self.budget.spent.model_seconds - of_models;
         let seconds = (started.elapsed().as_secs_f64() - of_models).max(0.0);
-        let answer = Answer {
+        let answer = RecordedAnswer {
             tool: call.name.clone(),
             result: ToolResult {
                 id: call.id.clone(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testwright_tools::outcomes::report::{FailureClass, Outcome as TestOutcome, Report};
+use testwright_tools::outcomes::report::{FailureClass, Outcome as TestOutcome, TestReport};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunCounts {
@@ -46,7 +46,7 @@ impl fmt::Display for FailureKind {
 impl RunCounts {
     /// Returns the data to store with a run's answer: the counts instead of the report.
     pub(super) fn of_report(data: &Value) -> Value {
-        let Ok(report) = Report::deserialize(data) else {
+        let Ok(report) = TestReport::deserialize(data) else {
             return Value::Null;
         };
         let count = |wanted: &[TestOutcome]| {

@@ -17,7 +17,7 @@ use super::review::{AcceptedSubmission, doubt_message};
 use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
-use crate::trajectory::Answer;
+use crate::trajectory::RecordedAnswer;
 use testwright_models::{Message, ToolCall};
 
 /// Maximum number of calls listed when no test is submitted.
@@ -184,7 +184,7 @@ impl Run {
     }
 
     /// Restores the facts of a recorded answer in a resumed run.
-    pub(super) fn restore_facts(&mut self, answer: &Answer) {
+    pub(super) fn restore_facts(&mut self, answer: &RecordedAnswer) {
         match registry::find(&answer.tool).map(|tool| tool.route()) {
             Some(Route::Fork) if !answer.refused => self.record_trial(&answer.data),
             Some(Route::Gate) => {
@@ -213,7 +213,7 @@ impl Run {
     pub(super) fn outcome_after_submission(
         &mut self,
         when: OnSubmit,
-        answer: &Answer,
+        answer: &RecordedAnswer,
     ) -> Option<Outcome> {
         if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
             return Some(Outcome::Abstained {

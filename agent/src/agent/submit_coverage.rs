@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::failures::infrastructure;
 use super::{Flow, Run};
 use crate::gate::{self, CoverageCheck, CoverageVerdict, Evidence};
-use crate::trajectory::Answer;
+use crate::trajectory::RecordedAnswer;
 
 /// The result of one submission, as stored in the trajectory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ impl Run {
     }
 
     /// Restores the facts of a recorded answer in a resumed run.
-    pub(super) fn take_coverage(&mut self, answer: &Answer) {
+    pub(super) fn take_coverage(&mut self, answer: &RecordedAnswer) {
         if let Ok(record) = CoverageRecord::deserialize(&answer.data) {
             self.record_coverage(&record);
         }

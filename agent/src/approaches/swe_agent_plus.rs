@@ -11,7 +11,7 @@ use testwright_tools::tools::{CreateFile, EditLines, Shell, Submit};
 use super::swe_agent::{TOOLS, run_with_shell};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Hook, Outcome, Run, prompt};
-use crate::trajectory::Answer;
+use crate::trajectory::RecordedAnswer;
 use testwright_models::ToolCall;
 
 pub(super) struct SweAgentPlus;
@@ -73,7 +73,7 @@ impl Hook for Reminder {
         Ok(Some(prompt(RunBeforeSubmit {}.render())?))
     }
 
-    fn after(&mut self, answer: &Answer) {
+    fn after(&mut self, answer: &RecordedAnswer) {
         match answer.tool.as_str() {
             EditLines::NAME | CreateFile::NAME if !answer.refused => self.seen_failing = false,
             // A later passing run changes nothing: it may use a copy with a fix.

@@ -34,7 +34,7 @@ impl Connector for DockerConnector {
         let docker = docker(settings).await?;
         Ok(Examination {
             summary: docker.describe().to_owned(),
-            promises: promises(&docker.security().await?),
+            promises: guarantees(&docker.security().await?),
             backend: Box::new(docker),
         })
     }
@@ -120,7 +120,7 @@ const PROMISES: [Row; 8] = [
     },
 ];
 
-fn promises(engine: &EngineSecurity) -> Vec<Guarantee> {
+fn guarantees(engine: &EngineSecurity) -> Vec<Guarantee> {
     let promise = |row: &Row| {
         let (holds, text) = if (row.holds)(engine) {
             (Yes, row.yes)
@@ -149,7 +149,7 @@ mod tests {
             processes: true,
         };
         let lacking = |engine: &EngineSecurity| -> Vec<&str> {
-            let promises = promises(engine).into_iter();
+            let promises = guarantees(engine).into_iter();
             promises
                 .filter(|p| p.holds != Yes)
                 .map(|p| p.what)

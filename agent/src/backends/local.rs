@@ -44,7 +44,7 @@ pub(super) async fn examine(settings: &Settings, force: Option<Isolation>) -> Re
         .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
     Ok(Examination {
         summary: format!("{:?}", local.isolation()).to_lowercase(),
-        promises: promises(&local.security()),
+        promises: guarantees(&local.security()),
         backend: Box::new(local),
     })
 }
@@ -149,7 +149,7 @@ const PROMISES: [Row; 8] = [
 
 const REPOSITORY: &str = "a repository can only say how it is built, and lower limits";
 
-fn promises(security: &LocalSecurity) -> Vec<Guarantee> {
+fn guarantees(security: &LocalSecurity) -> Vec<Guarantee> {
     let promise = |row: &Row| {
         let (holds, text) = (row.holds)(security);
         Guarantee {
@@ -177,7 +177,7 @@ mod tests {
                 own_user,
                 memory_is_counted,
             };
-            promises(&security).iter().map(|p| p.holds).collect()
+            guarantees(&security).iter().map(|p| p.holds).collect()
         };
         for own_user in [true, false] {
             let partly = |isolation, counted| {

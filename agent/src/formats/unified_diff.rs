@@ -21,7 +21,7 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
         proposed.repaired("line endings are CRLF");
     }
     let text = diff_of(&text);
-    let changes = Reader::read(&text, &mut proposed);
+    let changes = DiffReader::read(&text, &mut proposed);
     if changes.is_empty() {
         return Err(FormatError::new("the reply contains no diff"));
     }
@@ -70,16 +70,16 @@ fn is_one_path(name: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Reader {
+struct DiffReader {
     changes: Vec<FileChange>,
     /// Whether the reader is inside a hunk.
     in_hunk: bool,
 }
 
-impl Reader {
+impl DiffReader {
     fn read(text: &str, proposed: &mut ProposedFiles) -> Vec<FileChange> {
         let lines: Vec<&str> = text.lines().collect();
-        let mut reader = Reader::default();
+        let mut reader = DiffReader::default();
         for (at, line) in lines.iter().enumerate() {
             reader.line(
                 line,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::outcomes::report::{Outcome, Report, belongs_to_test};
+use testwright_tools::outcomes::report::{Outcome, TestReport, belongs_to_test};
 use testwright_tools::python::contains_check;
 use testwright_tools::tools::cover::CoverResult;
 use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
@@ -125,7 +125,7 @@ fn is_for_any_goal(rule: Rule) -> bool {
 }
 
 /// Returns why the test cannot be said to pass.
-fn not_passed(report: &Report, test: &ContributedTest) -> Option<String> {
+fn not_passed(report: &TestReport, test: &ContributedTest) -> Option<String> {
     let mut results = report
         .tests
         .iter()
@@ -168,8 +168,8 @@ mod tests {
 
     const ID: &str = "tests/test_a.py::test_a";
 
-    fn report(outcome: Outcome) -> Report {
-        Report {
+    fn report(outcome: Outcome) -> TestReport {
+        TestReport {
             tests: vec![TestResult {
                 id: ID.to_owned(),
                 outcome,
@@ -178,7 +178,7 @@ mod tests {
                 seconds: 0.01,
                 executed: vec![],
             }],
-            ..Report::default()
+            ..TestReport::default()
         }
     }
 

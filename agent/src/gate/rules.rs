@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult, belongs_to_test,
+    Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, TestResult, belongs_to_test,
     is_named_in,
 };
 use testwright_tools::python::unreached_assertions;
@@ -387,7 +387,7 @@ fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     else {
         return;
     };
-    let passed = |report: &Report, id: &str| {
+    let passed = |report: &TestReport, id: &str| {
         let mut tests = report.tests.iter();
         tests.any(|test| test.id == id && test.outcome == Outcome::Passed)
     };
@@ -434,7 +434,7 @@ fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     }
 }
 
-fn fails_in(report: &Report, id: &str) -> bool {
+fn fails_in(report: &TestReport, id: &str) -> bool {
     report
         .tests
         .iter()

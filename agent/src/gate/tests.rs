@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use testwright_tools::outcomes::report::{
-    CollectionError, Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult,
+    CollectionError, Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, TestResult,
 };
 use testwright_tools::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Rerun, SiblingTests, Submission,
@@ -41,11 +41,11 @@ fn result(id: &str, outcome: Outcome) -> TestResult {
     }
 }
 
-fn report(tests: Vec<TestResult>) -> Report {
-    Report {
+fn report(tests: Vec<TestResult>) -> TestReport {
+    TestReport {
         tests,
         exit_code: Some(1),
-        ..Report::default()
+        ..TestReport::default()
     }
 }
 
@@ -243,9 +243,9 @@ fn unimportable_module_fails_its_tests() {
             },
         };
         s.before = None;
-        s.old = Report {
+        s.old = TestReport {
             collection_errors: vec![error],
-            ..Report::default()
+            ..TestReport::default()
         };
         for rerun in &mut s.reruns {
             rerun.report = s.old.clone();
@@ -315,7 +315,7 @@ fn sibling_tests_must_not_break() {
             s.neighbours = Some(SiblingTests {
                 shared: vec!["tests/__init__.py".into()],
                 before: report(before.into()),
-                now: Report {
+                now: TestReport {
                     timed_out,
                     ..report(now)
                 },

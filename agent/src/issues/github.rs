@@ -124,7 +124,7 @@ struct Api<'a> {
     page: String,
 }
 
-enum Answer {
+enum IssueResponse {
     Found {
         body: Vec<u8>,
         url: Url,
@@ -170,7 +170,7 @@ impl<'a> Api<'a> {
             let api = Url::parse(base).map_err(|e| self.failed(format!("{base}: {e}")))?;
             let url = below(&api, &path);
             match self.get(url).await? {
-                Answer::Refused(status, _)
+                IssueResponse::Refused(status, _)
                     if status == StatusCode::NOT_FOUND && i + 1 < address.apis.len() => {}
                 answer => {
                     found = Some(answer);
@@ -179,7 +179,7 @@ impl<'a> Api<'a> {
             }
         }
         let found = found.ok_or_else(|| self.failed("no server to ask"))?;
-        let moved = matches!(&found, Answer::Found { moved: true, .. });
+        let moved = matches!(&found, IssueResponse::Found { moved: true, .. });
         let (answer, url, _): (IssueAnswer, _, _) = self.read(found)?;
         if answer.pull_request.is_some() {
             return Err(
@@ -193,7 +193,7 @@ impl<'a> Api<'a> {
 
     /// Makes a request. Redirects on the same host are followed, and failures of the server or the network
     /// are retried.
-    async fn get(&self, mut url: Url) -> Result<Answer> {
+    async fn get(&self, mut url: Url) -> Result<IssueResponse> {
         let mut tries = 0;
         let mut hops = 0;
         loop {
@@ -235,7 +235,7 @@ impl<'a> Api<'a> {
             let body = self.body(answer).await?;
             if status == StatusCode::OK {
                 let moved = hops > 0;
-                return Ok(Answer::Found {
+                return Ok(IssueResponse::Found {
                     body,
                     url,
                     headers,
@@ -243,7 +243,7 @@ impl<'a> Api<'a> {
                 });
             }
             let message = message(&body, &self.redactor());
-            return Ok(Answer::Refused(
+            return Ok(IssueResponse::Refused(
                 status,
                 Box::new(Refusal { headers, message }),
             ));
@@ -287,15 +287,15 @@ impl<'a> Api<'a> {
         serde_json::from_value(value)
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: Answer) -> Result<(T, Url, HeaderMap)> {
+    fn read<T: DeserializeOwned>(&self, answer: IssueResponse) -> Result<(T, Url, HeaderMap)> {
         match answer {
-            Answer::Found { body, url, headers, .. } => match self.parse(&body) {
+            IssueResponse::Found { body, url, headers, .. } => match self.parse(&body) {
                 Ok(value) => Ok((value, url, headers)),
                 Err(e) => Err(self
                     .failed(format!("{} does not speak GitHub's API: {e}", url.host_str().unwrap_or_default()))
                     .hint("set github.base-url to the API of the server, e.g. https://github.example.org/api/v3")),
             },
-            Answer::Refused(status, refusal) => Err(self.refused(status, &refusal)),
+            IssueResponse::Refused(status, refusal) => Err(self.refused(status, &refusal)),
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Step {
 
 /// Returns the steps of an issue, in order.
 pub(super) fn steps(issue: &Issue) -> Vec<Step> {
-    let mut reader = Reader::default();
+    let mut reader = StepReader::default();
     for (n, part) in issue.parts.iter().enumerate() {
         reader.part(n, part, &ContextProse::of(issue, n));
     }
@@ -77,13 +77,13 @@ impl ContextProse {
 }
 
 #[derive(Default)]
-struct Reader {
+struct StepReader {
     steps: Vec<Step>,
     /// Claims made before any code.
     pending: Vec<Claim>,
 }
 
-impl Reader {
+impl StepReader {
     fn part(&mut self, n: usize, part: &Part, around: &ContextProse) {
         match &part.kind {
             Kind::Repl(entries) => self.session(entries, around, n),

@@ -284,7 +284,7 @@ impl Session {
         }
     }
 
-    /// Ends a sandbox returned by [`Session::standby`].
+    /// Ends a sandbox returned by [`Session::fresh`].
     pub async fn discard(&self, fresh: Session) {
         self.count_ended(&fresh);
         if let Some(all) = &self.fresh {

@@ -33,7 +33,7 @@ pub enum Event {
         seconds: f64,
     },
     /// A tool's answer.
-    Answer(Answer),
+    Answer(RecordedAnswer),
     /// Files of the workspace that changed since the last such line; written after each step that changed
     /// any.
     State {
@@ -121,7 +121,7 @@ impl Purpose {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct RecordedAnswer {
     pub tool: String,
     pub result: ToolResult,
     /// Whether the tool refused the call, which is the model's mistake.

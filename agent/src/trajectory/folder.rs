@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use testwright_evals::folder::write_atomically;
-use testwright_sandboxes::plain_file::{self, Lines};
+use testwright_sandboxes::plain_file::{self, LineReader};
 use testwright_sandboxes::{Shortage, private};
 
 use testwright_config::error::Error;
@@ -326,7 +326,7 @@ fn lock(file: &File, path: &Path) -> Result<(), TrajectoryError> {
 /// of the file.
 pub struct Events {
     path: PathBuf,
-    lines: Lines<BufReader<Take<File>>>,
+    lines: LineReader<BufReader<Take<File>>>,
 }
 
 impl Events {
@@ -337,7 +337,7 @@ impl Events {
     /// Fails if the file cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, TrajectoryError> {
         let path = folder.join(TRAJECTORY);
-        match Lines::open(&path, MAX_TRAJECTORY) {
+        match LineReader::open(&path, MAX_TRAJECTORY) {
             Ok(lines) => Ok(Events { path, lines }),
             Err(source) => Err(TrajectoryError::Read { path, source }),
         }

@@ -55,7 +55,7 @@ pub struct AskingSummary {
 }
 
 /// Shared state of the calls.
-struct State {
+struct AskingState {
     models: BTreeMap<String, Arc<dyn Model>>,
     ceiling: Arc<SpendingLimit>,
     failures: Mutex<BTreeMap<String, u32>>,
@@ -64,7 +64,7 @@ struct State {
     interrupted: AtomicBool,
 }
 
-impl State {
+impl AskingState {
     fn leave(&self, why: String) {
         self.not_asked.fetch_add(1, Ordering::SeqCst);
         let mut first = self.why.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl Questioner<'_> {
                 entry.insert(model);
             }
         }
-        let state = State {
+        let state = AskingState {
             models,
             ceiling,
             failures: Mutex::default(),
@@ -183,7 +183,7 @@ impl Questioner<'_> {
     async fn ask_unless_interrupted(
         &self,
         ask: &ModelQuestion<'_>,
-        state: &State,
+        state: &AskingState,
         replies: &Replies,
     ) -> Result<bool> {
         if ask.is_for_agent() {
@@ -200,7 +200,12 @@ impl Questioner<'_> {
         }
     }
 
-    async fn agent(&self, ask: &ModelQuestion<'_>, state: &State, replies: &Replies) -> Result<()> {
+    async fn agent(
+        &self,
+        ask: &ModelQuestion<'_>,
+        state: &AskingState,
+        replies: &Replies,
+    ) -> Result<()> {
         let (Some(agents), Some(model)) = (&self.agents, state.models.get(ask.model)) else {
             return Ok(());
         };
@@ -224,7 +229,12 @@ impl Questioner<'_> {
         }
     }
 
-    async fn one(&self, ask: &ModelQuestion<'_>, state: &State, replies: &Replies) -> Result<()> {
+    async fn one(
+        &self,
+        ask: &ModelQuestion<'_>,
+        state: &AskingState,
+        replies: &Replies,
+    ) -> Result<()> {
         let messages = self.messages(ask)?;
         let text = serde_json::to_string(&messages)
             .map_err(|error| Error::infrastructure("encode a prompt").cause(error))?;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::CaseEnvironment;
 use testwright_evals::clover::Problem;
-use testwright_evals::clover::evaluation::{Answer, AnswerKey, Grade, Grader};
+use testwright_evals::clover::evaluation::{AnswerKey, Grade, Grader, ModelAnswer};
 use testwright_evals::clover::folder::{Benchmark, location_key};
 use testwright_evals::clover::problem::sha256;
-use testwright_evals::clover::report::{AnswerCost, Report, page};
+use testwright_evals::clover::report::{AnswerCost, CloverReport, page};
 use testwright_evals::clover::repository::Repository;
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::SandboxError;
@@ -65,11 +65,11 @@ impl GradingTask<'_> {
     /// Fails if a repository cannot be prepared, a sandbox fails, or a file in the folder cannot be read or written.
     pub async fn judge(&self, asks: &[ModelQuestion<'_>]) -> Result<Vec<Grade>> {
         let known = Judgements::open(self.folder.join(JUDGEMENTS))?;
-        let replies: BTreeMap<AnswerKey, Answer> = stored(self.folder)?
+        let replies: BTreeMap<AnswerKey, ModelAnswer> = stored(self.folder)?
             .into_iter()
             .map(|reply| (reply.key(), reply.answer()))
             .collect();
-        let mut groups: BTreeMap<(&str, &str), Vec<(&Problem, &Answer)>> = BTreeMap::new();
+        let mut groups: BTreeMap<(&str, &str), Vec<(&Problem, &ModelAnswer)>> = BTreeMap::new();
         let mut hashes = Vec::new();
         for ask in asks {
             let Some(answer) = replies.get(&key(ask)) else {
@@ -94,7 +94,7 @@ impl GradingTask<'_> {
         &self,
         repository: &str,
         commit: &str,
-        asked: &[(&Problem, &Answer)],
+        asked: &[(&Problem, &ModelAnswer)],
         known: &Judgements,
     ) -> Result<()> {
         let place = self.place(repository, commit).await?;
@@ -163,7 +163,7 @@ pub async fn open(
         })
 }
 
-fn hash(problem: &Problem, answer: &Answer) -> Result<String> {
+fn hash(problem: &Problem, answer: &ModelAnswer) -> Result<String> {
     let text = serde_json::to_string(&(&problem.provenance.golden_sha256, answer))
         .map_err(|error| Error::infrastructure("encode an answer").cause(error))?;
     Ok(sha256(&text))
@@ -264,7 +264,7 @@ pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
 /// # Errors
 ///
 /// Fails if the report cannot be rendered or written.
-pub fn write(folder: &Path, report: &Report) -> Result<PathBuf> {
+pub fn write(folder: &Path, report: &CloverReport) -> Result<PathBuf> {
     let write = |name: &str, text: &[u8]| {
         let path = folder.join(name);
         std::fs::write(&path, text)

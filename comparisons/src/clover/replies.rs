@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use testwright_evals::clover::Budget;
 use testwright_evals::clover::answer::Form;
-use testwright_evals::clover::evaluation::{Answer, AnswerKey, ReplyEnd};
+use testwright_evals::clover::evaluation::{AnswerKey, ModelAnswer, ReplyEnd};
 
 use super::REPLIES;
 use super::plan::{ModelQuestion, SINGLE_CALL, system_name};
@@ -55,8 +55,8 @@ impl StoredReply {
     }
 
     /// Extracts the answer to be graded.
-    pub fn answer(&self) -> Answer {
-        Answer {
+    pub fn answer(&self) -> ModelAnswer {
+        ModelAnswer {
             problem: self.problem.clone(),
             system: self.system(),
             budget: self.budget,

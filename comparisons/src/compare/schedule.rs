@@ -106,7 +106,7 @@ const OUTAGE: u32 = 3;
 
 /// Shared state of the runs.
 #[derive(Default)]
-struct State {
+struct ScheduleState {
     interrupted: AtomicBool,
     /// Consecutive failures by model name.
     failures: Mutex<BTreeMap<String, u32>>,
@@ -120,7 +120,7 @@ type PreparedCode = std::result::Result<(Source, Environment), Outcome>;
 struct Shared<'s> {
     context: RunContext<'s>,
     file: RunsFile,
-    state: Arc<State>,
+    state: Arc<ScheduleState>,
     /// Runs of the recording that is replayed.
     recorded: BTreeMap<RunKey, RunRecord>,
     /// Prepared old code by instance.
@@ -142,7 +142,7 @@ impl Schedule<'_> {
         let cells = self.plan.cells(ids());
         let file = open_runs(self.folder)?;
         let ceiling = self.ceiling()?;
-        let state = Arc::new(State::default());
+        let state = Arc::new(ScheduleState::default());
         // Dropping the set aborts the task.
         let watch = state.watch_for_interrupt();
         let shared = Shared {
@@ -293,7 +293,12 @@ impl Schedule<'_> {
         Ok(Some(Arc::new(opened)))
     }
 
-    fn may_begin(&self, cell: &RunSpec, state: &State, ceiling: Option<&SpendingLimit>) -> bool {
+    fn may_begin(
+        &self,
+        cell: &RunSpec,
+        state: &ScheduleState,
+        ceiling: Option<&SpendingLimit>,
+    ) -> bool {
         if state.interrupted.load(Ordering::SeqCst) {
             return false;
         }
@@ -384,7 +389,7 @@ fn failed_run(cell: &RunSpec, run: Result<(RunRecord, Outcome)>) -> Result<(RunR
     }
 }
 
-impl State {
+impl ScheduleState {
     /// Starts a task that records an interruption.
     fn watch_for_interrupt(self: &Arc<Self>) -> JoinSet<()> {
         let state = self.clone();

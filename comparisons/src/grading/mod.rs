@@ -12,7 +12,7 @@ use testwright_evals::InstanceResult;
 use testwright_evals::dataset::Dataset;
 use testwright_evals::harness::{self, Harness, Job, PortableResult, Progress, Results};
 use testwright_evals::predictions::{Predictions, Warning};
-use testwright_evals::report::{self, Report, RunMetadata};
+use testwright_evals::report::{self, GradingReport, RunMetadata};
 
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_config::error::{Error, Result};
@@ -87,7 +87,7 @@ impl GradingRun {
         warnings: Vec<Warning>,
         remote: Option<&dyn RemoteGrading>,
         listener: &dyn GradingListener,
-    ) -> Result<(Report, Vec<InstanceResult>)> {
+    ) -> Result<(GradingReport, Vec<InstanceResult>)> {
         let begun = Instant::now();
         let started = jiff::Timestamp::now().to_string();
         let mut results = Results::open(&self.out).map_err(storing)?;

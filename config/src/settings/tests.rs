@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use super::*;
 
 /// Four sources of settings, in a folder of their own.
-struct Place {
+struct TestDir {
     folder: tempfile::TempDir,
     sources: Sources,
 }
 
-impl Place {
+impl TestDir {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["here", "repository", "home"] {
@@ -26,7 +26,7 @@ impl Place {
             variables: [("HOME".to_owned(), "/nowhere".to_owned())].into(),
             flags: Flags::default(),
         };
-        Place { folder, sources }
+        TestDir { folder, sources }
     }
 
     fn file(self, name: &str, text: &str) -> Self {
@@ -72,7 +72,7 @@ impl Place {
 
 #[test]
 fn empty_sources_give_defaults() {
-    let settings = Place::new().load();
+    let settings = TestDir::new().load();
     assert_eq!(settings.run, Run::default());
     assert_eq!(
         (
@@ -93,8 +93,8 @@ fn empty_sources_give_defaults() {
 
 #[test]
 fn nearer_layers_win() {
-    let mut place = Place::new();
-    let steps = |place: &Place| {
+    let mut place = TestDir::new();
+    let steps = |place: &TestDir| {
         let settings = place.load();
         (
             settings.run.max_steps,
@@ -150,7 +150,7 @@ base-url = "https://github.example.org"
 python = "3.9"
 requirements = ["pytest<7"]
 "#;
-    let place = Place::new().config(text);
+    let place = TestDir::new().config(text);
     let settings = place.load();
     let file = place.folder.path().join("named.toml");
     assert_eq!(settings.cache, place.folder.path().join("kept"));
@@ -189,7 +189,7 @@ requirements = ["pytest<7"]
 
 #[test]
 fn file_errors_name_line_and_key() {
-    let refused = |text: &str| Place::new().file("here", text).refused();
+    let refused = |text: &str| TestDir::new().file("here", text).refused();
     insta::assert_snapshot!(refused("\n[run]\nmax-step = 5\n"), @r"
     error: failed to read the settings
       cause: testwright.toml:3: unknown key `max-step` in [run]
@@ -258,7 +258,7 @@ fn file_errors_name_line_and_key() {
     error: failed to read the settings
       cause: testwright.toml:1: `gpt` in [prices]: missing field `completion`
     ");
-    let refused = Place::new()
+    let refused = TestDir::new()
         .file("home", "[model]\nbase-url = \"localhost:8000\"\n")
         .refused();
     insta::assert_snapshot!(refused, @r"
@@ -269,7 +269,7 @@ fn file_errors_name_line_and_key() {
 
 #[test]
 fn user_file_applies_to_all_repositories() {
-    let place = Place::new().file("home", "[environment]\npython = \"3.9\"\n");
+    let place = TestDir::new().file("home", "[environment]\npython = \"3.9\"\n");
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
       cause: DIR/home/testwright.toml:1: [environment] says how one repository is built
@@ -279,14 +279,14 @@ fn user_file_applies_to_all_repositories() {
 
 #[test]
 fn unreadable_file_is_an_error() {
-    let place = Place::new();
+    let place = TestDir::new();
     std::fs::create_dir(place.folder.path().join("home").join(FILE)).unwrap();
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
       cause: DIR/home/testwright.toml: is not a file
       hint: correct or remove the file
     ");
-    let place = Place::new();
+    let place = TestDir::new();
     std::fs::write(place.folder.path().join("here").join(FILE), b"run = \xff").unwrap();
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
@@ -297,7 +297,7 @@ fn unreadable_file_is_an_error() {
 
 #[test]
 fn variables_are_parsed_by_type() {
-    let settings = Place::new()
+    let settings = TestDir::new()
         .variable("TESTWRIGHT_MODEL", "5")
         .variable("TESTWRIGHT_MAX_DOLLARS", "1")
         .variable("TESTWRIGHT_MODEL_STREAM", "yes")
@@ -315,15 +315,15 @@ fn variables_are_parsed_by_type() {
     assert_eq!(settings.build.extra_index_urls.len(), 2);
     assert_eq!(settings.cache, Path::new("/big/disk"));
     assert_eq!(settings.build.cache_size, Size::new(3 << 39));
-    let default = Place::new().load().build.cache_size;
+    let default = TestDir::new().load().build.cache_size;
     assert_eq!(default, Size::new(50 << 30));
 
-    let place = Place::new().variable("TESTWRIGHT_MAX_STEPS", "a few");
+    let place = TestDir::new().variable("TESTWRIGHT_MAX_STEPS", "a few");
     insta::assert_snapshot!(place.refused(), @r#"
     error: failed to read the settings
       cause: TESTWRIGHT_MAX_STEPS: `max-steps` in [run]: invalid type: string "a few", expected a whole number, not negative
     "#);
-    let notes = Place::new()
+    let notes = TestDir::new()
         .variable("TESTWRIGHT_MAX_STEP", "5")
         .load()
         .notes;
@@ -332,7 +332,7 @@ fn variables_are_parsed_by_type() {
 
 #[test]
 fn testwright_variables_override_shared_ones() {
-    let place = Place::new()
+    let place = TestDir::new()
         .file("home", "[run]\nmodel = \"from-file\"\n")
         .variable("OPENAI_MODEL", "shared")
         .variable("PIP_INDEX_URL", "https://pip.example.org/simple")
@@ -349,7 +349,7 @@ fn testwright_variables_override_shared_ones() {
 
 #[test]
 fn secrets_are_not_shown() {
-    let place = Place::new()
+    let place = TestDir::new()
         .file(
             "home",
             "[build]\nindex-url = \"https://user:pa55word@index.example.org/simple\"\n",
@@ -374,7 +374,7 @@ fn secrets_are_not_shown() {
         "api-key-env = \"ghp_pa55word\"",
         "api-key = \"sk-pa55word\"",
     ] {
-        let refused = Place::new()
+        let refused = TestDir::new()
             .file("home", &format!("[model]\n{line}\n"))
             .refused();
         assert!(!refused.contains("pa55"), "{refused}");

@@ -1,7 +1,7 @@
 //! Oracle context (CLOVER, arXiv 2502.08806): ranks the files of a repository by relevance to a test, and selects as
 //! many as fit into a token budget.
 //!
-//! A test runs once as it is and once emptied in the same place (see [`super::empty_test`]). A file is most relevant if
+//! A test runs once as it is and once emptied in the same place (see [`mod@super::empty_test`]). A file is most relevant if
 //! the test runs a line of it that no other test of the test file runs. It is least relevant if the empty test runs the
 //! same lines.
 

@@ -1,7 +1,7 @@
 //! Classifies a run of a case.
 
 use testwright_tools::cases::CaseAnswer;
-use testwright_tools::outcomes::report::{Failure, Outcome, Report, TestResult};
+use testwright_tools::outcomes::report::{Failure, Outcome, TestReport, TestResult};
 
 use super::CaseOutcome;
 
@@ -52,7 +52,7 @@ fn classify_end(answer: &CaseAnswer) -> CaseOutcome {
     CaseOutcome::Passed
 }
 
-fn not_collected(report: &Report) -> Option<CaseOutcome> {
+fn not_collected(report: &TestReport) -> Option<CaseOutcome> {
     if let Some(error) = report.collection_errors.first() {
         return Some(of_failure(&error.id, &error.failure, true));
     }
@@ -61,7 +61,7 @@ fn not_collected(report: &Report) -> Option<CaseOutcome> {
 }
 
 /// Returns the most informative of the tests that did not pass.
-fn worst(report: &Report) -> Option<CaseOutcome> {
+fn worst(report: &TestReport) -> Option<CaseOutcome> {
     let rank = |test: &&TestResult| match test.outcome {
         Outcome::Failed => 0,
         Outcome::Error => 1,

@@ -12,7 +12,7 @@ use testwright_tools::python::RepositoryIndex;
 use super::VERSION;
 use super::answer::Form;
 use super::context::{self, Prompts};
-use super::evaluation::{Answer, Grade, Grader, ReplyEnd};
+use super::evaluation::{Grade, Grader, ModelAnswer, ReplyEnd};
 use super::extract::IsolatedTest;
 use super::folder::RepositoryProblems;
 use super::manifest::{BuildLimits, RepositoryFacts};
@@ -349,12 +349,12 @@ impl Builder<'_> {
             workers: self.options.workers,
             timeout: self.options.limits.timeout(),
         };
-        let answers: Vec<(usize, Answer)> = ready
+        let answers: Vec<(usize, ModelAnswer)> = ready
             .iter()
             .enumerate()
             .flat_map(|(at, (_, problem))| golden_answers(problem).map(move |answer| (at, answer)))
             .collect();
-        let asked: Vec<(&Problem, &Answer)> = answers
+        let asked: Vec<(&Problem, &ModelAnswer)> = answers
             .iter()
             .map(|(at, answer)| (&ready[*at].1, answer))
             .collect();
@@ -368,8 +368,8 @@ impl Builder<'_> {
 }
 
 /// Returns the golden answer in both forms.
-fn golden_answers(problem: &Problem) -> [Answer; 2] {
-    let answer = |form: Form, code: String| Answer {
+fn golden_answers(problem: &Problem) -> [ModelAnswer; 2] {
+    let answer = |form: Form, code: String| ModelAnswer {
         problem: problem.id.clone(),
         system: "golden".to_owned(),
         budget: problem

@@ -38,7 +38,7 @@ pub enum ReplyEnd {
 
 /// An answer to a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// Id of the problem.
     pub problem: String,
     /// Approach and model.
@@ -124,7 +124,7 @@ impl Grader<'_> {
     /// # Errors
     ///
     /// Fails if a sandbox fails.
-    pub async fn judge(&self, asked: &[(&Problem, &Answer)]) -> Result<Vec<Grade>> {
+    pub async fn judge(&self, asked: &[(&Problem, &ModelAnswer)]) -> Result<Vec<Grade>> {
         let mut judgements = Vec::with_capacity(asked.len());
         let mut prepared = Vec::new();
         on_large_stack(|| {
@@ -171,7 +171,7 @@ impl Grader<'_> {
     fn read(
         &self,
         problem: &Problem,
-        answer: &Answer,
+        answer: &ModelAnswer,
     ) -> std::result::Result<answer::RunnableAnswer, (AnswerClass, String)> {
         match &answer.end {
             ReplyEnd::CutOff => {
@@ -198,7 +198,7 @@ impl Grader<'_> {
     /// Runs each distinct file once, even if several answers share it.
     async fn run(
         &self,
-        asked: &[(&Problem, &Answer)],
+        asked: &[(&Problem, &ModelAnswer)],
         prepared: &[PreparedAnswer],
     ) -> Result<HashMap<String, RunResult>> {
         let (mut verified, mut covered) = (Vec::new(), Vec::new());
@@ -249,7 +249,7 @@ impl Grader<'_> {
     fn failure_reason(
         &self,
         problem: &Problem,
-        answer: &Answer,
+        answer: &ModelAnswer,
         prepared: &PreparedAnswer,
         ran: &RunResult,
         copies: &AssertionCache,
@@ -297,7 +297,7 @@ impl Grader<'_> {
     fn triviality_reason(
         &self,
         problem: &Problem,
-        answer: &Answer,
+        answer: &ModelAnswer,
         filled: &Filled,
         copies: &AssertionCache,
     ) -> Option<String> {
@@ -383,7 +383,7 @@ fn key(problem: &Problem, source: &str) -> String {
     ))
 }
 
-fn blank(problem: &Problem, answer: &Answer) -> Grade {
+fn blank(problem: &Problem, answer: &ModelAnswer) -> Grade {
     Grade {
         problem: problem.id.clone(),
         task: problem.task,

@@ -21,7 +21,7 @@ pub const TITLE: &str = "CLOVER";
 
 /// The content of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct CloverReport {
     /// Facts about the benchmark and the machine.
     pub facts: Vec<(String, String)>,
     pub rows: Vec<Row>,
@@ -111,12 +111,12 @@ pub struct SystemPair {
 
 type Key = (String, Task, Form);
 
-impl Report {
+impl CloverReport {
     pub fn of(
         judgements: &[Grade],
         costs: &BTreeMap<AnswerKey, AnswerCost>,
         facts: Vec<(String, String)>,
-    ) -> Report {
+    ) -> CloverReport {
         let mut groups: BTreeMap<(Task, Form, String, Budget), Vec<&Grade>> = BTreeMap::new();
         for judgement in judgements {
             let key = (
@@ -152,7 +152,7 @@ impl Report {
                 }
             })
             .collect();
-        Report {
+        CloverReport {
             facts,
             rows,
             utilisation: utilisation(judgements),

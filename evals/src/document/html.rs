@@ -169,7 +169,7 @@ fn link(cell: Cell) -> Link {
 }
 
 /// Returns a link to a file near the page. Returns `None` if the path is not below the results folder; only a path from
-/// one results folder to another may begin with `..` ([`move_logs`]).
+/// one results folder to another may begin with `..` (`move_logs` of the report).
 pub fn href(path: &str) -> Option<String> {
     let components: Vec<Component<'_>> = Path::new(path).components().collect();
     let is_fit = |c: &Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);

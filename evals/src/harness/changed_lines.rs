@@ -20,7 +20,7 @@ impl ChangedLines {
     /// Returns the changed lines in the Python files of a unified diff.
     pub fn of(patch: &str) -> ChangedLines {
         let mut changed = ChangedLines::default();
-        let mut reader = Reader::default();
+        let mut reader = HunkReader::default();
         for line in patch.lines() {
             reader.line(line, &mut changed);
         }
@@ -29,7 +29,7 @@ impl ChangedLines {
 }
 
 #[derive(Default)]
-struct Reader {
+struct HunkReader {
     old: Option<String>,
     new: Option<String>,
     /// Next line number, then remaining lines of the hunk, each for the old and the new side.
@@ -37,7 +37,7 @@ struct Reader {
     left: [u32; 2],
 }
 
-impl Reader {
+impl HunkReader {
     fn line(&mut self, line: &str, changed: &mut ChangedLines) {
         if self.left == [0, 0] {
             if let Some(name) = line.strip_prefix("--- ") {

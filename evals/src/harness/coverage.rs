@@ -2,15 +2,15 @@
 //!
 //! ΔC compares how often a line ran with and without the prediction's tests. coverage.py records whether a line ran,
 //! but not how often, so the runs are split. A line ran more often if a contributed test itself ran it
-//! ([`Lines::called_definitions`]). A line that runs during import ran more often if only the contributed tests ran it. A changed
-//! test replaces its old version, so lines are counted in both versions ([`Lines::counts`]).
+//! ([`CoveredLines::called`]). A line that runs during import ran more often if only the contributed tests ran it. A changed
+//! test replaces its old version, so lines are counted in both versions ([`CoveredLines::counts`]).
 //!
-//! [`Lines::called_definitions`]: testwright_tools::coverage::Lines::called
-//! [`Lines::counts`]: testwright_tools::coverage::Lines::counts
+//! [`CoveredLines::called`]: testwright_tools::coverage::CoveredLines::called
+//! [`CoveredLines::counts`]: testwright_tools::coverage::CoveredLines::counts
 
 use std::ops::Range;
 
-use testwright_tools::coverage::{Coverage, Lines as Ran};
+use testwright_tools::coverage::{Coverage, CoveredLines as Ran};
 
 use super::changed_lines::{ChangedLines, Lines};
 

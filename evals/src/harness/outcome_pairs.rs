@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Outcome, Report, belongs_to_test, is_named_in,
+    Failure, FailureClass, Outcome, TestReport, belongs_to_test, is_named_in,
 };
 use testwright_tools::outcomes::{covers, file_of};
 
@@ -11,7 +11,7 @@ use crate::verdict::{Pair, Pairs};
 
 /// Pairs the outcomes of both sides. `expected` are tests, without parameters, that should exist; they are included
 /// even if neither side collected them.
-pub(super) fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
+pub(super) fn pairs(old: &TestReport, new: &TestReport, expected: &[String]) -> Pairs {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut pairs = Pairs::new();
     let with_parameters: BTreeSet<&str> = then
@@ -20,7 +20,7 @@ pub(super) fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
         .filter_map(|id| test_of(id))
         .collect();
     // A side that could not collect a test reports it without parameters.
-    let on = |outcomes: &BTreeMap<&str, Outcome>, report: &Report, id: &str| {
+    let on = |outcomes: &BTreeMap<&str, Outcome>, report: &TestReport, id: &str| {
         let of_id = outcomes.get(id);
         let of_test = || test_of(id).and_then(|test| outcomes.get(test));
         let known = of_id.or_else(of_test).copied();
@@ -47,7 +47,7 @@ pub(super) fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
     pairs
 }
 
-fn outcomes(report: &Report) -> BTreeMap<&str, Outcome> {
+fn outcomes(report: &TestReport) -> BTreeMap<&str, Outcome> {
     let mut found: BTreeMap<&str, Outcome> = BTreeMap::new();
     for test in &report.tests {
         // If a test ran twice, the worse outcome counts.
@@ -69,7 +69,7 @@ fn rank(outcome: Outcome) -> u8 {
 }
 
 /// Returns ids that one side does not report, although it finished and ran the same test with other parameters.
-pub(super) fn unmatched_parameters(old: &Report, new: &Report) -> BTreeSet<String> {
+pub(super) fn unmatched_parameters(old: &TestReport, new: &TestReport) -> BTreeSet<String> {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut found = BTreeSet::new();
     for (report, here, there) in [(old, &then, &now), (new, &now, &then)] {
@@ -85,7 +85,7 @@ pub(super) fn unmatched_parameters(old: &Report, new: &Report) -> BTreeSet<Strin
 }
 
 /// Compares pytest's exit status with the outcomes: it must be 0 if no test failed, and 1 if a test failed.
-pub(super) fn contradiction(report: &Report) -> Option<&'static str> {
+pub(super) fn contradiction(report: &TestReport) -> Option<&'static str> {
     let is_bad = |outcome| {
         !matches!(
             outcome,
@@ -117,14 +117,14 @@ fn test_of(id: &str) -> Option<&str> {
 
 /// Returns the outcome of a test that a run does not report: an error if its module could not be collected, otherwise
 /// absent.
-fn unseen(report: &Report, id: &str) -> Outcome {
+fn unseen(report: &TestReport, id: &str) -> Outcome {
     match collection_error(report, id) {
         Some(_) => Outcome::Error,
         None => Outcome::Absent,
     }
 }
 
-fn collection_error<'a>(report: &'a Report, id: &str) -> Option<&'a Failure> {
+fn collection_error<'a>(report: &'a TestReport, id: &str) -> Option<&'a Failure> {
     let error = report.collection_errors.iter().find(|error| {
         let folder = error.id.strip_suffix("conftest.py");
         covers(&error.id, id) || folder.is_some_and(|folder| file_of(id).starts_with(folder))
@@ -133,7 +133,7 @@ fn collection_error<'a>(report: &'a Report, id: &str) -> Option<&'a Failure> {
 }
 
 /// Returns how tests failed on the old code.
-pub(super) fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
+pub(super) fn failures(report: &TestReport) -> BTreeMap<String, FailureClass> {
     let of_test = |test: &testwright_tools::outcomes::report::TestResult| {
         Some((test.id.clone(), test.failure.as_ref()?.class))
     };
@@ -142,7 +142,7 @@ pub(super) fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
 
 /// Returns contributed tests that could not run on the old code because a name is missing that the issue asks for.
 pub(super) fn tests_of_requested_names(
-    report: &Report,
+    report: &TestReport,
     contributed: &[String],
     issue: &str,
 ) -> Vec<String> {
@@ -167,17 +167,17 @@ mod tests {
     use super::*;
     use testwright_tools::outcomes::report::{CollectionError, Phase, TestResult};
 
-    fn report(tests: &[(&str, Outcome)]) -> Report {
-        Report {
+    fn report(tests: &[(&str, Outcome)]) -> TestReport {
+        TestReport {
             tests: tests
                 .iter()
                 .map(|(id, o)| TestResult::new(id, *o))
                 .collect(),
-            ..Report::default()
+            ..TestReport::default()
         }
     }
 
-    fn not_collected(id: &str, missing: Option<&str>) -> Report {
+    fn not_collected(id: &str, missing: Option<&str>) -> TestReport {
         let failure = Failure {
             phase: Phase::Collect,
             class: FailureClass::Error,
@@ -186,12 +186,12 @@ mod tests {
             frames: Vec::new(),
             missing_name: missing.map(str::to_owned),
         };
-        Report {
+        TestReport {
             collection_errors: vec![CollectionError {
                 id: id.to_owned(),
                 failure,
             }],
-            ..Report::default()
+            ..TestReport::default()
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
         let seen = pairs(&not_collected("t/conftest.py", None), &new, &[]);
         assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
-        let seen = pairs(&Report::default(), &new, &[]);
+        let seen = pairs(&TestReport::default(), &new, &[]);
         assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Absent);
     }
 
@@ -225,14 +225,14 @@ mod tests {
         let expected = ["t/test_a.py::test".to_owned()];
         let seen = pairs(&broken, &broken, &expected);
         assert_eq!(seen["t/test_a.py::test"].new, Outcome::Error);
-        assert!(pairs(&Report::default(), &Report::default(), &expected).is_empty());
+        assert!(pairs(&TestReport::default(), &TestReport::default(), &expected).is_empty());
     }
 
     #[test]
     fn contradicting_exit_status_is_detected() {
         let of = |exit_code, outcomes: &[Outcome]| {
             let tests: Vec<_> = outcomes.iter().map(|o| ("t/test_a.py::test", *o)).collect();
-            let report = Report {
+            let report = TestReport {
                 exit_code,
                 ..report(&tests)
             };

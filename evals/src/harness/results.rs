@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
+use testwright_sandboxes::plain_file::{self, LineReader, MAX_RECORDS};
 use testwright_sandboxes::private;
 
 use crate::folder;
@@ -55,7 +55,7 @@ impl Results {
             )),
         })?;
         let from_start = file.try_clone().map_err(failed("read"))?;
-        let mut lines = Lines::from_file(from_start, MAX_RECORDS).map_err(failed("read"))?;
+        let mut lines = LineReader::from_file(from_start, MAX_RECORDS).map_err(failed("read"))?;
         // Lines from incompatible versions are ignored.
         let stored = ResultsFile::read(&mut lines).map_err(failed("read"))?;
         Ok(Results {

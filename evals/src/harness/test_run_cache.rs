@@ -14,9 +14,9 @@ use testwright_sandboxes::starting::retry_start;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, coverage};
 use testwright_tools::DIGEST;
 use testwright_tools::coverage::Measure;
-use testwright_tools::outcomes::report::Report;
+use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::program as toolbox;
-use testwright_tools::test_run::{Answer, Request};
+use testwright_tools::test_run::{Request, TestRunResult};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::changed_lines::Lines;
@@ -70,7 +70,7 @@ impl AbnormalExit {
 
 /// Result of executing a run.
 enum Execution {
-    Answer(Box<Answer>),
+    Answer(Box<TestRunResult>),
     /// The run ended without information on the tests.
     Ended(String),
 }
@@ -78,7 +78,7 @@ enum Execution {
 /// Record of a run, either new or from the cache.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunRecord {
-    pub answer: Answer,
+    pub answer: TestRunResult,
     /// Why no outcomes are known: the tests prevented the test process from reporting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -92,7 +92,7 @@ impl RunRecord {
     /// Returns the record of a run without tests.
     pub(super) fn of_nothing() -> RunRecord {
         RunRecord {
-            answer: Answer {
+            answer: TestRunResult {
                 report: Default::default(),
                 coverage: Some(Default::default()),
             },
@@ -177,12 +177,12 @@ impl Harness {
         let (answer, ended) = match executed {
             Execution::Answer(answer) => (*answer, None),
             Execution::Ended(why) => {
-                let report = Report {
+                let report = TestReport {
                     printed: why.clone(),
-                    ..Report::default()
+                    ..TestReport::default()
                 };
                 let coverage = None;
-                (Answer { report, coverage }, Some(why))
+                (TestRunResult { report, coverage }, Some(why))
             }
         };
         let ran = RunRecord {
@@ -289,7 +289,7 @@ impl Harness {
         &self,
         run: &TestRun<'_>,
         sandbox: &dyn Sandbox,
-    ) -> Result<Result<Answer, AbnormalExit>, SandboxError> {
+    ) -> Result<Result<TestRunResult, AbnormalExit>, SandboxError> {
         files::write_files(sandbox, &run.state.files).await?;
         files::write_files(sandbox, run.files).await?;
         let environment = &run.state.environment;

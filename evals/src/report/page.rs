@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::metric::{Metric, counts};
 use super::prediction_sets::PredictionSet;
 use super::sections::{Labels, facts, sections};
-use super::{Report, ReportError};
+use super::{GradingReport, ReportError};
 use crate::document::Column;
 use crate::document::format::{NONE, letter, old_class, percent, short_rate};
 use crate::document::html::{self, Page, STYLE, SystemView};
@@ -51,7 +51,7 @@ struct Row {
     logs: Vec<Log>,
 }
 
-pub(super) fn page(report: &Report, sets: &[PredictionSet]) -> Result<String, ReportError> {
+pub(super) fn page(report: &GradingReport, sets: &[PredictionSet]) -> Result<String, ReportError> {
     let names = report.summary.keys().enumerate();
     let labels = Labels {
         long: names
@@ -101,7 +101,7 @@ fn title(sets: &[PredictionSet]) -> String {
     )
 }
 
-fn cards(report: &Report) -> Vec<SystemView> {
+fn cards(report: &GradingReport) -> Vec<SystemView> {
     let summaries = report.summary.iter().enumerate();
     summaries
         .map(|(at, (name, summary))| SystemView {

@@ -2,7 +2,7 @@
 
 mod tables;
 
-use super::{Report, RunMetadata};
+use super::{GradingReport, RunMetadata};
 use crate::document::format::{bytes, seconds};
 use crate::document::{Section, Table};
 
@@ -14,7 +14,7 @@ pub(super) struct Labels {
     pub short: Vec<String>,
 }
 
-pub(super) fn sections(report: &Report, labels: &Labels) -> Vec<Section> {
+pub(super) fn sections(report: &GradingReport, labels: &Labels) -> Vec<Section> {
     let mut sections = vec![
         tables::rates(report, &labels.long),
         tables::agreement(report, labels),

@@ -166,9 +166,9 @@ fn small_report_matches_snapshot() {
     let report = write(folder.path(), &metadata).unwrap();
     insta::assert_snapshot!(text(folder.path(), "report.md"));
     insta::assert_json_snapshot!(report.summary["otter"]);
-    let read: Report = serde_json::from_str(&text(folder.path(), "report.json")).unwrap();
+    let read: GradingReport = serde_json::from_str(&text(folder.path(), "report.json")).unwrap();
     assert_eq!(read.summary["otter"].graded, 14);
-    let overlap = |report: &Report| report.comparison.clone().unwrap().overlap;
+    let overlap = |report: &GradingReport| report.comparison.clone().unwrap().overlap;
     assert_eq!(overlap(&read), overlap(&report));
     assert_eq!(read.run, metadata);
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use testwright_sandboxes::plain_file::Lines;
+use testwright_sandboxes::plain_file::LineReader;
 
 use super::{InstanceResult, ResultError};
 use crate::untrusted_text::excerpt;
@@ -44,7 +44,7 @@ impl ResultsFile {
     /// # Errors
     ///
     /// Fails if a line cannot be read.
-    pub fn read<R: BufRead>(lines: &mut Lines<R>) -> io::Result<ResultsFile> {
+    pub fn read<R: BufRead>(lines: &mut LineReader<R>) -> io::Result<ResultsFile> {
         let mut results = ResultsFile::default();
         let (mut again, mut left_out) = (0, 0);
         while let Some(line) = lines.next_line()? {
@@ -102,7 +102,7 @@ mod tests {
     use crate::report::sample;
 
     fn parse(bytes: &[u8]) -> ResultsFile {
-        ResultsFile::read(&mut Lines::new(bytes)).unwrap()
+        ResultsFile::read(&mut LineReader::new(bytes)).unwrap()
     }
 
     fn line(graded: &InstanceResult) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use testwright_sandboxes::plain_file::Lines;
+use testwright_sandboxes::plain_file::LineReader;
 
 use super::digest::{as_value, difference};
 use super::{Exchange, Setting, digest};
@@ -51,7 +51,7 @@ impl Replayer {
     /// Fails with `InvalidData` if the file is not a cassette. The error names the line and never quotes its
     /// content, because clients read it.
     pub fn open(path: &Path, lenient: bool) -> io::Result<Self> {
-        let mut lines = Lines::open(path, MAX_FILE)?.with_max_line(MAX_LINE);
+        let mut lines = LineReader::open(path, MAX_FILE)?.with_max_line(MAX_LINE);
         let mut name = String::new();
         let mut tape: Vec<RecordedExchange> = Vec::new();
         let mut setting: Option<Arc<Setting>> = None;

@@ -56,7 +56,7 @@ pub(super) fn excess(error: &OpenAIError) -> Option<LimitExceeded> {
 /// Wraps a response so that its body fails if it exceeds the limits.
 pub(super) fn bounded(response: Response, is_stream: bool, watch: AbortReason) -> Response {
     let (status, headers) = (response.status(), response.headers().clone());
-    let reader = Reader {
+    let reader = LimitedReader {
         response: Some(response),
         watch,
         total: 0,
@@ -73,7 +73,7 @@ pub(super) fn bounded(response: Response, is_stream: bool, watch: AbortReason) -
     bounded.into()
 }
 
-struct Reader {
+struct LimitedReader {
     /// Response that is being read; `None` after its end.
     response: Option<Response>,
     watch: AbortReason,
@@ -83,7 +83,7 @@ struct Reader {
     ready: VecDeque<Vec<u8>>,
 }
 
-impl Reader {
+impl LimitedReader {
     async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
         loop {
             if let Some(piece) = self.ready.pop_front() {

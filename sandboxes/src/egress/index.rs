@@ -26,14 +26,14 @@ const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.
 const ACCEPT_HTML: &str = "application/vnd.pypi.simple.v1+html, text/html;q=0.9";
 
 /// The reason why a page is not available.
-struct Failure {
+struct IndexFailure {
     status: StatusCode,
     why: String,
 }
 
-impl Failure {
-    fn new(status: StatusCode, why: impl Into<String>) -> Failure {
-        Failure {
+impl IndexFailure {
+    fn new(status: StatusCode, why: impl Into<String>) -> IndexFailure {
+        IndexFailure {
             status,
             why: why.into(),
         }
@@ -71,8 +71,8 @@ async fn find(
     id: &str,
     project: &str,
     json: bool,
-) -> Result<Arc<CachedPage>, Failure> {
-    let nothing = || Failure::new(StatusCode::NOT_FOUND, "unknown project");
+) -> Result<Arc<CachedPage>, IndexFailure> {
+    let nothing = || IndexFailure::new(StatusCode::NOT_FOUND, "unknown project");
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
         return Err(nothing());
     };
@@ -103,7 +103,7 @@ async fn find(
     };
     let Some(page) = inner.pages.insert(name.clone(), page).await else {
         let why = "too many pages of package indexes are being read";
-        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        return Err(IndexFailure::new(StatusCode::SERVICE_UNAVAILABLE, why));
     };
     if new {
         let (downloads, held) = (inner.downloads.clone(), page.clone());
@@ -122,10 +122,10 @@ async fn fetch(
     project: &str,
     json: bool,
     kept: Option<Page>,
-) -> Result<Page, Failure> {
+) -> Result<Page, IndexFailure> {
     let bad = |why: String| {
         inner.note(format!("package index: {why}"));
-        Failure::new(StatusCode::BAD_GATEWAY, why)
+        IndexFailure::new(StatusCode::BAD_GATEWAY, why)
     };
     let _turn = inner.at_once.acquire().await;
     let url = index.trusted.url.join(&format!("{project}/"));
@@ -155,12 +155,12 @@ async fn fetch(
         return Ok(page);
     }
     if status == StatusCode::NOT_FOUND || status == StatusCode::GONE {
-        return Err(Failure::new(StatusCode::NOT_FOUND, "unknown project"));
+        return Err(IndexFailure::new(StatusCode::NOT_FOUND, "unknown project"));
     }
     if !status.is_success() {
         let why = format!("{} returned {status}", redacted(&url));
         inner.note(format!("package index: {why}"));
-        return Err(Failure::new(status, why));
+        return Err(IndexFailure::new(status, why));
     }
     let (etag, kind) = {
         let text = |name: HeaderName| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
@@ -199,15 +199,15 @@ async fn fetch(
     Ok(Page::new(etag, is_json, files, body))
 }
 
-fn failed(inner: &Inner, refusal: &Refusal) -> Failure {
+fn failed(inner: &Inner, refusal: &Refusal) -> IndexFailure {
     match refusal {
         Refusal::Forbidden(host) => {
             inner.refused(host);
-            Failure::new(StatusCode::FORBIDDEN, refusal.text())
+            IndexFailure::new(StatusCode::FORBIDDEN, refusal.text())
         }
         Refusal::Failed(why) => {
             inner.note(format!("package index: {why}"));
-            Failure::new(StatusCode::BAD_GATEWAY, why)
+            IndexFailure::new(StatusCode::BAD_GATEWAY, why)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The host's end of the relay (`relay.py`), which carries connections out of a sandbox without a network.
 //!
 //! The relay's messages are untrusted, because code in the sandbox can take its place. An invalid frame ends the relay.
-//! The host buffers at most [`WINDOW`] bytes for each of [`MAX_CONNECTIONS`] connections, however small the frames are.
+//! The host buffers at most [`WINDOW_BYTES`] bytes for each of [`MAX_CONNECTIONS`] connections, however small the frames are.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,12 +24,12 @@ const READY: u8 = 0;
 const OPEN: u8 = 1;
 const DATA: u8 = 2;
 const CREDIT_FRAME: u8 = 3;
-const END: u8 = 4;
+const END_FRAME: u8 = 4;
 const RESET: u8 = 5;
 
 /// Maximum bytes of a frame's content, and of a connection's data in transit. Both are the same in `relay.py`.
 const CHUNK: usize = 1 << 16;
-const WINDOW: usize = 1 << 18;
+const WINDOW_BYTES: usize = 1 << 18;
 
 /// Maximum concurrent connections. The relay accepts fewer.
 const MAX_CONNECTIONS: usize = 160;
@@ -133,7 +133,7 @@ fn broken(why: &str) -> io::Error {
 
 /// One connection on the host's side.
 struct Connection {
-    /// Pipe to the task that writes to the connection, closed after `END`. Its buffer holds the whole window, so a
+    /// Pipe to the task that writes to the connection, closed after `END_FRAME`. Its buffer holds the whole window, so a
     /// write never blocks.
     incoming: Option<DuplexStream>,
     /// Free bytes of the window in each direction.
@@ -186,9 +186,9 @@ async fn run_relay(
                 }
                 let (ours, theirs) = tokio::io::duplex(CHUNK);
                 let (from, to) = tokio::io::split(ours);
-                let (incoming, coming) = tokio::io::duplex(WINDOW);
-                let may_come = Arc::new(Semaphore::new(WINDOW));
-                let may_go = Arc::new(Semaphore::new(WINDOW));
+                let (incoming, coming) = tokio::io::duplex(WINDOW_BYTES);
+                let may_come = Arc::new(Semaphore::new(WINDOW_BYTES));
+                let may_go = Arc::new(Semaphore::new(WINDOW_BYTES));
                 let (back, free_to_come) = (outgoing.clone(), may_come.clone());
                 let (forth, free_to_go) = (outgoing.clone(), may_go.clone());
                 let task = tasks.spawn(async move {
@@ -233,13 +233,16 @@ async fn run_relay(
                 };
                 let amount = u32::from_be_bytes(amount) as usize;
                 if let Some(connection) = connections.get(&number) {
-                    if amount > WINDOW - connection.send_window.available_permits().min(WINDOW) {
+                    if amount
+                        > WINDOW_BYTES
+                            - connection.send_window.available_permits().min(WINDOW_BYTES)
+                    {
                         return Err(broken("more credit than the window"));
                     }
                     connection.send_window.add_permits(amount);
                 }
             }
-            END => {
+            END_FRAME => {
                 if let Some(connection) = connections.get_mut(&number) {
                     connection.incoming = None;
                 }
@@ -287,7 +290,7 @@ async fn copy_to_sandbox(
     loop {
         let count = from.read(&mut buffer).await?;
         if count == 0 {
-            let end = (END, number, Bytes::new());
+            let end = (END_FRAME, number, Bytes::new());
             return outgoing.send(end).await.map_err(|_| gone());
         }
         let permits = may_go.acquire_many(count as u32).await;

@@ -110,12 +110,12 @@ impl BoundedFile {
 
 /// Assembles whole lines from chunks. A line that is too long is cut and marked.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct LogLines {
     line: Vec<u8>,
     left_out: u64,
 }
 
-impl Lines {
+impl LogLines {
     /// Returns the lines that end in `bytes`, each with its line end.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         let mut whole = Vec::new();
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn endless_line_is_cut() {
-        let mut lines = Lines::default();
+        let mut lines = LogLines::default();
         for _ in 0..100 {
             assert_eq!(lines.push(&[b'x'; 16 << 10]), "");
             assert!(lines.line.len() <= MAX_LINE_BYTES);

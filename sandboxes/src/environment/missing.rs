@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::smoke_test::{NO_ASYNC_PLUGIN, Report};
+use super::smoke_test::{NO_ASYNC_PLUGIN, SmokeTestReport};
 use crate::recipe::normalized_name;
 
 /// Modules, and the packages that provide them under another name.
@@ -127,7 +127,7 @@ pub(super) struct Missing {
 /// `named` holds the requirements in the repository's files, by normalised name. `own` tells whether a module belongs
 /// to the repository.
 pub(super) fn find(
-    report: &Report,
+    report: &SmokeTestReport,
     named: &BTreeMap<String, String>,
     own: &dyn Fn(&str) -> bool,
 ) -> Vec<Missing> {
@@ -277,12 +277,12 @@ mod tests {
     use crate::environment::steps::StepOutput;
 
     fn asked(text: &str, named: &[(&str, &str)]) -> Vec<String> {
-        let report = Report {
+        let report = SmokeTestReport {
             broken: vec![CollectionError {
                 file: "tests/test_a.py".to_owned(),
                 text: text.to_owned(),
             }],
-            ..Report::default()
+            ..SmokeTestReport::default()
         };
         let named = named
             .iter()
@@ -349,10 +349,10 @@ mod tests {
     #[test]
     fn fixtures_in_unrun_files_count() {
         let uses = [("mocker", "a.py"), ("snapshot", "b.py"), ("fs", "c.py")];
-        let report = Report {
+        let report = SmokeTestReport {
             collected: [("d.py".to_owned(), 1)].into(),
             uses: uses.map(|(f, p)| (f.to_owned(), p.to_owned())).into(),
-            ..Report::default()
+            ..SmokeTestReport::default()
         };
         let named = [("syrupy".to_owned(), "syrupy<5".to_owned())].into();
         let missing = find(&report, &named, &|_| false);
@@ -365,12 +365,12 @@ mod tests {
 
     #[test]
     fn rejected_option_names_plugin() {
-        let report = Report {
+        let report = SmokeTestReport {
             printed: StepOutput {
                 code: 4,
                 text: "usage: pytest\nerror: unrecognized arguments: --benchmark".to_owned(),
             },
-            ..Report::default()
+            ..SmokeTestReport::default()
         };
         let missing = find(&report, &BTreeMap::new(), &|_| false);
         assert_eq!(missing[0].requirement, "pytest-benchmark");

@@ -6,7 +6,7 @@ use super::Environment;
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::missing::{self, Missing};
-use super::smoke_test::Report;
+use super::smoke_test::SmokeTestReport;
 use crate::recipe::{self, normalized_name};
 use crate::repository::Tree;
 use crate::sandbox::{Result, SandboxSource};
@@ -16,7 +16,7 @@ impl Build<'_> {
     /// `tried`.
     pub(super) fn missing(
         &self,
-        report: &Report,
+        report: &SmokeTestReport,
         packages: &[String],
         tree: &Tree,
         tried: &mut BTreeSet<String>,

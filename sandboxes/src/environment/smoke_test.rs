@@ -44,7 +44,7 @@ pub(super) struct Request {
 
 /// The results of a trial run.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct SmokeTestReport {
     /// Number of tests by file.
     pub collected: BTreeMap<String, u64>,
     /// Files that cannot be collected (or folders, if a conftest is at fault).
@@ -111,7 +111,7 @@ pub(super) async fn run(
     step: &str,
     python: &str,
     request: &Request,
-) -> Result<Report> {
+) -> Result<SmokeTestReport> {
     let paths = &steps.sandbox.info().paths;
     let script = paths.temporary.join(SCRIPT_NAME);
     steps
@@ -123,12 +123,12 @@ pub(super) async fn run(
     steps.sandbox.upload(&asked, &request, 0o644).await?;
     let command = Command::new([python.to_owned(), text(&script), text(&asked)]);
     let printed = steps.attempt(step, &command).await?;
-    Ok(Report::read(printed))
+    Ok(SmokeTestReport::read(printed))
 }
 
-impl Report {
-    fn read(printed: StepOutput) -> Report {
-        let mut report = Report::default();
+impl SmokeTestReport {
+    fn read(printed: StepOutput) -> SmokeTestReport {
+        let mut report = SmokeTestReport::default();
         for line in printed.text.lines() {
             let Some(json) = line.strip_prefix(RESULT_PREFIX) else {
                 continue;

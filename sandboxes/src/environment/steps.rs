@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::log::{Lines, Log};
+use super::log::{Log, LogLines};
 use super::{BuildEvent, Progress, failure_hints};
 use crate::egress::Egress;
 use crate::error::{ErrorKind, SandboxError};
@@ -128,7 +128,7 @@ impl Steps<'_> {
 
     /// Copies whole lines to the log and to `text`.
     async fn lines(&self, mut from: impl AsyncRead + Unpin, text: &Mutex<String>) -> Result<()> {
-        let mut lines = Lines::default();
+        let mut lines = LogLines::default();
         let mut buffer = vec![0; 1 << 14];
         loop {
             let count = from.read(&mut buffer).await?;

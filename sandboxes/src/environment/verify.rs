@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Environment;
 use super::build::Build;
 use super::missing;
-use super::smoke_test::{self, Report, Request};
+use super::smoke_test::{self, Request, SmokeTestReport};
 use super::steps::{self, Steps};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe;
@@ -67,7 +67,7 @@ impl Build<'_> {
         environment: &mut Environment,
         tree: &Tree,
         first: bool,
-    ) -> Result<Option<Report>> {
+    ) -> Result<Option<SmokeTestReport>> {
         let python = environment.python_in(&sandbox.info().paths);
         let python = python.to_string_lossy().into_owned();
         if first {
@@ -103,7 +103,12 @@ impl Build<'_> {
         }
     }
 
-    async fn try_files(&self, steps: &Steps<'_>, python: &str, tree: &Tree) -> Result<Report> {
+    async fn try_files(
+        &self,
+        steps: &Steps<'_>,
+        python: &str,
+        tree: &Tree,
+    ) -> Result<SmokeTestReport> {
         let all = recipe::test_files(tree)?;
         let request = |files: Vec<String>| {
             let mut options = self.recipe.runner.options.clone();
@@ -143,7 +148,7 @@ impl Build<'_> {
             let other = smoke_test::run(steps, &step, python, &request(files)).await?;
             broken.extend(other.broken);
             if !other.collected.is_empty() {
-                return Ok(Report {
+                return Ok(SmokeTestReport {
                     collected: other.collected,
                     tests: other.tests,
                     broken,
@@ -151,11 +156,11 @@ impl Build<'_> {
                 });
             }
         }
-        Ok(Report { broken, ..report })
+        Ok(SmokeTestReport { broken, ..report })
     }
 
     /// Returns a note, or an error if nothing can be collected.
-    fn assess_report(&self, report: &Report) -> Result<Option<String>> {
+    fn assess_report(&self, report: &SmokeTestReport) -> Result<Option<String>> {
         let code = report.printed.code;
         if !report.collected.is_empty() {
             if !report.ended && !report.stopped && code > 128 {
@@ -191,7 +196,7 @@ fn spread(all: &[String], count: usize, shift: usize) -> Vec<String> {
 }
 
 /// Describes the files that cannot be collected, with the reason for the first.
-fn broken_files(report: &Report) -> Option<String> {
+fn broken_files(report: &SmokeTestReport) -> Option<String> {
     let (first, rest) = report.broken.split_first()?;
     let tried = report.collected.len() + report.broken.len();
     let files = match rest.len() {

@@ -59,7 +59,7 @@ pub(super) fn write(
     })
 }
 
-/// Does the child's work and ends this process, if this process was started by [`write`].
+/// Does the child's work and ends this process, if this process was started by [`write()`].
 pub(super) fn run_if_requested() {
     let mut arguments = std::env::args_os().skip_while(|argument| argument != WRITE_FILE);
     let (Some(_), Some(target), Some(mode)) =

@@ -67,7 +67,7 @@ fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Litera
             continue;
         };
         *left = left.checked_sub(1)?;
-        let mut reader = Reader {
+        let mut reader = SetupReader {
             rest: value,
             depth: 0,
         };
@@ -90,12 +90,12 @@ fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Litera
     None
 }
 
-struct Reader<'a> {
+struct SetupReader<'a> {
     rest: &'a str,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl SetupReader<'_> {
     fn skip(&mut self) {
         loop {
             self.rest = self

@@ -2,7 +2,7 @@
 //! and after, with the other tests of its files.
 
 use testwright_sandboxes::repository::Files;
-use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+use testwright_tools::outcomes::report::{Outcome as TestOutcome, TestReport};
 use testwright_tools::outcomes::{covers, file_of};
 
 use super::GitHub;
@@ -133,7 +133,7 @@ struct StoredTest {
 
 impl StoredTest {
     /// Runs the tests in the files of the test; `None` if the test neither applies nor exists already.
-    async fn run_on(&self, code: &CodeUnderTest) -> Result<Option<Report>, TaskError> {
+    async fn run_on(&self, code: &CodeUnderTest) -> Result<Option<TestReport>, TaskError> {
         let files = match code.apply(&self.patch).await? {
             Ok(files) => files,
             Err(_) => match self.merged(code).await? {
@@ -170,8 +170,8 @@ impl StoredTest {
     }
 }
 
-fn compare_reports(base: &Report, head: &Report, ids: &[String]) -> Verdict {
-    let passes = |report: &Report, id: &str| {
+fn compare_reports(base: &TestReport, head: &TestReport, ids: &[String]) -> Verdict {
+    let passes = |report: &TestReport, id: &str| {
         report.tests.iter().any(|test| {
             test.id == id && matches!(test.outcome, TestOutcome::Passed | TestOutcome::Xpassed)
         })
@@ -195,7 +195,7 @@ fn compare_reports(base: &Report, head: &Report, ids: &[String]) -> Verdict {
 }
 
 /// Returns whether a test broke. A removed or skipped test did not; a test whose module cannot be collected did.
-fn is_broken(report: &Report, id: &str) -> bool {
+fn is_broken(report: &TestReport, id: &str) -> bool {
     let of_id = report.tests.iter().find(|test| test.id == id);
     match of_id.map(|test| test.outcome) {
         Some(outcome) => matches!(
@@ -243,11 +243,11 @@ mod tests {
     use super::*;
     use testwright_tools::outcomes::report::TestResult;
 
-    fn report(outcomes: &[(&str, TestOutcome)]) -> Report {
+    fn report(outcomes: &[(&str, TestOutcome)]) -> TestReport {
         let test = |(id, outcome): &(&str, TestOutcome)| TestResult::new(id, *outcome);
-        Report {
+        TestReport {
             tests: outcomes.iter().map(test).collect(),
-            ..Report::default()
+            ..TestReport::default()
         }
     }
 

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use testwright_sandboxes::repository::{File, FileKind, Files};
-use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+use testwright_tools::outcomes::report::{Outcome as TestOutcome, TestReport};
 
 use super::GitHub;
 use super::client::{ApiRequest, RequestError};
@@ -119,7 +119,7 @@ async fn try_marked(
     })
 }
 
-fn are_expected_failures(report: &Report, ids: &[String]) -> bool {
+fn are_expected_failures(report: &TestReport, ids: &[String]) -> bool {
     ids.iter().all(|id| {
         let mut of_id = report.tests.iter().filter(|test| test.id == *id);
         of_id.any(|test| test.outcome == TestOutcome::Xfailed)

@@ -9,7 +9,7 @@ use serde_json::json;
 use testwright_sandboxes::recipe::PreferredPython;
 use testwright_sandboxes::repository::{self, FileKind, Files, Source, Tree};
 use testwright_tools::config::RunnerKind;
-use testwright_tools::outcomes::report::Report;
+use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::RunPytest;
 
@@ -110,7 +110,7 @@ impl CodeUnderTest {
     }
 
     /// Runs tests (node ids or files) with these files in place.
-    pub(super) async fn run(&self, files: &Files, tests: &[String]) -> Result<Report> {
+    pub(super) async fn run(&self, files: &Files, tests: &[String]) -> Result<TestReport> {
         let contents: Contents = files
             .iter()
             .map(|(path, file)| {

@@ -85,7 +85,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
         let (sender, messages) = mpsc::channel(QUEUE);
         let output = Output(Arc::new(tokio::sync::Mutex::new(output)));
         let unanswered = UnansweredIds::default();
-        let reader = Reader {
+        let reader = MessageReader {
             lines: BufReader::new(input),
             output: output.clone(),
             unanswered: unanswered.clone(),
@@ -130,7 +130,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
     }
 }
 
-struct Reader<R, W> {
+struct MessageReader<R, W> {
     lines: R,
     output: Output<W>,
     unanswered: UnansweredIds,
@@ -140,7 +140,7 @@ struct Reader<R, W> {
     is_initialized: bool,
 }
 
-impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> Reader<R, W> {
+impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> MessageReader<R, W> {
     /// Reads messages until the input or the connection ends, or the output fails.
     async fn run(mut self) {
         loop {

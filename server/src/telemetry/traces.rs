@@ -22,7 +22,7 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 use super::collector::CollectorClient;
 use crate::store::{JobStatus, StoredRun};
 use testwright_agent::approaches::{self, ModelKind};
-use testwright_agent::trajectory::{Answer, Event};
+use testwright_agent::trajectory::{Event, RecordedAnswer};
 use testwright_config::error::{Error, Result};
 use testwright_models::{Finish, ModelName, Reply};
 
@@ -283,7 +283,7 @@ impl RunSpans {
         span.end();
     }
 
-    fn tool_call(&self, parent: &Context, answer: &Answer) {
+    fn tool_call(&self, parent: &Context, answer: &RecordedAnswer) {
         let attributes = [
             KeyValue::new("gen_ai.operation.name", "execute_tool"),
             KeyValue::new("gen_ai.tool.name", answer.tool.clone()),

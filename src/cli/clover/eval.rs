@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testwright_evals::clover::evaluation::Grade;
 use testwright_evals::clover::folder::Benchmark;
-use testwright_evals::clover::report::Report;
+use testwright_evals::clover::report::CloverReport;
 use testwright_evals::clover::{Budget, Task};
 use testwright_evals::document::format::seconds;
 use testwright_evals::harness::Harness;
@@ -136,7 +136,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         ),
     ];
     facts.extend(evaluation::cost_facts(&args.out)?);
-    let report = Report::of(&judgements, &answer_costs(&args.out)?, facts);
+    let report = CloverReport::of(&judgements, &answer_costs(&args.out)?, facts);
     let page = evaluation::write(&args.out, &report)?;
     match args.json {
         true => output::print_json(&report)?,

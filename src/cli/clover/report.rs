@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use testwright_evals::clover::Task;
-use testwright_evals::clover::report::{Report, costs, figures};
+use testwright_evals::clover::report::{CloverReport, costs, figures};
 use testwright_evals::document::format::{percent, points};
 
 use crate::cli::output::{self, escape_line};
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         paid.extend(answer_costs(folder)?);
         all.extend(found);
     }
-    let report = Report::of(&all, &paid, facts);
+    let report = CloverReport::of(&all, &paid, facts);
     let page = evaluation::write(&args.folders[0], &report)?;
     match args.json {
         true => output::print_json(&report)?,
@@ -65,12 +65,12 @@ pub(super) fn run(args: &Args) -> Result<u8> {
 }
 
 /// Prints the rates and the path of the page.
-pub(super) fn print(report: &Report, page: &Path) {
+pub(super) fn print(report: &CloverReport, page: &Path) {
     output::print_stdout(table(report));
     output::print_stderr(escape_line(&format!("report: {}", page.display())));
 }
 
-fn table(report: &Report) -> String {
+fn table(report: &CloverReport) -> String {
     let mut text = String::new();
     let width = report
         .systems()

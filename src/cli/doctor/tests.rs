@@ -13,7 +13,7 @@ fn findings() -> Vec<Finding> {
 
 #[test]
 fn findings_are_grouped_with_hints() {
-    let report = Report {
+    let report = DoctorReport {
         testwright: "0.0.0",
         findings: findings(),
         environments: vec![CachedEnvironment {

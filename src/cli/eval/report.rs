@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use testwright_evals::report::{self, Report, RunMetadata};
+use testwright_evals::report::{self, GradingReport, RunMetadata};
 use testwright_evals::result::results_file;
 
 use crate::cli::output::{self, escape_line};
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
 }
 
 /// Formats the rates of a report, one line for each prediction set.
-pub(super) fn table(report: &Report) -> String {
+pub(super) fn table(report: &GradingReport) -> String {
     let mut text = String::new();
     let head = [
         "instances",

@@ -7,10 +7,10 @@ use serde_json::Value;
 use testwright_agent::gate::Evidence;
 use testwright_agent::job::Record;
 use testwright_agent::trajectory::Event;
-use testwright_comparisons::compare::report::Report as ComparisonReport;
+use testwright_comparisons::compare::report::ComparisonReport;
 use testwright_comparisons::compare::{Plan, RunRecord};
 use testwright_evals::predictions::Prediction;
-use testwright_evals::report::{Report, RunMetadata};
+use testwright_evals::report::{GradingReport, RunMetadata};
 use testwright_evals::selection::{SelectionResult, SelectionSummary};
 use testwright_evals::{Instance, InstanceResult};
 use testwright_sandboxes::environment::Environment;
@@ -63,7 +63,7 @@ const FORMATS: [Format; 11] = [
     Format {
         title: "report.json",
         what: "The figures of `report.md` and `report.html`. One JSON object, a `Report`. The folder's `run.json` is a `RunMetadata`.",
-        types: &[add::<Report>, add::<RunMetadata>],
+        types: &[add::<GradingReport>, add::<RunMetadata>],
     },
     Format {
         title: "comparison.json and runs.jsonl",

@@ -115,15 +115,15 @@ fn repository(folder: &Path) {
 }
 
 /// A repository and the problems built from it.
-struct Bench {
+struct CloverBench {
     place: TestDir,
 }
 
-impl Bench {
-    fn new() -> Bench {
+impl CloverBench {
+    fn new() -> CloverBench {
         let place = TestDir::new();
         repository(&place.path("shapes"));
-        Bench { place }
+        CloverBench { place }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -298,7 +298,7 @@ fn model(problems: Vec<Value>) -> MockServer {
 
 #[test]
 fn golden_answers_pass_and_cheats_fail() {
-    let bench = Bench::new();
+    let bench = CloverBench::new();
     let output = bench.build("problems", &[]);
     assert_exit_code(&output, 0);
     let table = String::from_utf8_lossy(&output.stdout).into_owned();

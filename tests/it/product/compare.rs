@@ -80,13 +80,13 @@ fn answer(question: &str) -> String {
 }
 
 /// A repository with two issues and their dataset.
-pub(super) struct Bench {
+pub(super) struct ComparisonBench {
     pub place: TestDir,
     url: String,
 }
 
-impl Bench {
-    pub(super) fn new(server: &MockServer) -> Bench {
+impl ComparisonBench {
+    pub(super) fn new(server: &MockServer) -> ComparisonBench {
         let place = TestDir::new();
         let repository = Repository::new(place.path("repositories/example+sums"), None);
         let dataset = place.path("dataset.jsonl");
@@ -101,7 +101,7 @@ impl Bench {
             ],
         );
         std::fs::write(place.path("prices.toml"), PRICES).unwrap();
-        Bench {
+        ComparisonBench {
             place,
             url: format!("{}/v1", server.url),
         }
@@ -164,7 +164,7 @@ fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Returns the systems and pairs of a report without seconds, which differ between runs.
-fn without_seconds(bench: &Bench) -> Vec<Vec<String>> {
+fn without_seconds(bench: &ComparisonBench) -> Vec<Vec<String>> {
     let report = bench.json("out", "report.json");
     let of = |s: &Value| {
         let mut s = s.clone();
@@ -198,7 +198,7 @@ fn assert_same(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) {
 #[test]
 fn replayed_comparison_is_identical() {
     let (server, bill) = service(Duration::ZERO);
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let output = bench
         .compare("out", &[&APPROACHES[..], &["--max-dollars", "50"]].concat())
         .output()
@@ -282,7 +282,7 @@ fn replayed_comparison_is_identical() {
 #[test]
 fn killed_comparison_resumes_without_paying_twice() {
     let (server, bill) = service(Duration::from_millis(60));
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let words = [&APPROACHES[..], &["--max-dollars", "50"]].concat();
     for wait in [1500, 2600, 3300] {
         let mut child = bench.compare("out", &words).spawn().unwrap();
@@ -292,7 +292,7 @@ fn killed_comparison_resumes_without_paying_twice() {
     }
     assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
     let (whole, undisturbed) = service(Duration::ZERO);
-    let other = Bench::new(&whole);
+    let other = ComparisonBench::new(&whole);
     assert_exit_code(&other.compare("out", &words).output().unwrap(), 0);
     assert_eq!(without_seconds(&bench), without_seconds(&other));
     // Only calls in flight are repeated, at most one for each of eight concurrent runs.
@@ -306,7 +306,7 @@ fn killed_comparison_resumes_without_paying_twice() {
 #[test]
 fn replay_repeats_call_timeouts() {
     let (server, _) = service(Duration::from_secs(6));
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let words = [
         "--approaches",
         "zero-shot-plus",
@@ -344,7 +344,7 @@ fn spent(output: &Output, bill: &Mutex<BilledUsage>, most: f64) {
 #[test]
 fn spending_limit_holds_and_can_be_raised() {
     let (server, bill) = service(Duration::ZERO);
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let run = |most: &str| {
         let words = [&APPROACHES[..], &["--max-dollars", most]].concat();
         bench
@@ -396,7 +396,7 @@ fn spending_limit_holds_and_can_be_raised() {
 #[test]
 fn outages_are_not_failures() {
     let server = MockServer::start(|_| Response::status(401));
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let words = ["--approaches", "zero-shot,zero-shot-plus", "--models", "m"];
     let output = bench.compare("out", &words).output().unwrap();
     assert_exit_code(&output, 3);

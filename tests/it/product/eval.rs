@@ -21,16 +21,16 @@ use repository::{GOOD, Repository, TESTS, lines};
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 
 /// A repository with its dataset and predictions.
-struct Bench {
+struct GradingBench {
     place: TestDir,
     repository: Repository,
 }
 
-impl Bench {
-    fn new(after_install: Option<&str>) -> Bench {
+impl GradingBench {
+    fn new(after_install: Option<&str>) -> GradingBench {
         let place = TestDir::new();
         let folder = place.path("repositories/example+sums");
-        Bench {
+        GradingBench {
             repository: Repository::new(folder, after_install),
             place,
         }
@@ -88,7 +88,7 @@ impl Bench {
 
 #[test]
 fn nasty_predictions_get_correct_verdicts() {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     let (slow, cases): (Vec<_>, Vec<_>) = corpus::cases(&bench.repository)
         .into_iter()
         .partition(|case| case.name == "hangs");
@@ -180,7 +180,7 @@ fn nasty_predictions_get_correct_verdicts() {
 
 #[test]
 fn verify_detects_planted_new_code() {
-    let bench = Bench::new(Some(
+    let bench = GradingBench::new(Some(
         "d=\"$(python -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])')/later/pkg\" && mkdir -p \"$d\" && \
          printf 'def add(a, b):\\n    return a + b\\ndef total(numbers):\\n    result = 0\\n    for number in numbers:\\n        \
          result = add(result, number)\\n    return result\\n' > \"$d/calc.py\"",
@@ -250,7 +250,7 @@ fn without_timings(mut result: Value) -> Value {
 
 #[test]
 fn killed_evaluation_resumes_with_same_results() {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let good = bench.repository.append_tests_patch(GOOD);
     let patches: Vec<(String, String)> = (0..6)
@@ -309,7 +309,7 @@ fn killed_evaluation_resumes_with_same_results() {
 
 #[test]
 fn invalid_input_is_rejected_with_hint() {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let shown = |command: &mut Command| {
         let output = command.output().unwrap();

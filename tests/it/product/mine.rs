@@ -15,17 +15,17 @@ const OLD: &str = "def add(a, b):\n    return a + abs(b)\n\n\ndef half(a):\n    
 const TESTS: &str =
     "from pkg.calc import add, first, half, last\n\n\ndef test_add():\n    assert add(1, 2) == 3\n";
 
-struct Bench {
+struct MiningBench {
     place: TestDir,
     folder: PathBuf,
 }
 
-impl Bench {
+impl MiningBench {
     /// Creates a history with one change a day, starting on 2024-02-01.
-    fn new() -> Bench {
+    fn new() -> MiningBench {
         let place = TestDir::new();
         let folder = place.path("repositories/acme+sums");
-        let bench = Bench { place, folder };
+        let bench = MiningBench { place, folder };
         bench.write("testwright.toml", RECIPE);
         bench.write("LICENSE", MIT);
         bench.write("pytest.ini", "[pytest]\npythonpath = .\n");
@@ -190,7 +190,7 @@ impl Bench {
 
 #[test]
 fn verified_fixes_become_instances() {
-    let bench = Bench::new();
+    let bench = MiningBench::new();
     let output = bench.mined("fresh.jsonl");
     assert_exit_code(&output, 0);
     let rows = bench.rows("fresh.jsonl");
@@ -284,7 +284,7 @@ fn verified_fixes_become_instances() {
 
 #[test]
 fn killed_command_resumes_with_same_file() {
-    let bench = Bench::new();
+    let bench = MiningBench::new();
     let issues = bench.issues();
     for wait in [150, 900, 2500] {
         let mut command = bench.mine("fresh.jsonl", &["--issues"]);
@@ -343,7 +343,7 @@ fn forge(request: &Request) -> Response {
 
 #[test]
 fn issues_are_read_before_their_fix() {
-    let bench = Bench::new();
+    let bench = MiningBench::new();
     let server = MockServer::start(forge);
     let run = |out: &str, token: bool| {
         let mut command = bench.mine(out, &["--until", "2024-02-03"]);
@@ -390,7 +390,7 @@ fn issues_are_read_before_their_fix() {
 
 #[test]
 fn invalid_input_is_rejected_with_hint() {
-    let bench = Bench::new();
+    let bench = MiningBench::new();
     let refused = |more: &[&str]| {
         let output = bench.mine("fresh.jsonl", more).output().unwrap();
         assert_exit_code(&output, 2);

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::config::Config;
-use crate::process::{self, BackgroundProcess, Command, ProcessOutput, REPORT_FD, Report};
+use crate::process::{self, BackgroundProcess, Command, ProcessOutput, ProcessReport, REPORT_FD};
 use crate::runners::{Control, FORKING, Launcher, Module, anonymous_file};
 use crate::tool::ToolError;
 
@@ -144,7 +144,7 @@ impl Launcher for ForkServer {
         &mut self,
         command: &Command,
         deadline: Instant,
-        report: &mut Report,
+        report: &mut ProcessReport,
     ) -> Option<ProcessOutput> {
         if self.is_broken {
             return None;

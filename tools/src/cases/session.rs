@@ -13,7 +13,7 @@ use crate::config::RunnerKind;
 use crate::coverage::{Measure, Statements, WholeMeasure, statements};
 use crate::metadata;
 use crate::outcomes::RECORDER_NAMES;
-use crate::outcomes::report::{Outcome, Report};
+use crate::outcomes::report::{Outcome, TestReport};
 use crate::process;
 use crate::runners::{self, DetailedRun, Launcher, Options};
 use crate::test_run::make_folders;
@@ -188,7 +188,7 @@ impl CaseSession {
 }
 
 /// Returns whether tests ran and none ended in an error outside the test itself.
-fn is_plain(report: &Report) -> bool {
+fn is_plain(report: &TestReport) -> bool {
     let is_plain = |outcome| matches!(outcome, Outcome::Passed | Outcome::Failed);
     report.collection_errors.is_empty()
         && !report.tests.is_empty()

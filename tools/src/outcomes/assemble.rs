@@ -1,13 +1,13 @@
-//! Assembles a [`Report`] from the plugin's events.
+//! Assembles a [`TestReport`] from the plugin's events.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::classify::Classifier;
-use super::events::{Event, RawFailure, RawPhase};
+use super::events::{PluginEvent, RawFailure, RawPhase};
 use super::normalize::normalize;
 use super::report::{
-    CollectionError, Failure, Outcome, Phase, Place, Report, TestResult, WarningLine,
+    CollectionError, Failure, Outcome, Phase, Place, TestReport, TestResult, WarningLine,
 };
 use crate::process::ExitReason;
 
@@ -57,7 +57,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(events: Vec<Event>) -> Self {
+    pub fn new(events: Vec<PluginEvent>) -> Self {
         let mut session = Session::default();
         for event in events {
             session.add(event);
@@ -65,50 +65,54 @@ impl Session {
         session
     }
 
-    fn add(&mut self, event: Event) {
+    fn add(&mut self, event: PluginEvent) {
         self.after_end |= self.finished;
         match event {
-            Event::Session {} => self.started = true,
-            Event::CollectionError { id, failure } => self.collection_errors.push((id, failure)),
-            Event::CollectionSkipped { id, reason } => self.skipped_modules.push((id, reason)),
-            Event::Asked { missing } => self.missing = missing,
-            Event::Deselected { ids } => self.deselected.extend(ids),
-            Event::Collected { ids } => {
+            PluginEvent::Session {} => self.started = true,
+            PluginEvent::CollectionError { id, failure } => {
+                self.collection_errors.push((id, failure))
+            }
+            PluginEvent::CollectionSkipped { id, reason } => {
+                self.skipped_modules.push((id, reason))
+            }
+            PluginEvent::Asked { missing } => self.missing = missing,
+            PluginEvent::Deselected { ids } => self.deselected.extend(ids),
+            PluginEvent::Collected { ids } => {
                 self.collected = true;
                 self.planned = ids;
             }
-            Event::Start { id } => {
+            PluginEvent::Start { id } => {
                 if !self.courses.contains_key(&id) {
                     self.order.push(id.clone());
                 }
                 self.courses.insert(id, TestProgress::default());
             }
-            Event::Phase(phase) => {
+            PluginEvent::Phase(phase) => {
                 if let Some(course) = self.courses.get_mut(&phase.id) {
                     course.phases.push(*phase);
                 }
             }
-            Event::Executed { id, files } => {
+            PluginEvent::Executed { id, files } => {
                 if let Some(course) = self.courses.get_mut(&id) {
                     course.executed = files;
                 }
             }
-            Event::End { id } => {
+            PluginEvent::End { id } => {
                 if let Some(course) = self.courses.get_mut(&id) {
                     course.ended = true;
                 }
             }
-            Event::Limit { id } => {
+            PluginEvent::Limit { id } => {
                 self.rest_timed_out = true;
                 if let Some(course) = id.and_then(|id| self.courses.get_mut(&id)) {
                     course.cut = true;
                 }
             }
-            Event::InternalError { text } => self.internal_error = Some(text),
-            Event::Tampered { what } => self.tampered = Some(what),
-            Event::Warnings { warnings } => self.warnings = warnings,
-            Event::Imported { modules } => self.imported = modules,
-            Event::Finish {} => self.finished = true,
+            PluginEvent::InternalError { text } => self.internal_error = Some(text),
+            PluginEvent::Tampered { what } => self.tampered = Some(what),
+            PluginEvent::Warnings { warnings } => self.warnings = warnings,
+            PluginEvent::Imported { modules } => self.imported = modules,
+            PluginEvent::Finish {} => self.finished = true,
         }
     }
 
@@ -137,8 +141,8 @@ impl Session {
         ended: ExitReason,
         printed: String,
         classifier: &Classifier<'_>,
-    ) -> Report {
-        let mut report = Report {
+    ) -> TestReport {
+        let mut report = TestReport {
             printed,
             timed_out: ended == ExitReason::Deadline,
             rest_timed_out: self.rest_timed_out,
@@ -146,7 +150,7 @@ impl Session {
                 ExitReason::Exit(code) => Some(code),
                 ExitReason::Signal(_) | ExitReason::Deadline => None,
             },
-            ..Report::default()
+            ..TestReport::default()
         };
         report.warnings = std::mem::take(&mut self.warnings);
         let death = describe_end(ended, self.internal_error.as_deref());
@@ -182,7 +186,7 @@ impl Session {
         asked: &[String],
         death: &str,
         classifier: &Classifier<'_>,
-        report: &mut Report,
+        report: &mut TestReport,
     ) {
         let last_line = report.printed.lines().rfind(|line| !line.trim().is_empty());
         let message = format!(
@@ -205,7 +209,7 @@ impl Session {
         &self,
         asked: &[String],
         classifier: &Classifier<'_>,
-        report: &mut Report,
+        report: &mut TestReport,
     ) {
         let whole: HashSet<String> = report.tests.iter().map(|test| test.id.clone()).collect();
         for id in asked {
@@ -361,7 +365,7 @@ fn is_above(broken: &str, id: &str) -> bool {
 }
 
 /// Adds the results of a further run to those of an earlier one.
-pub fn merge_reports(mut first: Report, second: Report) -> Report {
+pub fn merge_reports(mut first: TestReport, second: TestReport) -> TestReport {
     first.tests.extend(second.tests);
     for error in second.collection_errors {
         if first.collection_errors.iter().all(|e| e.id != error.id) {

@@ -6,7 +6,7 @@ use super::report::{Phase, WarningLine};
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum PluginEvent {
     /// pytest started a session: its options and the first conftest files are valid.
     Session {},
     /// A module, a package or a conftest file that could not be collected.
@@ -110,7 +110,7 @@ pub enum Base {
 }
 
 /// Reads the complete lines of a report. If the process died, the last line may be cut short or missing.
-pub fn read(report: &[u8]) -> Vec<Event> {
+pub fn read(report: &[u8]) -> Vec<PluginEvent> {
     report
         .split_inclusive(|byte| *byte == b'\n')
         .filter(|line| line.ends_with(b"\n"))

@@ -11,7 +11,7 @@ pub mod text;
 
 pub use assemble::{Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, seconds};
 pub use classify::Classifier;
-pub use events::{Event, read};
+pub use events::{PluginEvent, read};
 pub use normalize::{normalize, with_relative_paths};
 pub use subprocess_trace::{HOOK, write_hook};
 

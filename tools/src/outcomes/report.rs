@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One run of pytest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
+pub struct TestReport {
     /// The tests that ran, in the order in which they ran.
     pub tests: Vec<TestResult>,
     /// Modules that could not be collected (import errors, syntax errors, broken conftest files).

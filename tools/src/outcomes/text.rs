@@ -5,7 +5,7 @@ mod shorten;
 
 use std::fmt::Write;
 
-use super::report::{Failure, Outcome, Place, Report, TestResult, WarningLine};
+use super::report::{Failure, Outcome, Place, TestReport, TestResult, WarningLine};
 pub use shorten::{cut, shorten_message_to_lines, without_repeats};
 use shorten::{indented, shorten_message, without_message_lines};
 
@@ -39,12 +39,12 @@ impl Outcome {
 }
 
 /// Formats a report.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &TestReport) -> String {
     render(report, |_| true)
 }
 
 /// Formats a report without the names of tests that passed.
-pub fn without_passed(report: &Report) -> String {
+pub fn without_passed(report: &TestReport) -> String {
     render(report, |test| test.outcome != Outcome::Passed)
 }
 
@@ -61,7 +61,7 @@ pub fn one_failure(test: &TestResult) -> String {
     out
 }
 
-fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
+fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
     let mut out = summary(report);
     if report.timed_out {
         out.push_str("\nThe deadline came before the end; what ran until then is reported.");
@@ -243,7 +243,7 @@ fn is_bad(test: &TestResult) -> bool {
 }
 
 /// Formats the counts, e.g. `3 tests: 1 failed, 2 passed`.
-fn summary(report: &Report) -> String {
+fn summary(report: &TestReport) -> String {
     let all = [
         Outcome::Failed,
         Outcome::Error,

@@ -17,7 +17,7 @@ const MAX_REPORT_LEN: usize = 128 << 20;
 /// Maximum number of descriptors in one message (SCM_MAX_FD).
 const MAX_DESCRIPTORS: usize = 253;
 
-pub struct Report {
+pub struct ProcessReport {
     reader: UnixStream,
     /// Kept open here too, so that the report does not end while programs come and go.
     writer: UnixStream,
@@ -25,7 +25,7 @@ pub struct Report {
     is_closed: bool,
 }
 
-impl Report {
+impl ProcessReport {
     /// Creates a socket pair for a report.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Report {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         shutdown(writer.as_raw_fd(), Shutdown::Read).map_err(std::io::Error::from)?;
-        Ok(Report {
+        Ok(ProcessReport {
             reader,
             writer,
             bytes: Vec::new(),

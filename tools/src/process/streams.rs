@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use super::{CapturedStream, Report, interrupt};
+use super::{CapturedStream, ProcessReport, interrupt};
 
 /// Poll interval on kernels that cannot signal the end of a process (before 5.3).
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -26,7 +26,7 @@ pub(super) struct Streams<'a> {
     pub stderr: Option<OwnedFd>,
     pub out: CapturedStream,
     pub err: CapturedStream,
-    pub report: Option<&'a mut Report>,
+    pub report: Option<&'a mut ProcessReport>,
 }
 
 /// Input of a program, and how much of it was written.

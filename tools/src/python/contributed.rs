@@ -5,7 +5,7 @@
 //! module-level data, `setUp`. Comments, layout, docstrings and quotes do not count. Code that a test uses from
 //! other files (`conftest.py`) is not followed; doctests are left out.
 
-mod reach;
+mod dependencies;
 mod referred_names;
 mod test_file;
 mod test_functions;
@@ -23,7 +23,7 @@ use crate::workspace::{Change, Layout};
 pub use test_functions::{TestFunction, test_functions};
 pub use used_code::{Excerpt, used_code};
 
-use reach::FileComparison;
+use dependencies::FileComparison;
 use test_file::{Test, TestFile};
 
 /// A test function that a change adds, changes or deletes.

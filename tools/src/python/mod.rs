@@ -4,9 +4,9 @@
 //! parsed. Callers compare errors before and after, instead of requiring valid code.
 
 mod assertions;
-mod asserts;
 mod builtins;
 mod called;
+mod checks;
 mod constants;
 mod contributed;
 mod deciding_line;
@@ -27,8 +27,8 @@ mod tokens;
 mod unreached;
 
 pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions};
-pub use asserts::contains_check;
 pub use called::{Reference, references};
+pub use checks::contains_check;
 pub use contributed::{
     ContributedTest, Excerpt, TestFunction, contributed, test_functions, used_code,
 };

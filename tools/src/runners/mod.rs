@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
 use crate::error::ToolError;
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::outcomes::{USAGE_EXIT_CODE, file_of};
 use crate::process::{self, Command, ProcessOutput};
 use crate::workspace::Checkout;
@@ -49,7 +49,7 @@ pub struct Options {
     pub lane: usize,
     /// Whether to fill [`DetailedRun::imported`].
     pub tells_imports: bool,
-    /// Whether to report tests that replace what decides their outcome (see [`Report::tampered`]); pytest only.
+    /// Whether to report tests that replace what decides their outcome (see [`TestReport::tampered`]); pytest only.
     pub guarded: bool,
 }
 
@@ -80,7 +80,11 @@ impl Options {
 /// # Errors
 ///
 /// Returns `Broken` if the runner cannot be started.
-pub fn run(checkout: &Checkout, ids: &[String], options: &Options) -> Result<Report, ToolError> {
+pub fn run(
+    checkout: &Checkout,
+    ids: &[String],
+    options: &Options,
+) -> Result<TestReport, ToolError> {
     Ok(run_measured(checkout, ids, options, None)?.0)
 }
 
@@ -94,7 +98,7 @@ pub fn run_measured(
     ids: &[String],
     options: &Options,
     measure: Option<&Measure>,
-) -> Result<(Report, Option<Coverage>), ToolError> {
+) -> Result<(TestReport, Option<Coverage>), ToolError> {
     let ran = run_in(checkout, ids, options, measure, None)?;
     Ok((ran.report, ran.coverage))
 }
@@ -107,13 +111,13 @@ pub(crate) trait Launcher {
         &mut self,
         command: &Command,
         deadline: Instant,
-        report: &mut process::Report,
+        report: &mut process::ProcessReport,
     ) -> Option<ProcessOutput>;
 }
 
 /// A run, with details of its last process.
 pub(crate) struct DetailedRun {
-    pub report: Report,
+    pub report: TestReport,
     pub coverage: Option<Coverage>,
     /// Whether the record is complete from the first line to the last.
     pub is_whole: bool,
@@ -161,8 +165,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn all(&mut self, ids: &[String]) -> Result<Report, ToolError> {
-        let mut report = Report::default();
+    fn all(&mut self, ids: &[String]) -> Result<TestReport, ToolError> {
+        let mut report = TestReport::default();
         let mut known = Vec::new();
         let mut seen = HashSet::new();
         for id in ids {
@@ -189,7 +193,7 @@ impl Run<'_> {
     fn process(
         &mut self,
         mut command: Command,
-        report: &mut process::Report,
+        report: &mut process::ProcessReport,
     ) -> Result<ProcessOutput, ToolError> {
         if let Some(measurement) = &self.measurement {
             measurement.instrument(&mut command)?;

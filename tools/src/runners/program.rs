@@ -9,7 +9,7 @@ use super::Run;
 use super::recording::{MAX_PRINTED_BYTES, Recording};
 use crate::config::RunnerKind;
 use crate::error::ToolError;
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::outcomes::{Classifier, Session, normalize, seconds};
 use crate::process::Command;
 
@@ -36,7 +36,7 @@ pub(super) fn run(
     run: &mut Run<'_>,
     kind: RunnerKind,
     ids: &[String],
-) -> Result<Report, ToolError> {
+) -> Result<TestReport, ToolError> {
     let (checkout, options) = (run.checkout, run.options);
     let (config, root) = (checkout.config(), checkout.root());
     let (name, modules) = modules(kind);

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::Options;
 use crate::config::Config;
 use crate::error::ToolError;
-use crate::outcomes::{self, Event};
-use crate::process::{self, Report};
+use crate::outcomes::{self, PluginEvent};
+use crate::process::{self, ProcessReport};
 
 const RECORD: &str = include_str!("../outcomes/record.py");
 const TRACE: &str = include_str!("../outcomes/trace.py");
@@ -30,7 +30,7 @@ pub(super) struct Recording {
     settings: Value,
     settings_path: PathBuf,
     /// The report that the program writes.
-    pub report: Report,
+    pub report: ProcessReport,
 }
 
 impl Recording {
@@ -59,7 +59,7 @@ impl Recording {
             std::fs::write(plugins.join(format!("{name}.py")), text)?;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let report = Report::new()?;
+        let report = ProcessReport::new()?;
         let settings_path = private.join(format!("{}-{number}.settings", std::process::id()));
         let children = private.join("children");
         let hook = children.join(outcomes::HOOK);
@@ -121,7 +121,7 @@ impl Recording {
     }
 
     /// Returns the recorded events, and removes the files.
-    pub(super) fn read(self) -> Vec<Event> {
+    pub(super) fn read(self) -> Vec<PluginEvent> {
         outcomes::read(self.report.bytes())
     }
 }

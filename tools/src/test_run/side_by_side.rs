@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::{Answer, Request};
+use super::{Request, TestRunResult};
 use crate::config::Config;
 use crate::error::ToolError;
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::process::{self, interrupt};
 use crate::runners::Options;
 use crate::workspace::Checkout;
@@ -55,11 +55,11 @@ pub struct Job {
 /// # Errors
 ///
 /// Fails if the call is interrupted, or waiting for the runs fails.
-pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<Report>>, ToolError> {
+pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<TestReport>>, ToolError> {
     let _turn = process::lock_programs();
     let mut waiting = jobs.iter().enumerate();
     let mut running: Vec<Running> = Vec::new();
-    let mut reports: Vec<Option<Report>> = jobs.iter().map(|_| None).collect();
+    let mut reports: Vec<Option<TestReport>> = jobs.iter().map(|_| None).collect();
     loop {
         interrupt::check()?;
         while running.len() < max_parallel(checkout.config()) {
@@ -167,9 +167,9 @@ impl Running {
         }
     }
 
-    fn report(&mut self) -> Option<Report> {
+    fn report(&mut self) -> Option<TestReport> {
         let is_done = self.child.wait().is_ok_and(|status| status.success());
-        let answer: Answer = serde_json::from_slice(&self.written).ok()?;
+        let answer: TestRunResult = serde_json::from_slice(&self.written).ok()?;
         is_done.then_some(answer.report)
     }
 }

@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Answer, AnyTool, Audience, Context, Effect, Route, Tool, ToolError, ToolSpec, schema};
+use super::{
+    AnyTool, Audience, Context, Effect, Route, Tool, ToolAnswer, ToolError, ToolSpec, schema,
+};
 
 impl<T: Tool> AnyTool for T {
     fn name(&self) -> &'static str {
@@ -62,7 +64,7 @@ impl<T: Tool> AnyTool for T {
         read::<T>(arguments).map(drop)
     }
 
-    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer, ToolError> {
         let args = read::<T>(arguments)?;
         Tool::call(self, context, args)?.encode()
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::contribution::named_or_contributed;
 use super::run_pytest::deadline;
 use crate::coverage::{Coverage, Measure};
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::outcomes::text;
 use crate::python::{DecidingLine, Module};
 use crate::runners::{self, Options};
@@ -32,7 +32,7 @@ pub struct CoverArgs {
 /// Result data for programs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CoverResult {
-    pub report: Report,
+    pub report: TestReport,
     /// Wanted statements that ran, by file.
     pub hit: BTreeMap<String, Vec<u32>>,
     pub missed: Vec<MissedLines>,
@@ -171,22 +171,22 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::coverage::Lines;
+    use crate::coverage::CoveredLines;
 
     #[test]
     fn missed_lines_name_their_deciding_line() {
         let source = "def f(x):\n    if x:\n        y = 1\n        z = (\n            2)\n        return y + z\n    return 0\n";
-        let ran = Lines {
+        let ran = CoveredLines {
             statements: vec![1, 2, 3, 4, 6, 7],
             executed: vec![1, 2, 7],
-            ..Lines::default()
+            ..CoveredLines::default()
         };
         let coverage = Coverage {
             files: [("a.py".to_owned(), ran)].into(),
             ..Coverage::default()
         };
         let mut covered = CoverResult {
-            report: Report::default(),
+            report: TestReport::default(),
             hit: BTreeMap::new(),
             missed: Vec::new(),
             problem: None,

@@ -12,11 +12,11 @@ use crate::tool::{Audience, Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
 /// Maximum lines of one excerpt, and of all excerpts of a kind.
-const LINES: usize = 28;
+const MAX_LINES: usize = 28;
 const ALL_LINES: usize = 120;
 /// Number of docstring lines that stay, not counting the last one.
 const DOCSTRING: usize = 2;
-/// Lines before a place in a function that is longer than [`LINES`], and of the head of a class.
+/// Lines before a place in a function that is longer than [`MAX_LINES`], and of the head of a class.
 const BEFORE: usize = 16;
 
 pub struct ReviewContext;
@@ -152,7 +152,7 @@ fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition
 }
 
 /// Returns the line numbers to show. For a function, its lines without the middle of its docstring, or at most
-/// [`LINES`] with its head and those around the place. For a class or a module, the lines around the place.
+/// [`MAX_LINES`] with its head and those around the place. For a class or a module, the lines around the place.
 fn around(
     module: &Module,
     outline: &[Definition],
@@ -186,10 +186,10 @@ fn around(
     let all: Vec<usize> = (first..=last).filter(|n| !left_out.contains(n)).collect();
     let at = all.iter().position(|number| *number == place);
     let start = at.unwrap_or_default().saturating_sub(BEFORE);
-    let start = start.min(all.len().saturating_sub(LINES));
+    let start = start.min(all.len().saturating_sub(MAX_LINES));
     let head = definition.first..=definition.line;
     let is_kept = |(at, number): &(usize, &usize)| {
-        head.contains(number) || (start..start + LINES).contains(at)
+        head.contains(number) || (start..start + MAX_LINES).contains(at)
     };
     let kept = all.iter().enumerate().filter(is_kept);
     kept.map(|(_, number)| *number).collect()
@@ -223,11 +223,11 @@ fn excerpt(
     }
 }
 
-/// Shortens an excerpt to at most [`LINES`].
+/// Shortens an excerpt to at most [`MAX_LINES`].
 fn shorten(excerpt: &mut Excerpt) {
     let lines: Vec<&str> = excerpt.source.lines().collect();
-    if lines.len() > LINES {
-        excerpt.source = format!("{}\n    …", lines[..LINES].join("\n"));
+    if lines.len() > MAX_LINES {
+        excerpt.source = format!("{}\n    …", lines[..MAX_LINES].join("\n"));
     }
 }
 

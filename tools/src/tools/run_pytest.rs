@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contribution::{self, named_or_contributed};
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::outcomes::{covers, file_of, text};
 use crate::python::{Module, flatten, unreached_assertions};
 use crate::runners::{self, Options};
@@ -37,7 +37,7 @@ pub struct RunPytestArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TestRun {
     #[serde(flatten)]
-    report: Report,
+    report: TestReport,
     /// Whether the requested tests include added or changed ones.
     contributed: bool,
 }
@@ -94,7 +94,7 @@ impl Tool for RunPytest {
 const MAX_UNREACHED: usize = 6;
 
 /// Lists the failing tests with assertions that did not run because an earlier one failed, one per line.
-fn not_reached(workspace: &Workspace, report: &Report) -> String {
+fn not_reached(workspace: &Workspace, report: &TestReport) -> String {
     let mut out = String::new();
     for test in failing(report).take(MAX_UNREACHED) {
         let file = file_of(&test.id);
@@ -134,7 +134,7 @@ fn not_reached(workspace: &Workspace, report: &Report) -> String {
 }
 
 /// Warns about contributed tests whose parameter ids contain spaces: programs that read pytest's output end ids there.
-fn ids_with_spaces(workspace: &mut Workspace, report: &Report) -> Result<String, ToolError> {
+fn ids_with_spaces(workspace: &mut Workspace, report: &TestReport) -> Result<String, ToolError> {
     let ids = report.tests.iter().map(|test| test.id.as_str());
     let with_space: Vec<&str> = ids
         .filter(|id| id.split_once('[').is_some_and(|(_, p)| p.contains(' ')))
@@ -189,7 +189,7 @@ fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
 }
 
 /// Returns the failing tests of a report.
-pub fn failing(report: &Report) -> impl Iterator<Item = &crate::outcomes::report::TestResult> {
+pub fn failing(report: &TestReport) -> impl Iterator<Item = &crate::outcomes::report::TestResult> {
     use crate::outcomes::report::Outcome::{Absent, Error, Failed};
     let failed = |outcome| matches!(outcome, Failed | Error | Absent);
     report.tests.iter().filter(move |test| failed(test.outcome))

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 pub use crate::python::ContributedTest;
 pub use crate::workspace::Change;
 
@@ -20,15 +20,15 @@ pub struct Submission {
     pub problems: Vec<Problem>,
     /// Report at the base commit on existing tests of the changed files that do not pass with the patch, if any.
     /// If one of them passed, this is the run of the whole files.
-    pub before: Option<Report>,
+    pub before: Option<TestReport>,
     /// Report at the base commit on the tests that the patch changes, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed_before: Option<Report>,
+    pub changed_before: Option<TestReport>,
     /// Existing tests beside files of the patch that tests share, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<SiblingTests>,
     /// Report on the changed test files with the patch, on the old code; traced (`executed` is filled).
-    pub old: Report,
+    pub old: TestReport,
     /// Reruns of the failing contributed tests, each under other conditions; empty if none failed.
     pub reruns: Vec<Rerun>,
 }
@@ -39,9 +39,9 @@ pub struct SiblingTests {
     /// Files of the patch that these tests may use: `conftest.py`, `__init__.py`, helper modules, data.
     pub shared: Vec<String>,
     /// Outcomes at the base commit.
-    pub before: Report,
+    pub before: TestReport,
     /// Outcomes with the patch.
-    pub now: Report,
+    pub now: TestReport,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -89,5 +89,5 @@ pub struct Rerun {
     pub hash_seed: u32,
     /// The order in which the tests ran: `given`, `reversed`, or `alone`.
     pub order: String,
-    pub report: Report,
+    pub report: TestReport,
 }

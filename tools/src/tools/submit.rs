@@ -3,14 +3,14 @@
 //! Files that cannot be part of a test patch are restored to the base commit permanently, and named. Then the tests
 //! run: the changed files in their old state, the changed files in their new state, and failing tests three more times.
 
+mod code_dependencies;
 mod failures;
 mod reruns;
 mod runs;
-mod shadows;
+mod shadowed_modules;
 mod sibling_tests;
 mod skip_marks;
 pub(super) mod split_patch;
-mod used_by_code;
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::contribution;
 use super::run_pytest::failing;
 use crate::outcomes::RECORDER_NAMES;
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::outcomes::text::one_line;
 use crate::python::Module;
 use crate::tool::{Context, Reply, Route, Tool, ToolError};
@@ -193,7 +193,7 @@ fn summary(submission: &Submission) -> String {
     lines.join("\n")
 }
 
-fn fails(report: &Report, id: &str) -> bool {
+fn fails(report: &TestReport, id: &str) -> bool {
     failing(report).any(|test| test.id == id)
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contribution;
 use super::run_pytest::{deadline, failing};
-use crate::outcomes::report::{Failure, Outcome, Place, Report, TestResult};
+use crate::outcomes::report::{Failure, Outcome, Place, TestReport, TestResult};
 use crate::outcomes::text::{one_line, without_passed};
 use crate::runners;
 use crate::tool::{Context, Effect, Reply, Route, Tool, ToolError};
@@ -85,7 +85,7 @@ struct Trial {
     /// The fix as a patch.
     patch: String,
     /// Report on the requested tests.
-    report: Report,
+    report: TestReport,
     /// Whether the requested tests include added or changed ones.
     contributed: bool,
     /// The other tests of the same files.
@@ -221,7 +221,7 @@ fn worth_neighbours(trials: &[Trial]) -> Vec<usize> {
 }
 
 /// Returns whether every requested test ran and passed.
-fn passes(report: &Report) -> bool {
+fn passes(report: &TestReport) -> bool {
     let mut tests = report.tests.iter();
     !report.tests.is_empty()
         && tests.all(|test| test.outcome == Outcome::Passed)

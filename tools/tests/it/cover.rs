@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use testwright_tools::config::WantedLines;
-use testwright_tools::tool::{Answer, ToolError};
+use testwright_tools::tool::{ToolAnswer, ToolError};
 use testwright_tools::{registry, server};
 
 use crate::project::{Project, coverage_for, python};
@@ -24,7 +24,7 @@ def other():
     return size(1)
 ";
 
-fn cover(tests: &str, lines: impl IntoIterator<Item = u32>) -> Result<Answer, ToolError> {
+fn cover(tests: &str, lines: impl IntoIterator<Item = u32>) -> Result<ToolAnswer, ToolError> {
     let mut project = Project::new(&[("pkg.py", PKG), ("tests/test_a.py", tests)]);
     project.config.wanted = Some(WantedLines {
         package: coverage_for(&python()),
@@ -33,7 +33,7 @@ fn cover(tests: &str, lines: impl IntoIterator<Item = u32>) -> Result<Answer, To
     call(&project)
 }
 
-fn call(project: &Project) -> Result<Answer, ToolError> {
+fn call(project: &Project) -> Result<ToolAnswer, ToolError> {
     let tool = registry::find("cover").unwrap();
     let arguments = json!({ "tests": ["tests/test_a.py"] });
     let mut workspace = project.workspace();

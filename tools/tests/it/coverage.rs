@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::json;
 use testwright_tools::coverage::{Coverage, Measure, counts_are_cheap};
 use testwright_tools::outcomes::report::{Outcome, TestResult};
-use testwright_tools::test_run::{Answer, Request};
+use testwright_tools::test_run::{Request, TestRunResult};
 
 use crate::project::{
     Project, answer, coverage_for, environment, interpreter, python, test, toolbox_test, uv,
@@ -40,7 +40,7 @@ fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {
     request
 }
 
-fn measured(project: &Project, ids: &[&str], files: &[&str]) -> Answer {
+fn measured(project: &Project, ids: &[&str], files: &[&str]) -> TestRunResult {
     answer(&request(project, ids, files))
 }
 

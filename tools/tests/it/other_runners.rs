@@ -8,7 +8,7 @@ use std::process::Command;
 
 use testwright_tools::config::RunnerKind;
 use testwright_tools::coverage::Measure;
-use testwright_tools::outcomes::report::{FailureClass, Outcome, Phase, Report};
+use testwright_tools::outcomes::report::{FailureClass, Outcome, Phase, TestReport};
 
 use crate::project::{
     Project, answer, coverage_for, environment, outcomes, run, shared_folder, test,

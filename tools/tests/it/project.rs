@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use testwright_tools::config::{Config, Runner};
-use testwright_tools::outcomes::report::{Outcome, Report, TestResult};
+use testwright_tools::outcomes::report::{Outcome, TestReport, TestResult};
 use testwright_tools::runners::{self, Options};
-use testwright_tools::test_run::{Answer, Request};
+use testwright_tools::test_run::{Request, TestRunResult};
 use testwright_tools::workspace::Workspace;
 
 /// Returns the interpreter of a virtual environment with pytest, created once for all test runs.
@@ -190,11 +190,11 @@ impl Project {
     }
 
     /// Runs tests with a deadline that no working run reaches.
-    pub(crate) fn run(&self, ids: &[&str]) -> Report {
+    pub(crate) fn run(&self, ids: &[&str]) -> TestReport {
         self.run_with(ids, |_| ())
     }
 
-    pub(crate) fn run_with(&self, ids: &[&str], change: impl FnOnce(&mut Options)) -> Report {
+    pub(crate) fn run_with(&self, ids: &[&str], change: impl FnOnce(&mut Options)) -> TestReport {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let mut options = Options::with_deadline(Instant::now() + Duration::from_secs(100));
         change(&mut options);
@@ -202,7 +202,7 @@ impl Project {
     }
 }
 
-pub(crate) fn test<'a>(report: &'a Report, id: &str) -> &'a TestResult {
+pub(crate) fn test<'a>(report: &'a TestReport, id: &str) -> &'a TestResult {
     let found = report.tests.iter().find(|t| t.id == id);
     found.unwrap_or_else(|| panic!("no {id} in {report:#?}"))
 }
@@ -241,7 +241,7 @@ pub(crate) fn toolbox_test(request: &str) -> Output {
 }
 
 /// Returns the answer of `toolbox test`.
-pub(crate) fn answer(request: &Request) -> Answer {
+pub(crate) fn answer(request: &Request) -> TestRunResult {
     let output = toolbox_test(&serde_json::to_string(request).unwrap());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &*errors), (Some(0), ""));
@@ -251,7 +251,7 @@ pub(crate) fn answer(request: &Request) -> Answer {
 }
 
 /// Returns the outcome of each test, by the part of its id after the path.
-pub(crate) fn outcomes(report: &Report) -> Vec<(&str, Outcome)> {
+pub(crate) fn outcomes(report: &TestReport) -> Vec<(&str, Outcome)> {
     let after = |id: &'_ str| id.find("::").map_or(0, |at| at + 2);
     let tests = report.tests.iter();
     tests.map(|t| (&t.id[after(&t.id)..], t.outcome)).collect()

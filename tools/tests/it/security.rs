@@ -324,7 +324,7 @@ fn private_project_with(tests: &str) -> PrivateProject {
     PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", tests)])
 }
 
-fn isolated_report(isolated: &PrivateProject) -> testwright_tools::outcomes::report::Report {
+fn isolated_report(isolated: &PrivateProject) -> testwright_tools::outcomes::report::TestReport {
     answer(&isolated.project.request(&["tests/test_a.py"])).report
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use testwright_tools::outcomes::report::Report;
+use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::outcomes::{Classifier, Session, read};
 use testwright_tools::process::ExitReason;
 use testwright_tools::workspace::Layout;
@@ -36,6 +36,6 @@ fn infinite_times_leave_report_readable() {
     );
     let record = serde_json::to_string(&report).unwrap();
     // The record must not contain `"seconds":null`, which would end grading as a machine failure.
-    let again: Report = serde_json::from_str(&record).unwrap();
+    let again: TestReport = serde_json::from_str(&record).unwrap();
     assert_eq!(again, report);
 }

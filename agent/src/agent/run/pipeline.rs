@@ -15,7 +15,7 @@ use super::super::run_counts::{FailureKind, RunCounts};
 use super::super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
 use crate::session::Contents;
-use crate::trajectory::{Answer, Event};
+use crate::trajectory::{Event, RecordedAnswer};
 use testwright_models::ToolCall;
 
 /// Tools that a stage may call.
@@ -106,7 +106,7 @@ impl Run {
         &mut self,
         tool: &str,
         arguments: Value,
-    ) -> Flow<Answer> {
+    ) -> Flow<RecordedAnswer> {
         let number: u32 = self.budget.spent.tool_calls.values().sum();
         let call = ToolCall {
             id: format!("stage-{}", number + 1),

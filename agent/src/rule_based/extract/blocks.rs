@@ -32,7 +32,7 @@ static LEADS_TO_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Returns the parts of an issue's body, in order.
 pub(super) fn parts(body: &str) -> Vec<Part> {
-    let mut reader = Reader::default();
+    let mut reader = BlockReader::default();
     let lines = uncommented(body);
     let lines: Vec<&str> = lines.lines().collect();
     let mut i = 0;
@@ -95,13 +95,13 @@ pub(super) fn parts(body: &str) -> Vec<Part> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct BlockReader {
     heading: String,
     prose: String,
     parts: Vec<Part>,
 }
 
-impl Reader {
+impl BlockReader {
     fn line(&mut self, line: &str) {
         if let Some(found) = HEADING.captures(line) {
             self.flush();

@@ -6,7 +6,7 @@ use testwright_evals::document::format::{percent, rate};
 use testwright_evals::document::{Section, Table};
 use testwright_evals::statistics::Rate;
 
-use super::Report;
+use super::ComparisonReport;
 use super::data::{ScoredRun, SystemRuns};
 
 /// A system's figures with a given `--min-confidence`, over all graded runs.
@@ -56,7 +56,7 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
 }
 
 /// Returns the section, or `None` if no system has tests with different confidence.
-pub(super) fn section(report: &Report) -> Option<Section> {
+pub(super) fn section(report: &ComparisonReport) -> Option<Section> {
     let is_graded = |points: &Vec<ConfidencePoint>| points.len() > 1;
     if !report.systems.iter().any(|s| is_graded(&s.by_confidence)) {
         return None;

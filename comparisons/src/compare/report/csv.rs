@@ -3,7 +3,7 @@
 use ::csv::{self, Writer};
 use testwright_evals::document::format::old_class;
 
-use super::Report;
+use super::ComparisonReport;
 use super::data::{Data, Judgement};
 use crate::compare::RunStatus;
 
@@ -17,7 +17,7 @@ fn bytes(writer: Writer<Vec<u8>>) -> csv::Result<Vec<u8>> {
         .map_err(|error| error.into_error().into())
 }
 
-pub(super) fn systems(report: &Report) -> csv::Result<Vec<u8>> {
+pub(super) fn systems(report: &ComparisonReport) -> csv::Result<Vec<u8>> {
     let mut table = Writer::from_writer(Vec::new());
     let most = report.systems.iter().map(|s| s.pass_at.len()).max();
     let samples = 1..=most.unwrap_or_default();

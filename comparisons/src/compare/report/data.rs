@@ -5,7 +5,7 @@ use std::path::Path;
 
 use testwright_evals::InstanceResult;
 use testwright_evals::verdict::OldClass;
-use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
+use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
 
 use crate::compare::run_record::stored_runs;
 use crate::compare::run_record::{RunCost, StageCost};
@@ -233,7 +233,7 @@ fn read_verdicts(folder: &Path) -> Result<Verdicts> {
         return Ok(Verdicts::new());
     }
     let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
-    let mut lines = Lines::open(&path, MAX_RECORDS).map_err(failed)?;
+    let mut lines = LineReader::open(&path, MAX_RECORDS).map_err(failed)?;
     let mut verdicts = Verdicts::new();
     // The last line may still be incomplete, and lines from incompatible versions are ignored.
     while let Some(line) = lines.next_line().map_err(failed)? {

@@ -31,7 +31,7 @@ pub use summary::{CostSummary, Group, SystemSummary};
 
 /// Content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
+pub struct ComparisonReport {
     /// Version of testwright.
     pub testwright: String,
     pub plan: Plan,
@@ -50,10 +50,10 @@ pub struct Report {
     pub not_judged: Vec<(String, u64)>,
 }
 
-impl Report {
+impl ComparisonReport {
     pub fn of(data: &Data) -> Self {
         let pairs = pairs::pairs(data);
-        Report {
+        ComparisonReport {
             testwright: env!("CARGO_PKG_VERSION").to_owned(),
             plan: data.plan.clone(),
             systems: summary::summaries(data),
@@ -76,9 +76,9 @@ impl Report {
 /// # Errors
 ///
 /// Fails if the folder cannot be read, or a report cannot be rendered or written.
-pub fn write(folder: &Path) -> Result<Report> {
+pub fn write(folder: &Path) -> Result<ComparisonReport> {
     let data = Data::read(folder)?;
-    let report = Report::of(&data);
+    let report = ComparisonReport::of(&data);
     let sections = sections::sections(&report);
     let facts = sections::facts(&report);
     let markdown = document::markdown(TITLE, &facts, &sections, "report.json");

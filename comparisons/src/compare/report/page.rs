@@ -8,7 +8,7 @@ use testwright_evals::statistics::Rate;
 
 use super::data::{Data, Judgement, ScoredRun};
 use super::plots::plots;
-use super::{Report, TITLE};
+use super::{ComparisonReport, TITLE};
 use crate::compare::trajectory_page;
 
 const TEMPLATE: &str = include_str!("report.html");
@@ -48,7 +48,7 @@ fn submitted(precision: &Rate) -> String {
 }
 
 pub(super) fn page(
-    report: &Report,
+    report: &ComparisonReport,
     data: &Data,
     facts: &[(String, String)],
     sections: Vec<Section>,

@@ -4,10 +4,10 @@ use testwright_evals::document::format::{letter, percent};
 use testwright_evals::document::svg::{Anchor, Svg};
 use testwright_evals::document::{Plot, WIDTH};
 
-use super::{Report, SystemSummary};
+use super::{ComparisonReport, SystemSummary};
 
 /// Returns the plots of a section.
-pub(super) fn plots(section: &str, report: &Report) -> Vec<Plot> {
+pub(super) fn plots(section: &str, report: &ComparisonReport) -> Vec<Plot> {
     match section {
         "cost" => [spending(report), calls(report)]
             .into_iter()
@@ -27,7 +27,7 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 230.0;
 
 /// Plots success against dollars, or against tokens if a model has no price.
-fn spending(report: &Report) -> Option<Plot> {
+fn spending(report: &ComparisonReport) -> Option<Plot> {
     let priced = report.systems.iter().all(|s| s.cost.dollars.is_some());
     let priced = priced && report.systems.iter().any(|s| s.cost.dollars > Some(0.0));
     match priced {
@@ -38,12 +38,16 @@ fn spending(report: &Report) -> Option<Plot> {
     }
 }
 
-fn calls(report: &Report) -> Option<Plot> {
+fn calls(report: &ComparisonReport) -> Option<Plot> {
     frontier(report, "model calls per run", |s| s.cost.model_calls)
 }
 
 /// Plots success against cost. The cost axis is logarithmic, since approaches differ by orders of magnitude.
-fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Option<Plot> {
+fn frontier(
+    report: &ComparisonReport,
+    unit: &str,
+    cost: fn(&SystemSummary) -> f64,
+) -> Option<Plot> {
     let mut points: Vec<(usize, f64, f64)> = report
         .systems
         .iter()

@@ -9,11 +9,11 @@ use testwright_evals::document::{Cell, Section, Table};
 use testwright_evals::statistics::Rate;
 
 use super::data::length_place;
-use super::{Group, Pair, Report, Score, SystemSummary, confidence};
+use super::{ComparisonReport, Group, Pair, Score, SystemSummary, confidence};
 use crate::compare::trajectory_page;
 
 /// Returns the facts about the comparison, by name.
-pub(super) fn facts(report: &Report) -> Vec<(String, String)> {
+pub(super) fn facts(report: &ComparisonReport) -> Vec<(String, String)> {
     let plan = &report.plan;
     let limits = &plan.limits;
     let mut each = format!("{} model calls, {} minutes", limits.steps, limits.minutes);
@@ -49,7 +49,7 @@ pub(super) fn facts(report: &Report) -> Vec<(String, String)> {
     facts.into_iter().map(owned).collect()
 }
 
-pub(super) fn sections(report: &Report) -> Vec<Section> {
+pub(super) fn sections(report: &ComparisonReport) -> Vec<Section> {
     let mut sections = vec![
         rates(report),
         cost(report),
@@ -90,11 +90,11 @@ fn score(score: &Score) -> String {
 }
 
 /// Returns whether some system has extra inputs.
-fn gives_more(report: &Report) -> bool {
+fn gives_more(report: &ComparisonReport) -> bool {
     report.systems.iter().any(|s| !s.system.given.is_empty())
 }
 
-fn rates(report: &Report) -> Section {
+fn rates(report: &ComparisonReport) -> Section {
     let mut table = Table::new("Rates and means with 95 % intervals")
         .words("System")
         .figures(&[
@@ -166,7 +166,7 @@ fn rates(report: &Report) -> Section {
     }
 }
 
-fn ablations(report: &Report) -> Section {
+fn ablations(report: &ComparisonReport) -> Section {
     let mut table =
         Table::new("Difference in strict F→P (with − without options) on the same instances")
             .words("System")
@@ -196,7 +196,7 @@ fn ablations(report: &Report) -> Section {
     }
 }
 
-fn cost(report: &Report) -> Section {
+fn cost(report: &ComparisonReport) -> Section {
     let mut table = Table::new("Mean per run").words("System").figures(&[
         "Model calls",
         "Failed calls (total)",
@@ -233,7 +233,7 @@ fn cost(report: &Report) -> Section {
 /// Maximum groups in the table; `report.json` contains all of them.
 const GROUPS: usize = 30;
 
-fn overlap(report: &Report) -> Section {
+fn overlap(report: &ComparisonReport) -> Section {
     let found = &report.overlap;
     let mut table = Table::new("Instances solved by exactly these systems")
         .words("Systems")
@@ -266,7 +266,7 @@ fn overlap(report: &Report) -> Section {
     }
 }
 
-fn pairs(report: &Report) -> Section {
+fn pairs(report: &ComparisonReport) -> Section {
     let mut table = Table::new("Difference in strict F→P (first − second), first samples")
         .words("First")
         .words("Second")
@@ -346,7 +346,7 @@ fn discordant(pair: &Pair) -> Table {
     table
 }
 
-fn classes(report: &Report) -> Section {
+fn classes(report: &ComparisonReport) -> Section {
     let names: Vec<&str> = report
         .systems
         .first()
@@ -373,7 +373,7 @@ fn classes(report: &Report) -> Section {
 fn groups(
     id: &'static str,
     title: &'static str,
-    report: &Report,
+    report: &ComparisonReport,
     of: fn(&SystemSummary) -> &[Group],
 ) -> Section {
     let all = report.systems.iter().map(of);
@@ -403,7 +403,7 @@ fn group_names<'g>(all: impl Iterator<Item = &'g [Group]>) -> Vec<&'g str> {
     sorted.into_iter().map(|(_, name)| name).collect()
 }
 
-fn stages(report: &Report) -> Section {
+fn stages(report: &ComparisonReport) -> Section {
     let mut table = Table::new("Totals over all runs")
         .words("System")
         .words("Stage")
@@ -434,7 +434,7 @@ fn stages(report: &Report) -> Section {
     Section::new("stages", "Tokens and time by stage", [table])
 }
 
-fn not_judged(report: &Report) -> Section {
+fn not_judged(report: &ComparisonReport) -> Section {
     let mut table = Table::new("Missing runs and verdicts")
         .sentences("Reason")
         .figures(&["Runs"]);

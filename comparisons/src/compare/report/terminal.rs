@@ -2,10 +2,10 @@
 
 use testwright_evals::document::format::percent;
 
-use super::Report;
+use super::ComparisonReport;
 
 /// Returns a table with one line per system.
-pub(super) fn table(report: &Report) -> String {
+pub(super) fn table(report: &ComparisonReport) -> String {
     let width = report.systems.iter().map(|s| s.name.chars().count()).max();
     let width = width.unwrap_or_default().max(6);
     let heads = [

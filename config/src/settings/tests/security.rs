@@ -54,7 +54,7 @@ fn found_file_sets_only_listed_keys() {
     assert!(keys.len() > 35, "{keys:?}");
     for folder in ["here", "repository"] {
         for (key, value) in &keys {
-            let mut place = Place::new().file(folder, &format!("{key} = {value}\n"));
+            let mut place = TestDir::new().file(folder, &format!("{key} = {value}\n"));
             if folder == "here" {
                 place.sources.repository = None;
             }
@@ -73,7 +73,7 @@ fn found_file_sets_only_listed_keys() {
                 settings.notes
             );
             if !allowed {
-                let mut plain = Place::new().load();
+                let mut plain = TestDir::new().load();
                 plain.notes.clone_from(&settings.notes);
                 plain.variables = settings.variables.clone();
                 assert_eq!(settings, plain, "{folder}: {key} = {value}");
@@ -94,7 +94,7 @@ fn listed_keys_exist() {
 fn ignored_keys_are_noted_once() {
     let text = "[run]\nmodel = \"m\"\n[model]\nbase-url = \"http://evil.example.org/v1\"\napi-key-env = \"HOME\"\n\
                 [local]\nno-isolation = true\n[docker]\nhost = \"tcp://evil.example.org\"\n[build]\noffline = true\ncache-size = 1\n";
-    let place = Place::new().file("here", text);
+    let place = TestDir::new().file("here", text);
     let notes = place.load().notes;
     insta::assert_snapshot!(place.without_folder(&notes.join("\n")), @"testwright.toml: ignored `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
 }
@@ -105,9 +105,9 @@ fn found_file_only_lowers_limits() {
                   [limits]\nmemory = \"900 GiB\"\nprocesses = 99999999\ncpus = inf\nfile-size = \"900 GiB\"\ndisk = \"900 GiB\"\nfiles = 99999999\ntest-seconds = 99999\n";
     for folder in ["here", "repository"] {
         let user = "[run]\nmax-dollars = 2\nmax-tokens = 5\n[limits]\nprocesses = 70\n";
-        let place = Place::new().file("home", user).file(folder, raised);
+        let place = TestDir::new().file("home", user).file(folder, raised);
         let settings = place.load();
-        let plain = Place::new().file("home", user).load();
+        let plain = TestDir::new().file("home", user).load();
         assert_eq!(
             (&settings.run, &settings.limits),
             (&plain.run, &plain.limits)
@@ -121,7 +121,10 @@ fn found_file_only_lowers_limits() {
 
         let lowered = "[run]\nmax-steps = 5\nmax-dollars = 0.5\nmax-tokens = 4\nmax-minutes = 2.5\n\
                        [limits]\nmemory = \"1 GiB\"\nprocesses = 50\ncpus = 0.5\nfile-size = \"1 MiB\"\ndisk = \"2 MiB\"\nfiles = 9\ntest-seconds = 7\n";
-        let settings = Place::new().file("home", user).file(folder, lowered).load();
+        let settings = TestDir::new()
+            .file("home", user)
+            .file(folder, lowered)
+            .load();
         assert_eq!(
             (settings.run.max_steps, settings.run.max_dollars),
             (5, Some(0.5))
@@ -136,7 +139,7 @@ fn found_file_only_lowers_limits() {
     }
     // NaN is not less than anything.
     for value in ["nan", "-nan", "inf"] {
-        let place = Place::new().file(
+        let place = TestDir::new().file(
             "here",
             &format!("[run]\nmax-minutes = {value}\nmax-dollars = {value}\n"),
         );
@@ -148,7 +151,7 @@ fn found_file_only_lowers_limits() {
         );
     }
     // A flag of the user overrides any file.
-    let place = Place::new()
+    let place = TestDir::new()
         .file("here", "run.max-steps = 5\n")
         .flag("run.max-steps", 200);
     assert_eq!(place.load().run.max_steps, 200);
@@ -156,13 +159,13 @@ fn found_file_only_lowers_limits() {
 
 #[test]
 fn recipe_applies_to_own_folder() {
-    let python = |place: &Place, location: &str| {
+    let python = |place: &TestDir, location: &str| {
         let settings = place.load();
         settings
             .environment_of(location)
             .and_then(|recipe| recipe.python.clone())
     };
-    let mut place = Place::new().file("here", "[environment]\npython = \"3.8\"\n");
+    let mut place = TestDir::new().file("here", "[environment]\npython = \"3.8\"\n");
     let here = place
         .folder
         .path()
@@ -177,7 +180,7 @@ fn recipe_applies_to_own_folder() {
     assert_eq!(python(&place, "https://github.com/owner/name"), None);
     place.sources.repository = Some(here.clone().into());
     assert_eq!(python(&place, &here).as_deref(), Some("3.8"));
-    let place = Place::new()
+    let place = TestDir::new()
         .file("repository", "[environment]\npython = \"3.9\"\n")
         .config("[environment]\npython = \"3.10\"\n");
     assert_eq!(python(&place, "anywhere").as_deref(), Some("3.10"));
@@ -188,7 +191,7 @@ fn found_recipe_cannot_set_image() {
     let text =
         "[environment]\nimage = \"127.0.0.1:1/evil:x\"\ninterpreter = \"/x\"\npython = \"3.9\"\n";
     for folder in ["here", "repository"] {
-        let mut place = Place::new().file(folder, text);
+        let mut place = TestDir::new().file(folder, text);
         if folder == "here" {
             place.sources.repository = None;
         }
@@ -207,7 +210,7 @@ fn found_recipe_cannot_set_image() {
             ),
         );
     }
-    let settings = Place::new().config(text).load();
+    let settings = TestDir::new().config(text).load();
     let image = settings.environment.and_then(|recipe| recipe.image);
     assert_eq!(image.as_deref(), Some("127.0.0.1:1/evil:x"));
     assert!(settings.notes.is_empty(), "{:?}", settings.notes);
@@ -216,10 +219,10 @@ fn found_recipe_cannot_set_image() {
 #[test]
 fn named_file_is_trusted() {
     let text = "[model]\nbase-url = \"http://127.0.0.1:1/v1\"\n[local]\nno-isolation = true\n";
-    let settings = Place::new().config(text).load();
+    let settings = TestDir::new().config(text).load();
     assert!(settings.local.no_isolation && settings.model.base_url.is_some());
     // This also applies to a file that would be found anyway.
-    let mut place = Place::new().file("here", text);
+    let mut place = TestDir::new().file("here", text);
     place.sources.config = Some(place.folder.path().join("here").join(FILE));
     let settings = place.load();
     assert!(
@@ -232,13 +235,13 @@ fn named_file_is_trusted() {
     place = place.variable("TESTWRIGHT_CONFIG", named.to_str().unwrap());
     assert!(place.load().local.no_isolation);
 
-    let mut place = Place::new();
+    let mut place = TestDir::new();
     place.sources.config = Some(place.folder.path().join("none.toml"));
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
       cause: DIR/none.toml does not exist
     ");
-    insta::assert_snapshot!(Place::new().variable("TESTWRIGHT_CONFIG", FILE).refused(), @r"
+    insta::assert_snapshot!(TestDir::new().variable("TESTWRIGHT_CONFIG", FILE).refused(), @r"
     error: failed to read the settings
       cause: TESTWRIGHT_CONFIG is `testwright.toml`, which is a relative path
       hint: use an absolute path, or --config
@@ -252,7 +255,7 @@ fn link_target_is_not_quoted() {
         "[pa55word]\nkey = 1\n",
         "key = \"pa55word\"\n",
     ] {
-        let place = Place::new().file("home", "");
+        let place = TestDir::new().file("home", "");
         let secret = place.folder.path().join("secret");
         std::fs::write(&secret, content).unwrap();
         for folder in ["here", "repository"] {
@@ -274,7 +277,7 @@ fn link_target_is_not_quoted() {
 
 #[test]
 fn pipe_device_and_huge_file_are_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let path = place.folder.path().join("here").join(FILE);
     let status = std::process::Command::new("mkfifo")
         .arg(&path)
@@ -286,7 +289,7 @@ fn pipe_device_and_huge_file_are_refused() {
     let file = std::fs::File::create(&path).unwrap();
     file.set_len(1 << 40).unwrap();
     assert!(place.refused().contains("is larger than 1 MiB"));
-    let mut place = Place::new();
+    let mut place = TestDir::new();
     place.sources.config = Some("/dev/zero".into());
     assert!(place.refused().contains("is not a file"));
 }
@@ -303,7 +306,7 @@ fn deep_nesting_is_an_error() {
         format!("[environment.env]\n{}a = 1\n", "a.".repeat(deep)),
     ];
     for text in texts {
-        let place = Place::new().file("here", &text);
+        let place = TestDir::new().file("here", &text);
         let refused = place.refused();
         assert!(refused.len() < 2_000, "{} characters", refused.len());
     }

@@ -1,6 +1,6 @@
 //! Renders the report as a self-contained page.
 
-use super::{Report, TITLE, tables};
+use super::{CloverReport, TITLE, tables};
 use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
 
 /// Renders the report as a page.
@@ -8,7 +8,7 @@ use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
 /// # Errors
 ///
 /// Fails if the template does not match the page.
-pub fn page(report: &Report) -> Result<String, RenderError> {
+pub fn page(report: &CloverReport) -> Result<String, RenderError> {
     let names = names(report);
     let systems = names.iter().enumerate();
     let open = ["assertions", "targets", "blocks", "contexts", "answers"];
@@ -30,7 +30,7 @@ pub fn page(report: &Report) -> Result<String, RenderError> {
 }
 
 /// Returns the names of the systems, including the form of their answers.
-fn names(report: &Report) -> Vec<String> {
+fn names(report: &CloverReport) -> Vec<String> {
     let mut names: Vec<String> = report
         .rows
         .iter()

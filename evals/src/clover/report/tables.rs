@@ -1,6 +1,6 @@
 //! Tables of the report.
 
-use super::{MeanCost, Report, Row, Utilisation};
+use super::{CloverReport, MeanCost, Row, Utilisation};
 use crate::clover::answer::Form;
 use crate::clover::evaluation::AnswerClass;
 use crate::clover::problem::Task;
@@ -29,7 +29,7 @@ pub(super) fn system_name(system: &str, form: Form) -> String {
     }
 }
 
-pub(super) fn sections(report: &Report) -> Vec<Section> {
+pub(super) fn sections(report: &CloverReport) -> Vec<Section> {
     let mut sections: Vec<Section> = Task::ALL
         .iter()
         .filter_map(|task| of_task(report, *task))
@@ -60,7 +60,7 @@ pub fn figures(task: Task) -> &'static [&'static str] {
     }
 }
 
-fn of_task(report: &Report, task: Task) -> Option<Section> {
+fn of_task(report: &CloverReport, task: Task) -> Option<Section> {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.task == task).collect();
     if rows.is_empty() {
         return None;
@@ -149,7 +149,7 @@ fn utilisation(all: &[Utilisation]) -> Section {
     Section::new("contexts", "Effect of the context", [table]).note("Δmax and Δmin: rate with the best and the worst context minus the rate without context (RER in task I, success in task II). Only problems that were asked with every context count. Ideal: Δmax > Δmin > 0.")
 }
 
-fn answers(report: &Report) -> Section {
+fn answers(report: &CloverReport) -> Section {
     let classes = [
         ("run", AnswerClass::Run),
         ("refused", AnswerClass::Refused),
@@ -178,7 +178,7 @@ fn answers(report: &Report) -> Section {
     Section::new("answers", "Answers", [table]).note("Answers that are not run count as wrong in every rate. Gibberish is not Python, or does not address the question.")
 }
 
-fn pairs(report: &Report) -> Section {
+fn pairs(report: &CloverReport) -> Section {
     let mut table = Table::new("Success on the same problems: difference (first − second) in points with bootstrap intervals, and McNemar's exact test")
         .words("task")
         .words("context")

@@ -10,7 +10,7 @@ use crate::document::format::{
 };
 use crate::document::{Cell, Section, Table};
 use crate::report::details::{Details, Group, VerdictAgreement};
-use crate::report::{Metric, Report, Summary};
+use crate::report::{GradingReport, Metric, Summary};
 use crate::result::Seconds;
 
 type Line = (&'static str, fn(&Summary) -> String);
@@ -40,7 +40,7 @@ const RATES: [Line; 16] = [
     ("tddScore", |s| mean(&s.tdd_score)),
 ];
 
-pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
+pub(super) fn rates(report: &GradingReport, labels: &[String]) -> Section {
     let mut table = Table::new("Rates and means with 95 % intervals")
         .words("Measure")
         .figures(labels);
@@ -78,7 +78,7 @@ pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
              about 4 points between single runs are noise.")
 }
 
-pub(super) fn agreement(report: &Report, labels: &Labels) -> Section {
+pub(super) fn agreement(report: &GradingReport, labels: &Labels) -> Section {
     let mut counts = Table::new("Instances by verdict")
         .words("Prediction set")
         .words("Strict F→P compared with")
@@ -133,7 +133,7 @@ fn table_row<const N: usize, const M: usize>(
     table.row(words.into_iter().map(Cell::from).chain(figures));
 }
 
-pub(super) fn classes(report: &Report, labels: &[String]) -> Section {
+pub(super) fn classes(report: &GradingReport, labels: &[String]) -> Section {
     let mut table = Table::new("Strict F→P by class on the old code")
         .words("On the old code")
         .figures(labels);
@@ -149,7 +149,7 @@ pub(super) fn classes(report: &Report, labels: &[String]) -> Section {
     Section::new("classes", "Class on the old code", [table])
 }
 
-pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
+pub(super) fn coverage(report: &GradingReport, labels: &[String]) -> Section {
     let mut table = Table::new("Instances by ΔC: SWT-bench successes + others")
         .words("ΔC")
         .figures(labels);
@@ -170,7 +170,7 @@ pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
     Section::new("coverage", "Change coverage ΔC", [table]).note("The means exclude instances whose changed lines no test runs, and instances whose coverage could not be measured.")
 }
 
-pub(super) fn flows(report: &Report, labels: &[String]) -> Section {
+pub(super) fn flows(report: &GradingReport, labels: &[String]) -> Section {
     let mut rows: BTreeMap<(Outcome, Outcome), Vec<u64>> = BTreeMap::new();
     for (at, details) in report.details.values().enumerate() {
         for flow in &details.flows {
@@ -192,7 +192,7 @@ pub(super) fn flows(report: &Report, labels: &[String]) -> Section {
     Section::new("flows", "Outcomes on the old and the new code", [table])
 }
 
-pub(super) fn repositories(report: &Report, labels: &[String]) -> Section {
+pub(super) fn repositories(report: &GradingReport, labels: &[String]) -> Section {
     Section::new(
         "repositories",
         "By repository",
@@ -206,7 +206,7 @@ pub(super) fn repositories(report: &Report, labels: &[String]) -> Section {
     )
 }
 
-pub(super) fn lengths(report: &Report, labels: &[String]) -> Section {
+pub(super) fn lengths(report: &GradingReport, labels: &[String]) -> Section {
     Section::new(
         "lengths",
         "By issue length",
@@ -223,7 +223,7 @@ pub(super) fn lengths(report: &Report, labels: &[String]) -> Section {
 fn groups(
     caption: &str,
     name: &str,
-    report: &Report,
+    report: &GradingReport,
     labels: &[String],
     of: fn(&Details) -> &[Group],
 ) -> Table {
@@ -239,7 +239,7 @@ fn groups(
 }
 
 /// Returns the names of the groups of all sets, in order.
-fn names(report: &Report, of: fn(&Details) -> &[Group]) -> Vec<&str> {
+fn names(report: &GradingReport, of: fn(&Details) -> &[Group]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for group in report.details.values().flat_map(of) {
         if !names.contains(&group.name.as_str()) {
@@ -249,7 +249,7 @@ fn names(report: &Report, of: fn(&Details) -> &[Group]) -> Vec<&str> {
     names
 }
 
-pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
+pub(super) fn comparison(report: &GradingReport, labels: &Labels) -> Option<Section> {
     let comparison = report.comparison.as_ref()?;
     let by_name: BTreeMap<&str, &str> = report
         .summary
@@ -318,7 +318,7 @@ pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
              comparisons."))
 }
 
-pub(super) fn time(report: &Report, labels: &Labels) -> Section {
+pub(super) fn time(report: &GradingReport, labels: &Labels) -> Section {
     let mut table = Table::new("Time for grading")
         .words("Prediction set")
         .figures(&["Total", "Median"]);
@@ -348,7 +348,7 @@ pub(super) fn time(report: &Report, labels: &Labels) -> Section {
     Section::new("time", "Time", [table, slowest])
 }
 
-pub(super) fn infrastructure(report: &Report, labels: &[String]) -> Option<Section> {
+pub(super) fn infrastructure(report: &GradingReport, labels: &[String]) -> Option<Section> {
     let mut table = Table::new("Failures not caused by the prediction")
         .words("Instance")
         .words("Prediction set")

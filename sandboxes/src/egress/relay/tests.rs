@@ -75,7 +75,7 @@ async fn invalid_frames_end_relay() {
     let stray = [
         frame(DATA, 5, b"x"),
         frame(CREDIT_FRAME, 5, &1u32.to_be_bytes()),
-        frame(END, 5, b""),
+        frame(END_FRAME, 5, b""),
         frame(RESET, 5, b""),
         frame(OPEN, 5, b""),
         frame(RESET, 5, b""),
@@ -114,10 +114,10 @@ async fn small_frames_arrive_in_order() {
         accepted.try_send(stream).unwrap();
     }));
     // Sends as much as the window allows before anything is read.
-    let content: Vec<u8> = (0..WINDOW).map(|n| (n % 251) as u8).collect();
+    let content: Vec<u8> = (0..WINDOW_BYTES).map(|n| (n % 251) as u8).collect();
     let mut frames = frame(OPEN, 1, b"");
     frames.extend(content.chunks(1).flat_map(|byte| frame(DATA, 1, byte)));
-    frames.extend(frame(END, 1, b""));
+    frames.extend(frame(END_FRAME, 1, b""));
     relay.write_all(&frames).await.unwrap();
     let mut received = Vec::new();
     let mut stream = stream.recv().await.unwrap();

@@ -18,7 +18,7 @@ use nix::unistd::{Gid, Uid, fchownat, truncate};
 use super::super::protocol::Setup;
 use super::caller::Caller;
 
-type Result<T> = std::result::Result<T, Errno>;
+type SysResult<T> = std::result::Result<T, Errno>;
 
 /// Number of a call that is newer than libc's list. It is the same on every architecture.
 const SYS_FCHMODAT2: i64 = 452;
@@ -59,7 +59,7 @@ impl OwnFolders {
         }
     }
 
-    fn check(&self, file: &OwnedFd) -> Result<()> {
+    fn check(&self, file: &OwnedFd) -> SysResult<()> {
         let place = PathBuf::from(readlink(own_path(file).as_str())?);
         match self.folders.iter().any(|folder| place.starts_with(folder)) {
             true => Ok(()),
@@ -86,7 +86,7 @@ pub(super) fn perform(
     caller: &Caller<'_>,
     number: i64,
     arguments: [u64; 6],
-) -> Result<()> {
+) -> SysResult<()> {
     let (target, change) = parse(caller, number, arguments)?;
     let file = open(caller, &target)?;
     folders.check(&file)?;
@@ -112,7 +112,7 @@ pub(super) fn perform(
     }
 }
 
-fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> Result<(Target, Change)> {
+fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> SysResult<(Target, Change)> {
     let [a, b, c, d, e, _] = arguments;
     let here = AT_FDCWD.as_raw_fd() as u64;
     let at = |folder, path, flags| Target::Path {
@@ -154,7 +154,7 @@ fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> Result<(Targe
 const NOW: Change = Change::Times(TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW);
 
 /// Reads numbers of eight bytes from the caller's memory.
-fn numbers<const N: usize>(caller: &Caller<'_>, address: u64) -> Result<[i64; N]> {
+fn numbers<const N: usize>(caller: &Caller<'_>, address: u64) -> SysResult<[i64; N]> {
     let mut numbers = [0; N];
     for (offset, number) in (0..).step_by(8).zip(&mut numbers) {
         *number = i64::from_ne_bytes(caller.bytes(address.wrapping_add(offset))?);
@@ -162,7 +162,7 @@ fn numbers<const N: usize>(caller: &Caller<'_>, address: u64) -> Result<[i64; N]
     Ok(numbers)
 }
 
-fn nanoseconds(caller: &Caller<'_>, address: u64) -> Result<Change> {
+fn nanoseconds(caller: &Caller<'_>, address: u64) -> SysResult<Change> {
     if address == 0 {
         return Ok(NOW);
     }
@@ -174,7 +174,7 @@ fn nanoseconds(caller: &Caller<'_>, address: u64) -> Result<Change> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn microseconds(caller: &Caller<'_>, address: u64) -> Result<Change> {
+fn microseconds(caller: &Caller<'_>, address: u64) -> SysResult<Change> {
     if address == 0 {
         return Ok(NOW);
     }
@@ -190,7 +190,7 @@ fn microseconds(caller: &Caller<'_>, address: u64) -> Result<Change> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn seconds(caller: &Caller<'_>, address: u64) -> Result<Change> {
+fn seconds(caller: &Caller<'_>, address: u64) -> SysResult<Change> {
     if address == 0 {
         return Ok(NOW);
     }
@@ -202,7 +202,7 @@ fn seconds(caller: &Caller<'_>, address: u64) -> Result<Change> {
 }
 
 /// Opens the file that the caller names, without rights to read or write it.
-fn open(caller: &Caller<'_>, target: &Target) -> Result<OwnedFd> {
+fn open(caller: &Caller<'_>, target: &Target) -> SysResult<OwnedFd> {
     let plain = OFlag::O_PATH | OFlag::O_CLOEXEC;
     let descriptor = |number: u64| {
         let path = match number as i32 {

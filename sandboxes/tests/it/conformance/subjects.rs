@@ -38,8 +38,8 @@ macro_rules! subjects {
             use super::*;
 
             #[tokio::test(flavor = "multi_thread")]
-            async fn keeps_the_promises() {
-                super::keeps_the_promises(&$subject, stringify!($name)).await;
+            async fn keeps_guarantees() {
+                super::keeps_guarantees(&$subject, stringify!($name)).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +63,7 @@ subjects! {
     docker_engine: EngineSubject,
 }
 
-async fn keeps_the_promises(subject: &dyn Subject, name: &str) {
+async fn keeps_guarantees(subject: &dyn Subject, name: &str) {
     let cache = tempfile::tempdir().unwrap();
     let Some(backend) = subject.backend(cache.path()).await else {
         return;

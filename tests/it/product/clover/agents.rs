@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Bench, git, str};
+use super::{CloverBench, git, str};
 use crate::support::program::assert_exit_code;
 use crate::support::server::{MockServer, Request, Response};
 
@@ -166,10 +166,10 @@ fn answer(request: &Request, problems: &[Value]) -> Response {
     .with("content-type", "application/json")
 }
 
-impl Bench {
+impl CloverBench {
     /// Builds a benchmark and returns two problems of task III.
-    fn with_block_problems() -> (Bench, Vec<Value>) {
-        let bench = Bench::new();
+    fn with_block_problems() -> (CloverBench, Vec<Value>) {
+        let bench = CloverBench::new();
         std::fs::write(bench.path("shapes/tests/test_more.py"), MORE_TESTS).unwrap();
         git(&bench.path("shapes"), &["add", "-A"]);
         git(&bench.path("shapes"), &["commit", "-qm", "More tests"]);
@@ -190,7 +190,7 @@ fn agent_requests(server: &MockServer, model: &str) -> Vec<Value> {
 
 #[test]
 fn agents_and_single_calls_share_report() {
-    let (bench, problems) = Bench::with_block_problems();
+    let (bench, problems) = CloverBench::with_block_problems();
     let server = MockServer::start_parallel(move |request| answer(request, &problems));
     let models = ["--models", "good,lazy,idle,wasteful"];
     let approaches = ["--approach", "single-call,cover"];
@@ -266,7 +266,7 @@ fn agents_and_single_calls_share_report() {
 
 #[test]
 fn killed_evaluation_repeats_only_call_in_flight() {
-    let (bench, problems) = Bench::with_block_problems();
+    let (bench, problems) = CloverBench::with_block_problems();
     let begun = Arc::new(AtomicUsize::new(0));
     let counter = begun.clone();
     let server = MockServer::start_parallel(move |request| {

@@ -13,7 +13,7 @@ const OTHER: &str = "zero-shot-plus:given-patch=on:given-files=on:other-patch=on
 const WRONG: &str = "--- a/pkg/calc.py\n+++ b/pkg/calc.py\n@@ -1,3 +1,3 @@\n def add(a, b):\n     if b < 0:\n\
                      -        return a + b + 1\n+        return a + b + 2\n";
 
-fn patches(bench: &Bench, name: &str, ids: &[&str], patch: &str) -> String {
+fn patches(bench: &ComparisonBench, name: &str, ids: &[&str], patch: &str) -> String {
     let path = bench.place.path(name);
     let of = |id: &&str| json!({"instance_id": id, "model_name_or_path": "repairer", "model_patch": patch});
     lines(&path, &ids.iter().map(of).collect::<Vec<Value>>());
@@ -56,7 +56,7 @@ fn glob(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn extra_inputs_are_marked_in_report() {
     let (server, bill) = service(Duration::ZERO);
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let ids = ["example__sums-1", "example__sums-2"];
     let file = patches(&bench, "wrong.jsonl", &ids, WRONG);
     let approaches = [PLAIN, TESTS, GOLDEN, OTHER].join(",");
@@ -146,7 +146,7 @@ fn extra_inputs_are_marked_in_report() {
 #[test]
 fn missing_extra_input_is_rejected() {
     let (server, bill) = service(Duration::ZERO);
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let some = patches(&bench, "some.jsonl", &["example__sums-2"], WRONG);
     let words = ["--models", "m", "--approaches", OTHER];
     for (more, says) in [

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testwright_server::store::{ComparisonFilter, Store};
 
-use super::{APPROACHES, Bench, answered, service, without_seconds};
+use super::{APPROACHES, ComparisonBench, answered, service, without_seconds};
 use crate::product::server::databases;
 use crate::support::program::assert_exit_code;
 
@@ -14,7 +14,7 @@ use crate::support::program::assert_exit_code;
 struct Worker(Child);
 
 impl Worker {
-    fn start(bench: &Bench, url: &str, data: &str) -> Worker {
+    fn start(bench: &ComparisonBench, url: &str, data: &str) -> Worker {
         let mut command: Command = bench.place.testwright();
         command
             .args(["worker", "--workers", "2", "--database", url, "--data"])
@@ -36,12 +36,12 @@ impl Drop for Worker {
 #[tokio::test(flavor = "multi_thread")]
 async fn comparison_survives_killed_worker() {
     let (whole, undisturbed) = service(Duration::ZERO);
-    let local = Bench::new(&whole);
+    let local = ComparisonBench::new(&whole);
     let words = [&APPROACHES[..], &["--max-dollars", "50"]].concat();
     assert_exit_code(&local.compare("out", &words).output().unwrap(), 0);
     for database in databases::all() {
         let (server, bill) = service(Duration::from_millis(40));
-        let bench = Bench::new(&server);
+        let bench = ComparisonBench::new(&server);
         let embedded = Store::url_in(&bench.place.path("."));
         let url = database.url.as_deref().unwrap_or(&embedded);
         let words = [&words[..], &["--database", url]].concat();
@@ -92,7 +92,7 @@ async fn comparison_survives_killed_worker() {
 }
 
 /// Returns the paths of the files of all runs.
-fn run_file_paths(bench: &Bench) -> BTreeSet<String> {
+fn run_file_paths(bench: &ComparisonBench) -> BTreeSet<String> {
     let out = bench.out("out");
     let (mut files, mut folders) = (BTreeSet::new(), vec![out.join("runs")]);
     while let Some(folder) = folders.pop() {
@@ -112,7 +112,7 @@ fn run_file_paths(bench: &Bench) -> BTreeSet<String> {
 #[test]
 fn worker_with_other_model_settings_makes_no_run() {
     let (server, bill) = service(Duration::ZERO);
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let url = Store::url_in(&bench.place.path("."));
     let words = ["--approaches", "libro", "--models", "m", "--database", &url];
     let asking = bench

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::repository::GOOD;
-use super::{Bench, ISSUE};
+use super::{GradingBench, ISSUE};
 use crate::support::program::assert_exit_code;
 
 /// Creates a bench of instances of one repository and commit.
-fn bench(instances: &[&str]) -> Bench {
-    let bench = Bench::new(None);
+fn bench(instances: &[&str]) -> GradingBench {
+    let bench = GradingBench::new(None);
     let all: Vec<Value> = instances
         .iter()
         .map(|id| bench.repository.instance(id, ISSUE))
@@ -36,7 +36,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-fn report(bench: &Bench) -> Value {
+fn report(bench: &GradingBench) -> Value {
     let output = bench
         .place
         .testwright()
@@ -100,7 +100,7 @@ fn unrequested_results_stop_command() {
 }
 
 /// Waits until the command has started grading in the folder `out`.
-fn wait_until_grading(bench: &Bench, child: &mut Child) {
+fn wait_until_grading(bench: &GradingBench, child: &mut Child) {
     let before = Instant::now();
     while !bench.place.path("out/run.json").exists() {
         assert!(child.try_wait().unwrap().is_none(), "it has ended");
@@ -113,7 +113,7 @@ fn wait_until_grading(bench: &Bench, child: &mut Child) {
 }
 
 /// Counts the results: complete lines of the file.
-fn count_results(bench: &Bench) -> u64 {
+fn count_results(bench: &GradingBench) -> u64 {
     let bytes = std::fs::read(bench.place.path("out/results.jsonl")).unwrap();
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::product::eval::Bench;
+use crate::product::eval::GradingBench;
 use crate::support::program::assert_exit_code;
 
 /// A test that reports that it has started and then never ends.
@@ -32,7 +32,7 @@ fn holds(folder: &Path, name: &str) -> bool {
 
 #[test]
 fn interrupted_evaluation_leaves_no_sandbox() {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     bench.dataset(&[bench.repository.instance("plain", super::ISSUE)]);
     let endless = bench.repository.append_tests_patch(ENDLESS);
     bench.predictions(&[("endless", "plain", Some(&endless))]);

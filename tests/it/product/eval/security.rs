@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::repository::{GOOD, TESTS};
-use super::{Bench, ISSUE};
+use super::{GradingBench, ISSUE};
 use crate::support::program::assert_exit_code;
 
 /// A malicious prediction and its expected note.
@@ -16,7 +16,7 @@ struct Attack {
 }
 
 /// Returns predictions that try to end as `infrastructure`, which is not counted, so that they could avoid a failure.
-fn infrastructure_attacks(bench: &Bench) -> Vec<Attack> {
+fn infrastructure_attacks(bench: &GradingBench) -> Vec<Attack> {
     let r = &bench.repository;
     let with = |path: &str, text: &str| {
         r.patch(|r| {
@@ -68,7 +68,7 @@ fn infrastructure_attacks(bench: &Bench) -> Vec<Attack> {
 
 #[test]
 fn predictions_cannot_end_as_infrastructure() {
-    let bench = Bench::new(Some(
+    let bench = GradingBench::new(Some(
         "mkdir -p left-by-the-build && touch left-by-the-build/file",
     ));
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
@@ -151,7 +151,7 @@ def test_negative():
 "#;
 
 fn nothing_is_left(words: &[&str]) {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     // One instance has golden tests that plant files; the other is unchanged.
     let mut golden = bench.repository.instance("first", ISSUE);
     golden["test_patch"] = json!(bench.repository.append_tests_patch(PLANTING_TEST));
@@ -196,7 +196,7 @@ fn docker_leftovers_do_not_reach_other_predictions() {
 /// A model's name may equal the path-safe form of another model's name.
 #[test]
 fn similar_names_have_separate_logs() {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let good = bench.repository.append_tests_patch(GOOD);
     bench.predictions(&[("acme/otter", "plain", Some(&good))]);
@@ -226,7 +226,7 @@ fn similar_names_have_separate_logs() {
 
 #[test]
 fn output_escapes_control_characters() {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let patch = bench.repository.append_tests_patch(
         "\n\nimport pytest\n\n\n@pytest.mark.parametrize('n', [1])\ndef test_negative(n):\n    assert add(1, -2) == -1, '\\x1b[2J\\u202e'\n",
@@ -290,7 +290,7 @@ const STARTUP_MODULE: &str = "import sys\nsys.dont_write_bytecode = True\n";
 
 #[test]
 fn forged_outcomes_are_detected() {
-    let bench = Bench::new(None);
+    let bench = GradingBench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let passes = "\n\ndef test_negative():\n    assert True\n";
     let beside = |path: &str, text: &str| {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::repository::{GOOD, TESTS};
-use super::{Bench, ISSUE, without_timings};
+use super::{GradingBench, ISSUE, without_timings};
 use crate::product::server::databases::{self, Database};
 use crate::support::program::assert_exit_code;
 
@@ -16,7 +16,7 @@ use crate::support::program::assert_exit_code;
 struct Worker(Child);
 
 impl Worker {
-    fn start(bench: &Bench, url: &str, data: &str) -> Worker {
+    fn start(bench: &GradingBench, url: &str, data: &str) -> Worker {
         let mut command = bench.place.testwright();
         command
             .args(["worker", "--workers", "1", "--database", url, "--data"])
@@ -33,8 +33,8 @@ impl Drop for Worker {
 }
 
 /// Creates two instances with predictions of three models. One takes seconds, and one is not a patch.
-fn bench() -> Bench {
-    let bench = Bench::new(None);
+fn bench() -> GradingBench {
+    let bench = GradingBench::new(None);
     let other = ISSUE.replace("I expected", "it should be");
     bench.dataset(&[
         bench.repository.instance("first", ISSUE),
@@ -59,7 +59,7 @@ fn bench() -> Bench {
     bench
 }
 
-fn url(bench: &Bench, database: &Database) -> String {
+fn url(bench: &GradingBench, database: &Database) -> String {
     database.url_in(bench.place.folder.path())
 }
 
@@ -78,7 +78,7 @@ fn logs(folder: &Path, results: &BTreeMap<(String, String), Value>) -> BTreeMap<
 }
 
 /// Waits until the asking command has created the table and its rows.
-fn wait_for_rows(bench: &Bench, database: &Database, table: &str) {
+fn wait_for_rows(bench: &GradingBench, database: &Database, table: &str) {
     let data = bench.place.folder.path();
     let made = match &database.url {
         Some(_) => format!("SELECT COUNT(*) FROM pg_tables WHERE tablename = '{table}'"),

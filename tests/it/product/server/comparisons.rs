@@ -7,7 +7,7 @@ use testwright_server::store::{ComparisonReport, JobId, NewComparison, NewRun, S
 
 use super::client::Reply;
 use super::{ServerProcess, databases};
-use crate::product::compare::{Bench, answered, service};
+use crate::product::compare::{ComparisonBench, answered, service};
 use crate::support::program::TestDir;
 use crate::support::server::MockServer;
 
@@ -119,7 +119,7 @@ async fn comparison_is_listed_and_cancelled() {
 }
 
 fn start(
-    bench: &Bench,
+    bench: &ComparisonBench,
     database: &databases::Database,
     server: &MockServer,
     data: &str,
@@ -138,7 +138,7 @@ fn start(
 }
 
 /// Returns a request to compare the two instances of the bench.
-fn request(bench: &Bench) -> Value {
+fn request(bench: &ComparisonBench) -> Value {
     let dataset = std::fs::read_to_string(bench.place.path("dataset.jsonl")).unwrap();
     let instances = dataset
         .lines()
@@ -179,14 +179,14 @@ fn wait_for(daemon: &ServerProcess, id: &str, status: &str) -> Value {
 #[test]
 fn requested_comparison_survives_killed_server() {
     let (whole, undisturbed) = service(Duration::ZERO);
-    let bench = Bench::new(&whole);
+    let bench = ComparisonBench::new(&whole);
     let daemon = start(&bench, &databases::embedded(), &whole, "data");
     let id = post(&daemon, "one", &request(&bench)).json()["id"].to_string();
     wait_for(&daemon, id.trim_matches('"'), "done");
     drop(daemon);
     for database in databases::all() {
         let (server, bill) = service(Duration::from_millis(60));
-        let bench = Bench::new(&server);
+        let bench = ComparisonBench::new(&server);
         let mut first = start(&bench, &database, &server, "data");
         let made = post(&first, "one", &request(&bench));
         assert_eq!(made.status, 201, "{made:?}");
@@ -274,7 +274,7 @@ fn requested_comparison_survives_killed_server() {
 #[test]
 fn requested_comparison_is_cancelled_and_resumed() {
     let (server, bill) = service(Duration::from_millis(400));
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let daemon = start(&bench, &databases::embedded(), &server, "data");
     let made = post(&daemon, "one", &request(&bench));
     let id = made.json()["id"].as_str().unwrap().to_owned();
@@ -321,7 +321,7 @@ fn requested_comparison_is_cancelled_and_resumed() {
 #[test]
 fn invalid_comparisons_are_rejected() {
     let (server, _) = service(Duration::ZERO);
-    let bench = Bench::new(&server);
+    let bench = ComparisonBench::new(&server);
     let daemon = start(&bench, &databases::embedded(), &server, "data");
     let instance = request(&bench)["instances"][0].clone();
     let with = |field: &str, value: Value| {

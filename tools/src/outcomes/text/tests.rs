@@ -129,9 +129,9 @@ fn failures_differing_in_values_are_merged() {
         }),
         ..TestResult::new(&format!("t.py::test_a[{n}]"), Outcome::Failed)
     };
-    let report = Report {
+    let report = TestReport {
         tests: (1..4).map(test).collect(),
-        ..Report::default()
+        ..TestReport::default()
     };
     let text = text(&report);
     assert!(
@@ -158,14 +158,14 @@ fn different_failures_are_listed_separately() {
         }),
         ..TestResult::new(id, Outcome::Failed)
     };
-    let report = Report {
+    let report = TestReport {
         tests: vec![
             test("t.py::test_a[one]", "no number given"),
             test("t.py::test_a[two]", "another thing altogether happened"),
             test("t.py::test_a[three-x]", "no number given"),
             test("t.py::test_b", "no number given"),
         ],
-        ..Report::default()
+        ..TestReport::default()
     };
     let text = text(&report);
     assert!(
@@ -186,9 +186,9 @@ fn large_runs_are_summarized() {
         seconds: 0.5,
         executed: Vec::new(),
     };
-    let mut report = Report {
+    let mut report = TestReport {
         tests: (0..500).map(|n| test(n, Outcome::Passed)).collect(),
-        ..Report::default()
+        ..TestReport::default()
     };
     report.tests.push(test(500, Outcome::Failed));
     let text = text(&report);

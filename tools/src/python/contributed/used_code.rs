@@ -6,7 +6,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reach::used_by;
+use super::dependencies::used_by;
 use super::test_file::TestFile;
 use crate::python::{Binding, Import, Module, joined_imports};
 use crate::workspace::Layout;

@@ -66,7 +66,7 @@ pub(super) fn prepare(
     with_command(config, root, arguments, recording, &cache, &[])
 }
 
-/// Prepares a process that runs no tests itself, but forks: see [`super::warm`].
+/// Prepares a process that runs no tests itself, but forks: see [`super::fork_server`].
 pub(super) fn prepare_server(
     config: &Config,
     root: &Path,

@@ -3,22 +3,22 @@
 //! pytest runs nothing at all if an id is unknown, a conftest file is broken, or an option belongs to a missing plugin.
 //! Therefore pytest gets files, and the plugin selects the ids. Tests below a broken conftest are errors, and the other
 //! tests run without it. If pytest refuses the options, the run is repeated once with `addopts` emptied; the first line
-//! of [`Report::printed`] then says so.
+//! of [`TestReport::printed`] then says so.
 
 use std::time::Instant;
 
 use super::super::Run;
 use super::command::{Addopts, Arguments, prepare};
-use super::warm;
+use super::fork_server;
 use crate::error::ToolError;
-use crate::outcomes::report::{Outcome, Report, TestResult};
+use crate::outcomes::report::{Outcome, TestReport, TestResult};
 use crate::outcomes::{
     Classifier, Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, normalize, seconds,
 };
 use crate::process::ProcessOutput;
 
 /// Runs the tests below `ids`.
-pub(crate) fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {
+pub(crate) fn run(run: &mut Run<'_>, ids: &[String]) -> Result<TestReport, ToolError> {
     run_with_addopts(run, ids, Addopts::Kept)
 }
 
@@ -26,7 +26,7 @@ fn run_with_addopts(
     run: &mut Run<'_>,
     ids: &[String],
     addopts: Addopts,
-) -> Result<Report, ToolError> {
+) -> Result<TestReport, ToolError> {
     let (checkout, options) = (run.checkout, run.options);
     let root = checkout.root();
     let mut files: Vec<String> = Vec::new();
@@ -108,25 +108,27 @@ fn one_process(
 ) -> Result<(Session, ProcessOutput), ToolError> {
     let (config, root) = (run.checkout.config(), run.checkout.root());
     let mut prepared = prepare(config, root, arguments, ids, run.options)?;
-    let is_warm = warm::is_possible(run);
-    if is_warm && let Some(finished) = warm::run(run, arguments, ids, &mut prepared.recording) {
+    let is_warm = fork_server::is_possible(run);
+    if is_warm
+        && let Some(finished) = fork_server::run(run, arguments, ids, &mut prepared.recording)
+    {
         let session = Session::new(prepared.recording.read());
         if session.is_whole() {
-            warm::preload(&session.imported);
+            fork_server::preload(&session.imported);
             return Ok((session, finished));
         }
-        warm::stop();
+        fork_server::stop();
         prepared = prepare(config, root, arguments, ids, run.options)?;
     }
     let finished = run.process(prepared.command, &mut prepared.recording.report)?;
     let session = Session::new(prepared.recording.read());
     if is_warm && session.is_whole() && !finished.timed_out() {
-        warm::start(run, arguments, ids, finished.took, &session);
+        fork_server::start(run, arguments, ids, finished.took, &session);
     }
     Ok((session, finished))
 }
 
-fn has_failures(report: &Report) -> bool {
+fn has_failures(report: &TestReport) -> bool {
     let failed = |test: &TestResult| matches!(test.outcome, Outcome::Failed | Outcome::Error);
     report.tests.iter().any(failed) || !report.collection_errors.is_empty()
 }
@@ -137,8 +139,8 @@ fn run_files_separately(
     ids: &[String],
     files: &[String],
     addopts: Addopts,
-) -> Result<Report, ToolError> {
-    let mut all: Option<Report> = None;
+) -> Result<TestReport, ToolError> {
+    let mut all: Option<TestReport> = None;
     for file in files {
         let of_file: Vec<String> = ids
             .iter()

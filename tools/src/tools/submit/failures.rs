@@ -1,6 +1,6 @@
 //! Selects the contributed tests that failed.
 
-use crate::outcomes::report::{Report, TestResult, belongs_to_test};
+use crate::outcomes::report::{TestReport, TestResult, belongs_to_test};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
 use crate::tools::submission::{Change, ContributedTest};
@@ -14,14 +14,14 @@ pub(super) fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool 
 
 /// Returns the contributed tests that failed.
 pub(super) fn contributed_failures<'a>(
-    old: &'a Report,
+    old: &'a TestReport,
     contributed: &'a [ContributedTest],
 ) -> impl Iterator<Item = &'a TestResult> {
     failing(old).filter(|test| is_contributed(&test.id, contributed))
 }
 
 /// Returns the ids to rerun: failing contributed tests, and those in modules that could not be collected.
-pub(super) fn failing_ids(old: &Report, contributed: &[ContributedTest]) -> Vec<String> {
+pub(super) fn failing_ids(old: &TestReport, contributed: &[ContributedTest]) -> Vec<String> {
     let mut ids: Vec<String> = contributed_failures(old, contributed)
         .map(|test| test.id.clone())
         .collect();

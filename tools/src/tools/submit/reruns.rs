@@ -6,7 +6,7 @@
 
 use crate::config::RunnerKind;
 use crate::outcomes;
-use crate::outcomes::report::{FailureClass, Report, TestResult};
+use crate::outcomes::report::{FailureClass, TestReport, TestResult};
 use crate::runners::{self, Options};
 use crate::test_run::side_by_side::{self, Job};
 use crate::tool::{Context, ToolError};
@@ -62,7 +62,7 @@ pub(super) fn with_others(
     changed: &[String],
     ids: &[String],
     contributed: &[ContributedTest],
-) -> Result<Option<(Report, Vec<Rerun>)>, ToolError> {
+) -> Result<Option<(TestReport, Vec<Rerun>)>, ToolError> {
     if side_by_side::max_parallel(context.workspace.config()) < 2 {
         return Ok(None);
     }
@@ -93,7 +93,7 @@ pub(super) fn with_others(
         }
     }
     let reports = side_by_side::run(context.workspace.checkout(), &jobs)?;
-    let Some(reports) = reports.into_iter().collect::<Option<Vec<Report>>>() else {
+    let Some(reports) = reports.into_iter().collect::<Option<Vec<TestReport>>>() else {
         return Ok(None);
     };
     let mut reports = reports.into_iter();
@@ -123,7 +123,7 @@ pub(super) fn with_others(
 }
 
 /// Returns whether the contributed tests have the same outcomes in both runs.
-fn agree(old: &Report, rerun: &Report, contributed: &[ContributedTest]) -> bool {
+fn agree(old: &TestReport, rerun: &TestReport, contributed: &[ContributedTest]) -> bool {
     let sorted = |report| {
         let mut ids = failing_ids(report, contributed);
         ids.sort_unstable();
@@ -151,7 +151,7 @@ fn kind(test: &TestResult) -> Option<(FailureClass, &str)> {
 /// Fails if a run cannot be made.
 pub(super) fn one_by_one(
     context: &Context<'_>,
-    old: &Report,
+    old: &TestReport,
     contributed: &[ContributedTest],
 ) -> Result<Vec<Rerun>, ToolError> {
     let ids = failing_ids(old, contributed);
@@ -164,7 +164,7 @@ pub(super) fn one_by_one(
         options.hash_seed = hash_seed;
         options.reversed = order == Order::Reversed;
         options.whole_values.clone_from(&ids);
-        let mut all: Option<Report> = None;
+        let mut all: Option<TestReport> = None;
         for group in order.groups(&ids) {
             let report = runners::run(context.workspace.checkout(), group, &options)?;
             all = Some(match all {
@@ -177,7 +177,7 @@ pub(super) fn one_by_one(
     Ok(reruns)
 }
 
-fn rerun(hash_seed: u32, order: Order, report: Report) -> Rerun {
+fn rerun(hash_seed: u32, order: Order, report: TestReport) -> Rerun {
     Rerun {
         hash_seed,
         order: order.name().to_owned(),

@@ -1,7 +1,7 @@
 //! Makes the test runs of a submission.
 
 use crate::outcomes;
-use crate::outcomes::report::{Outcome, Report, TestResult};
+use crate::outcomes::report::{Outcome, TestReport, TestResult};
 use crate::python;
 use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
@@ -18,10 +18,10 @@ const TIMEOUT_NOTE: &str =
     "[the changed files took too long as a whole; the contributed tests were run on their own]\n";
 
 pub(super) struct Runs {
-    pub before: Option<Report>,
-    pub changed_before: Option<Report>,
+    pub before: Option<TestReport>,
+    pub changed_before: Option<TestReport>,
     pub neighbours: Option<SiblingTests>,
-    pub old: Report,
+    pub old: TestReport,
     pub reruns: Vec<Rerun>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn run(
             before: None,
             changed_before: None,
             neighbours: None,
-            old: Report::default(),
+            old: TestReport::default(),
             reruns: Vec::new(),
         });
     }
@@ -92,8 +92,8 @@ fn finish(
     context: &mut Context<'_>,
     kept: &[FileChange],
     contributed: &[ContributedTest],
-    before: Option<Report>,
-    old: Report,
+    before: Option<TestReport>,
+    old: TestReport,
     reruns: Vec<Rerun>,
 ) -> Result<Runs, ToolError> {
     let neighbours = sibling_tests(context, kept)?;
@@ -134,7 +134,7 @@ fn before(
     kept: &[FileChange],
     modified: &[String],
     suspects: &[String],
-) -> Result<Option<Report>, ToolError> {
+) -> Result<Option<TestReport>, ToolError> {
     if suspects.is_empty() {
         return Ok(None);
     }
@@ -164,7 +164,7 @@ fn changed_before(
     context: &mut Context<'_>,
     kept: &[FileChange],
     contributed: &[ContributedTest],
-) -> Result<Option<Report>, ToolError> {
+) -> Result<Option<TestReport>, ToolError> {
     let is_changed = |test: &&ContributedTest| test.change == Change::Modified;
     let changed = contributed.iter().filter(is_changed);
     let ids: Vec<String> = changed.map(|test| test.id.clone()).collect();
@@ -179,7 +179,7 @@ fn changed_before(
     Ok(Some(report))
 }
 
-fn any_passes(report: &Report) -> bool {
+fn any_passes(report: &TestReport) -> bool {
     let mut tests = report.tests.iter();
     tests.any(|test| test.outcome == Outcome::Passed)
 }
@@ -190,7 +190,7 @@ fn suspects(
     kept: &[FileChange],
     contributed: &[ContributedTest],
     modified: &[String],
-    old: &Report,
+    old: &TestReport,
 ) -> Vec<String> {
     let mut found = failing_existing(old, contributed, modified);
     found.extend(unseen(workspace, kept, contributed, modified, old));
@@ -205,7 +205,7 @@ fn is_existing(id: &str, contributed: &[ContributedTest], modified: &[String]) -
 
 /// Returns existing tests in modified files that failed.
 fn failing_existing(
-    old: &Report,
+    old: &TestReport,
     contributed: &[ContributedTest],
     modified: &[String],
 ) -> Vec<String> {
@@ -221,7 +221,7 @@ fn unseen(
     kept: &[FileChange],
     contributed: &[ContributedTest],
     modified: &[String],
-    old: &Report,
+    old: &TestReport,
 ) -> Vec<String> {
     let mut found = Vec::new();
     let files = kept.iter().filter(|change| modified.contains(&change.path));
@@ -244,7 +244,11 @@ fn unseen(
 }
 
 /// Combines the partial results of whole files that took too long with a separate run of the contributed tests.
-fn without_the_rest(whole: Report, mut own: Report, contributed: &[ContributedTest]) -> Report {
+fn without_the_rest(
+    whole: TestReport,
+    mut own: TestReport,
+    contributed: &[ContributedTest],
+) -> TestReport {
     let mut tests: Vec<TestResult> = whole
         .tests
         .into_iter()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::outcomes::report::Report;
+use crate::outcomes::report::TestReport;
 use crate::tools::submission::{Change, SiblingTests};
 use crate::workspace::{FileChange, Workspace};
 
@@ -43,7 +43,11 @@ pub(super) fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) 
 }
 
 /// Combines the outcomes without and with the patch, reduced to what the comparison needs.
-pub(super) fn compared(shared: Vec<String>, mut before: Report, mut now: Report) -> SiblingTests {
+pub(super) fn compared(
+    shared: Vec<String>,
+    mut before: TestReport,
+    mut now: TestReport,
+) -> SiblingTests {
     for report in [&mut before, &mut now] {
         report.printed.clear();
         for test in &mut report.tests {

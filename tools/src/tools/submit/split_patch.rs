@@ -8,8 +8,8 @@ use crate::tools::changes::LINK;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
 use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
-use super::shadows::shadows;
-use super::used_by_code::used_by_code;
+use super::code_dependencies::used_by_code;
+use super::shadowed_modules::shadows;
 
 /// Maximum bytes of a file that a test patch adds or changes.
 const MAX_FILE_LEN: usize = 2 << 20;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::outcomes::report::{Outcome, Report, TestResult};
+use crate::outcomes::report::{Outcome, TestReport, TestResult};
 use crate::outcomes::{covers, file_of, text};
 use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
@@ -67,7 +67,7 @@ impl TrialScope {
     }
 
     /// Splits a report into the requested tests and the siblings.
-    pub(super) fn split(&self, mut report: Report) -> (Report, SiblingTests) {
+    pub(super) fn split(&self, mut report: TestReport) -> (TestReport, SiblingTests) {
         let is_own = |test: &TestResult| self.own.iter().any(|id| covers(id, &test.id));
         let (own, others): (Vec<_>, Vec<_>) = report.tests.drain(..).partition(is_own);
         report.tests = own;
@@ -85,7 +85,7 @@ impl TrialScope {
     }
 
     /// Summarizes the outcomes of the requested tests.
-    pub(super) fn verdict(&self, report: &Report) -> String {
+    pub(super) fn verdict(&self, report: &TestReport) -> String {
         let (one, many) = self.called;
         let passed = (report.tests.iter())
             .filter(|t| t.outcome == Outcome::Passed)
@@ -151,7 +151,7 @@ struct SiblingTest {
 }
 
 impl SiblingTests {
-    fn new(tests: Vec<TestResult>, report: &Report) -> Self {
+    fn new(tests: Vec<TestResult>, report: &TestReport) -> Self {
         let mut all = SiblingTests::default();
         for test in tests {
             let file = file_of(&test.id);
@@ -436,7 +436,7 @@ fn is_bad(outcome: Outcome) -> bool {
 }
 
 /// Returns whether a test started, but the time was over before its end.
-fn is_unfinished(test: &TestResult, report: &Report) -> bool {
+fn is_unfinished(test: &TestResult, report: &TestReport) -> bool {
     test.outcome == Outcome::Absent
         && if report.timed_out {
             test.failure.is_some()
@@ -473,7 +473,7 @@ fn outcome(tests: &[TestResult], id: &str) -> Option<Outcome> {
 }
 
 /// Keeps the known outcomes: a test at which pytest died counts, one that did not start or took too long does not.
-fn known(mut report: Report) -> Vec<TestResult> {
+fn known(mut report: TestReport) -> Vec<TestResult> {
     let timed_out = report.timed_out;
     report
         .tests

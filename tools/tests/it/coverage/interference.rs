@@ -13,7 +13,7 @@ fn outcomes_do_not_depend_on_measuring() {
     std::fs::remove_file(&project.config.base_archive).unwrap();
     let without = answer(&request);
     assert!(with.coverage.is_some() && without.coverage.is_none());
-    let outcomes = |answer: &Answer| -> Vec<(String, Outcome)> {
+    let outcomes = |answer: &TestRunResult| -> Vec<(String, Outcome)> {
         let tests = answer.report.tests.iter();
         tests.map(|t| (t.id.clone(), t.outcome)).collect()
     };
@@ -24,7 +24,7 @@ fn outcomes_do_not_depend_on_measuring() {
     ];
     assert_eq!(outcomes(&with), expected.map(|(id, o)| (id.to_owned(), o)));
     assert_eq!(outcomes(&with), outcomes(&without));
-    let failure = |answer: &Answer| answer.report.tests[0].failure.clone();
+    let failure = |answer: &TestRunResult| answer.report.tests[0].failure.clone();
     assert_eq!(failure(&with), failure(&without));
     // The toolbox leaves nothing in the tree.
     let mut names: Vec<_> = std::fs::read_dir(project.root())

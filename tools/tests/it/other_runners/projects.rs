@@ -203,7 +203,7 @@ class C(TestCase):
     ]);
     request.coverage = Some(measure(&project.config.python, "django/utils/text.py"));
     let answer = answer(&request);
-    let report: &Report = &answer.report;
+    let report: &TestReport = &answer.report;
     use Outcome::{Error, Failed, Passed};
     let mut got = outcomes(report);
     got.sort();

@@ -348,7 +348,7 @@ def test_a(): pass
 #[test]
 fn runs_are_clean_and_repeatable() {
     let project = pkg("import pkg\ndef test_a(tmpdir): print(tmpdir); assert object() == tmpdir\n");
-    let strip = |mut report: testwright_tools::outcomes::report::Report| {
+    let strip = |mut report: testwright_tools::outcomes::report::TestReport| {
         report.seconds = 0.0;
         for test in &mut report.tests {
             test.seconds = 0.0;

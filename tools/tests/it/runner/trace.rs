@@ -1,6 +1,6 @@
 //! Files that a test runs, including in processes that it starts.
 
-use testwright_tools::outcomes::report::{Outcome, Report};
+use testwright_tools::outcomes::report::{Outcome, TestReport};
 
 use super::{PKG, pkg};
 use crate::project::{Project, test};
@@ -98,7 +98,7 @@ def test_itself():
     let report = project.run_with(&["tests/test_a.py"], |o| {
         o.trace = vec!["tests".to_owned()];
     });
-    let outcomes = |report: &Report| -> Vec<Outcome> {
+    let outcomes = |report: &TestReport| -> Vec<Outcome> {
         let tests = report.tests.iter();
         tests.map(|t| t.outcome).collect()
     };
@@ -153,6 +153,6 @@ def test_fails():
         [Outcome::Passed, Outcome::Passed, Outcome::Failed],
         "{report:#?}"
     );
-    let failure = |report: &Report| test(report, &traced[1]).failure.clone();
+    let failure = |report: &TestReport| test(report, &traced[1]).failure.clone();
     assert_eq!(failure(&report), failure(&untraced));
 }

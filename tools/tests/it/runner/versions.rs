@@ -1,7 +1,7 @@
 //! The oldest and the newest Python and pytest that the plugin supports, with xdist requested by the repository.
 
 use serde_json::json;
-use testwright_tools::outcomes::report::{Outcome, Report};
+use testwright_tools::outcomes::report::{Outcome, TestReport};
 
 use super::PKG;
 use crate::project::{Project, answer, environment, interpreter, outcomes};
@@ -93,7 +93,7 @@ fn check(name: &str, python: &str, packages: &[&str]) {
     let mut client = Client::start(&project);
     for _ in 0..3 {
         let (_, data) = client.call("run_pytest", &json!({ "tests": ["tests"] }));
-        let report: Report = serde_json::from_value(data).unwrap();
+        let report: TestReport = serde_json::from_value(data).unwrap();
         assert_eq!(outcomes(&report), expected, "{}", report.printed);
         assert_eq!(report.collection_errors.len(), 1);
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::server::{MockServer, Request, Response};
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct ApiState {
     /// Comments on issues and pull requests, with their numbers.
     pub comments: Vec<(u64, String)>,
     /// Created git objects by hash.
@@ -24,12 +24,12 @@ pub(super) struct State {
 
 pub(super) struct GitHubApi {
     server: MockServer,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ApiState>>,
 }
 
 impl GitHubApi {
     pub(super) fn start() -> Self {
-        let state: Arc<Mutex<State>> = Arc::default();
+        let state: Arc<Mutex<ApiState>> = Arc::default();
         let of_server = state.clone();
         let server =
             MockServer::start(move |request| answer(request, &mut of_server.lock().unwrap()));
@@ -41,7 +41,7 @@ impl GitHubApi {
         format!("{}/api", self.server.url)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ApiState> {
         self.state.lock().unwrap()
     }
 
@@ -72,7 +72,7 @@ impl GitHubApi {
     }
 }
 
-fn answer(request: &Request, state: &mut State) -> Response {
+fn answer(request: &Request, state: &mut ApiState) -> Response {
     let path = request.path.split('?').next().unwrap().to_owned();
     let login = request.header("authorization").unwrap_or_default();
     state.logins.push((path.clone(), login.to_owned()));
@@ -122,7 +122,7 @@ fn answer(request: &Request, state: &mut State) -> Response {
     }
 }
 
-fn comments(method: &str, number: u64, body: &Value, state: &mut State) -> Response {
+fn comments(method: &str, number: u64, body: &Value, state: &mut ApiState) -> Response {
     let comment = |text: &str| json!({"body": text, "html_url": format!("https://x/{number}")});
     if method == "GET" {
         let on = state.comments.iter().filter(|(on, _)| *on == number);

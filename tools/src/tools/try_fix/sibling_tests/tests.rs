@@ -28,13 +28,13 @@ fn whole_files_run_requested_tests_first() {
         (options.first, options.rest_seconds),
         (asked, Some(SECONDS))
     );
-    let report = Report {
+    let report = TestReport {
         tests: vec![
             TestResult::new("t/test_a.py::test_new", Outcome::Passed),
             TestResult::new("t/b/test_b.py::test_old", Outcome::Failed),
             TestResult::new("t/test_a.py::test_old", Outcome::Passed),
         ],
-        ..Report::default()
+        ..TestReport::default()
     };
     let (report, siblings) = scope.split(report);
     assert_eq!((report.tests.len(), siblings.good), (2, 1));
@@ -43,9 +43,9 @@ fn whole_files_run_requested_tests_first() {
 #[test]
 fn verdict_counts_requested_tests() {
     let of = |by_name: bool, outcomes: &[Outcome]| {
-        let report = Report {
+        let report = TestReport {
             tests: outcomes.iter().map(|o| TestResult::new("a", *o)).collect(),
-            ..Report::default()
+            ..TestReport::default()
         };
         TrialScope::new(&[], by_name).verdict(&report)
     };
@@ -67,7 +67,7 @@ fn verdict_counts_requested_tests() {
 
 #[test]
 fn siblings_are_compared_without_the_fix() {
-    let report = Report::default();
+    let report = TestReport::default();
     let mut all = SiblingTests::new(
         vec![
             TestResult::new("a", Outcome::Passed),
@@ -138,7 +138,7 @@ fn siblings_failing_alike_are_merged() {
         ("d", "no port 82"),
     ];
     let tests = tests.map(|(name, message)| test(name, message));
-    let mut all = SiblingTests::new(tests.to_vec(), &Report::default());
+    let mut all = SiblingTests::new(tests.to_vec(), &TestReport::default());
     for sibling in &mut all.failing {
         (sibling.alone, sibling.without_fix) = (Some(Outcome::Failed), Some(Outcome::Failed));
     }
@@ -150,7 +150,7 @@ fn siblings_failing_alike_are_merged() {
 
 #[test]
 fn unfinished_siblings_are_not_failures() {
-    let text = |good: usize, report: &Report| {
+    let text = |good: usize, report: &TestReport| {
         let mut tests = vec![TestResult::new("g", Outcome::Passed); good];
         let mut long = TestResult::new("long", Outcome::Absent);
         if report.rest_timed_out {
@@ -164,9 +164,9 @@ fn unfinished_siblings_are_not_failures() {
         assert!(all.failing.is_empty());
         all.summary()
     };
-    let limit = Report {
+    let limit = TestReport {
         rest_timed_out: true,
-        ..Report::default()
+        ..TestReport::default()
     };
     insta::assert_snapshot!(text(7, &limit).trim_start(), @r"
     The fix breaks none of 7 neighbours that ran, of 9 in g.
@@ -174,22 +174,23 @@ fn unfinished_siblings_are_not_failures() {
     long was not finished in time.
     ");
     assert!(text(8, &limit).contains("8 neighbours that ran, of 10"));
-    let deadline = Report {
+    let deadline = TestReport {
         timed_out: true,
-        ..Report::default()
+        ..TestReport::default()
     };
     assert!(text(1, &deadline).contains(
         "ran before the time for the whole run was over; the nearest ran first.\nlong was"
     ));
     assert!(
-        text(1, &Report::default()).ends_with("ran before pytest ended; the nearest ran first.")
+        text(1, &TestReport::default())
+            .ends_with("ran before pytest ended; the nearest ran first.")
     );
-    let mut report = Report {
+    let mut report = TestReport {
         tests: vec![
             TestResult::new("a", Outcome::Failed),
             TestResult::new("b", Outcome::Absent),
         ],
-        ..Report::default()
+        ..TestReport::default()
     };
     report.tests[1].failure = Some(died());
     assert_eq!(known(report.clone()).len(), 2);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::used_by_code::is_script;
+use super::code_dependencies::is_script;
 use crate::process::{self, Command};
 use crate::tool::ToolError;
 use crate::workspace::Change;
