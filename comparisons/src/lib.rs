@@ -6,6 +6,8 @@
 //! - [`inspect`]: a run or a comparison as text.
 //! - [`record_file`]: an append-only file of JSON records that several processes write.
 
+#![warn(missing_docs)]
+
 pub mod compare;
 
 pub mod clover;

@@ -21,6 +21,7 @@ pub trait Record: Serialize + DeserializeOwned + Clone {
     /// Name of a record with its article, for messages.
     const WHAT: &'static str;
 
+    /// Returns the key of the record.
     fn key(&self) -> Self::Key;
 }
 
@@ -76,6 +77,7 @@ impl<R: Record> RecordFile<R> {
         }
     }
 
+    /// Returns a copy of the record with this key.
     pub fn get(&self, key: &R::Key) -> Option<R> {
         self.content().records.get(key).cloned()
     }

@@ -26,6 +26,7 @@ pub use place::CaseEnvironment;
 /// A test file with its final content, and the tests in it to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
+    /// Unique id of the case, chosen by the caller.
     pub id: String,
     /// Path in the repository; the file may not exist there yet.
     pub path: String,
@@ -41,38 +42,47 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum CaseOutcome {
+    /// All tests of the case passed.
     Passed,
     /// A test failed.
     Failed {
+        /// Node id of the test, class of the exception and its message.
         message: String,
     },
     /// The file could not be collected, or a fixture failed.
     Error {
+        /// Node id of the test or file, class of the exception and its message.
         message: String,
     },
     /// A test was skipped, deselected, expected to fail, or does not exist.
     NotRun {
+        /// Explanation, with the node id of the test.
         reason: String,
     },
+    /// The case exceeded its timeout.
     TimedOut,
     /// The process ended before pytest reported the end of the run, or its report contradicts itself.
     Crashed {
+        /// Description of how the run ended.
         reason: String,
     },
     /// Repeated runs had different outcomes.
     Flaky,
 }
 
+/// Outcome of a case, and how long it took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
     /// Id of the case.
     pub id: String,
+    /// Outcome of all runs of the case.
     pub outcome: CaseOutcome,
     /// Wall time of the first run.
     pub seconds: f64,
 }
 
 impl Verification {
+    /// Returns whether all tests of the case passed.
     pub fn passed(&self) -> bool {
         self.outcome == CaseOutcome::Passed
     }
@@ -81,7 +91,9 @@ impl Verification {
 /// Statements of a file, each identified by its first line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLines {
+    /// First lines of the statements that ran.
     pub hit: BTreeSet<u32>,
+    /// First lines of the statements that did not run.
     pub missed: BTreeSet<u32>,
 }
 
@@ -101,6 +113,7 @@ pub type Lines = BTreeMap<String, BTreeSet<u32>>;
 /// Lines of the repository's Python files that a case ran, whatever its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseCoverage {
+    /// Outcome of the case.
     pub verification: Verification,
     /// Files of which the case ran something, without its own file. Cases that ran the same lines share an entry.
     pub files: BTreeMap<String, Arc<FileLines>>,
@@ -112,6 +125,7 @@ pub struct CaseCoverage {
     pub problem: Option<String>,
 }
 
+/// Options for running cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseOptions {
     /// Maximum concurrent sandboxes.

@@ -21,6 +21,7 @@ pub use selection::SelectionError;
 /// An issue and its repository at a base commit, with the golden patches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Instance {
+    /// Id of the instance, unique in its dataset.
     pub instance_id: String,
     /// Repository as `owner/name`.
     pub repo: String,
@@ -37,6 +38,7 @@ pub struct Instance {
     /// Version of the repository, which identifies its environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Commit whose environment SWE-bench builds for the instance. It is preserved, but not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_setup_commit: Option<String>,
     /// The golden code patch.
@@ -53,6 +55,7 @@ pub struct Instance {
         skip_serializing_if = "Option::is_none"
     )]
     pub fail_to_pass: Option<Vec<String>>,
+    /// Names of tests that pass with and without the golden patch, in the same form as `FAIL_TO_PASS`.
     #[serde(
         default,
         rename = "PASS_TO_PASS",
@@ -67,8 +70,10 @@ pub struct Instance {
 
 const REQUIRED: [&str; 4] = ["instance_id", "repo", "base_commit", "problem_statement"];
 
+/// A dataset, as read from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
+    /// Path of the file.
     pub path: PathBuf,
     /// Instances in the order of the file; ids are unique.
     pub instances: Vec<Instance>,
@@ -130,6 +135,7 @@ impl Dataset {
         }
     }
 
+    /// Returns the instance with this id.
     pub fn get(&self, instance_id: &str) -> Option<&Instance> {
         self.instances.iter().find(|i| i.instance_id == instance_id)
     }

@@ -18,6 +18,8 @@ pub const WIDTH: f64 = 380.0;
 /// A plot with its caption.
 #[derive(serde::Serialize)]
 pub struct Plot {
+    /// Caption of the plot, as plain text.
     pub caption: String,
+    /// The plot as an SVG element.
     pub svg: String,
 }

@@ -56,11 +56,15 @@ const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 /// Settings and services of the harness.
 #[derive(Clone)]
 pub struct Harness {
+    /// Backend that runs the sandboxes.
     pub backend: Arc<dyn Backend>,
+    /// Settings for building environments.
     pub build: BuildSettings,
+    /// Options for opening repositories: token and offline mode.
     pub open: OpenOptions,
     /// URL or path template of repositories; `{owner}` and `{name}` are replaced.
     pub repositories: String,
+    /// Python version for every instance; `None` chooses one by instance.
     pub python: Option<String>,
     /// Recipe that overrides the environment of every instance.
     pub environment: Option<Recipe>,
@@ -70,6 +74,7 @@ pub struct Harness {
     pub pythons: Vec<String>,
     /// Path of the toolbox executable on this machine.
     pub toolbox: PathBuf,
+    /// Resource limits of each sandbox.
     pub limits: Limits,
     /// Timeout of one test run.
     pub test_time: Duration,
@@ -91,6 +96,7 @@ pub const TESTS: &str = "tests";
 pub const FORGE: &str = "https://github.com/{owner}/{name}";
 
 impl Harness {
+    /// Returns the URL or path of a repository, given as `owner/name`.
     pub fn location(&self, repo: &str) -> String {
         let (owner, name) = repo.split_once('/').unwrap_or(("", repo));
         self.repositories

@@ -2,6 +2,8 @@
 //!
 //! This crate does not depend on agents, approaches or models: the harness reads predictions.
 
+#![warn(missing_docs)]
+
 // The sample results name this crate, in its own tests as in other programs.
 #[cfg(test)]
 extern crate self as testwright_evals;

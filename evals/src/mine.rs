@@ -35,8 +35,9 @@ pub struct Selection {
     pub repo: String,
     /// Commit whose history is read.
     pub head: String,
-    /// Earliest commit time in seconds since 1970. Commits at or after `until` are excluded.
+    /// Earliest commit time in seconds since 1970.
     pub since: i64,
+    /// Commit time in seconds since 1970 from which on commits are excluded; `None` means no limit.
     pub until: Option<i64>,
     /// Maximum lines of Python code that a fix adds and removes, without tests.
     pub max_changed_lines: Option<usize>,
@@ -47,7 +48,9 @@ pub struct Selection {
 pub struct Mined {
     /// Candidates, oldest first.
     pub candidates: Vec<Candidate>,
+    /// Number of changes that reached each stage.
     pub counts: Counts,
+    /// Rejected changes, with their reasons.
     pub dropped: Vec<RejectedChange>,
 }
 
@@ -90,14 +93,18 @@ pub fn candidates(repository: &Repository, selection: &Selection) -> Result<Mine
 /// Texts of a candidate's issues, and the issues whose text is not available.
 #[derive(Debug, Clone, Default)]
 pub struct IssueTexts {
+    /// Texts of the issues, as they were before the fix.
     pub found: Vec<IssueText>,
+    /// Issues whose text is not available.
     pub missing: Vec<MissingText>,
 }
 
 /// An issue without a text, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingText {
+    /// Number of the issue.
     pub number: u64,
+    /// Reason why there is no text.
     pub cause: String,
 }
 

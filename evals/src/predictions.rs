@@ -18,7 +18,9 @@ use crate::untrusted_text::{self, NameError};
 /// A model's prediction for one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
+    /// Id of the instance.
     pub instance_id: String,
+    /// Name of the prediction set, usually of the model.
     pub model_name_or_path: String,
     /// The test patch; `None` if the model gave none (null, absent or blank).
     pub model_patch: Option<String>,
@@ -27,18 +29,24 @@ pub struct Prediction {
 /// Predictions of one model, at most one per instance.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Predictions {
+    /// Name of the prediction set (`model_name_or_path`).
     pub model: String,
+    /// Predictions by instance id.
     pub by_instance: BTreeMap<String, Prediction>,
 }
 
 /// An anomaly in the predictions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
+    /// Name of the prediction set.
     pub model_name_or_path: String,
+    /// Id of the instance, as the prediction gives it.
     pub instance_id: String,
+    /// Kind of the anomaly.
     pub kind: WarningKind,
 }
 
+/// Kind of an anomaly in the predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
@@ -55,6 +63,7 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
+    /// Returns the anomaly as a clause, for reports.
     pub fn text(self) -> &'static str {
         match self {
             WarningKind::Null => "the patch is null",

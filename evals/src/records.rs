@@ -18,26 +18,41 @@ use testwright_sandboxes::plain_file;
 
 use crate::untrusted_text::excerpt;
 
+/// A file of records that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
+    /// The file could not be read.
     #[error("read {path}: {source}")]
     Read {
+        /// Path of the file.
         path: PathBuf,
+        /// The cause.
         source: std::io::Error,
     },
+    /// The content of the file is invalid.
     #[error("read {path}: {}", listed(.problems, .place))]
     Content {
+        /// Path of the file.
         path: PathBuf,
+        /// Problems of the file, in its order.
         problems: Vec<Problem>,
         /// Unit for numbering records: `line` or `row`.
         place: &'static str,
     },
     /// A problem with the predictions as a whole.
     #[error("read {path}: {message}")]
-    Predictions { path: PathBuf, message: String },
+    Predictions {
+        /// Path of the file.
+        path: PathBuf,
+        /// Description of the problem.
+        message: String,
+    },
+    /// The file starts like a Parquet file, but cannot be converted.
     #[error("read {path}: it starts like a Parquet file, but {}", excerpt(&.source.to_string(), LENGTH))]
     Parquet {
+        /// Path of the file.
         path: PathBuf,
+        /// The cause.
         source: parquet::ParquetFileError,
     },
 }
@@ -47,6 +62,7 @@ pub enum RecordsError {
 pub struct Problem {
     /// Line number, or row number in a Parquet file, starting at 1.
     pub line: usize,
+    /// Description of the problem, which may quote the file.
     pub message: String,
 }
 

@@ -43,25 +43,37 @@ use crate::result::InstanceResult;
 use crate::result::results_file::{self, ResultsFile};
 use prediction_sets::PredictionSet;
 
+/// A report that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
+    /// A file of the results folder could not be read.
     #[error("read {path}: {source}")]
     Read {
+        /// Path of the file.
         path: PathBuf,
+        /// The cause.
         source: std::io::Error,
     },
+    /// A file of the results folder is not valid JSON.
     #[error("read {path}: {source}")]
     Json {
+        /// Path of the file.
         path: PathBuf,
+        /// The cause.
         source: serde_json::Error,
     },
+    /// A file of the report could not be written.
     #[error("write {path}: {source}")]
     Write {
+        /// Path of the file.
         path: PathBuf,
+        /// The cause.
         source: std::io::Error,
     },
+    /// The page could not be rendered.
     #[error("render the report: {0}")]
     Render(#[from] RenderError),
+    /// The figures could not be serialized.
     #[error("serialize the report: {0}")]
     Serialize(#[source] serde_json::Error),
 }
@@ -69,6 +81,7 @@ pub enum ReportError {
 /// Content of `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GradingReport {
+    /// Facts about the run of the harness.
     pub run: RunMetadata,
     /// Anomalies in results and predictions.
     pub remarks: Vec<String>,

@@ -153,9 +153,12 @@ pub(crate) fn is_time(seconds: f64) -> bool {
     (0.0..=4e9).contains(&seconds)
 }
 
+/// Outcomes of one test on the old and the new code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestPair {
+    /// Node id of the test.
     pub id: String,
+    /// Outcomes on both sides.
     #[serde(flatten)]
     pub pair: Pair,
 }
@@ -175,6 +178,7 @@ pub struct Infrastructure {
 }
 
 impl Infrastructure {
+    /// Returns a failure without a log, not caused by a shortage.
     pub fn new(stage: &str, cause: String) -> Infrastructure {
         Infrastructure {
             stage: stage.to_owned(),

@@ -13,6 +13,7 @@ use crate::statistics::Rate;
 /// Result of a set of tests on a patch: a line of `selection.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionResult {
+    /// Id of the instance.
     pub instance_id: String,
     /// Name of the tests (`model_name_or_path`).
     pub tests: String,
@@ -70,11 +71,13 @@ pub struct SelectionSummary {
     pub tests: String,
     /// Patches without infrastructure failures.
     pub patches: u64,
+    /// Patches that pass at least one test that fails on the old code.
     pub kept: u64,
     /// Patches that pass no test and fail at least one.
     pub dropped: u64,
     /// Patches for which no test fails on the old code.
     pub undecided: u64,
+    /// Patches with infrastructure failures, which are in no other figure.
     pub infrastructure: u64,
     /// Share of the kept patches that resolve the issue.
     pub precision: Rate,
@@ -87,6 +90,7 @@ pub struct SelectionSummary {
 /// The patch that CodeT's rule chooses for an instance, based on one set of tests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
+    /// Id of the instance.
     pub instance_id: String,
     /// Name of the tests (`model_name_or_path`).
     pub tests: String,
@@ -160,6 +164,7 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
 pub struct PatchGroup<'r> {
     /// Number of patches times the number of tests they pass.
     pub score: usize,
+    /// Results of the patches in the group.
     pub patches: Vec<&'r SelectionResult>,
 }
 

@@ -15,7 +15,9 @@ const Z: f64 = 1.959_963_984_540_054;
 /// A share of instances, with its denominator and 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
+    /// Number of instances that count.
     pub numerator: u64,
+    /// Number of all instances.
     pub denominator: u64,
     /// The rate; `None` if the denominator is 0.
     pub rate: Option<f64>,
@@ -24,6 +26,7 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Computes a rate with its interval.
     pub fn of(numerator: usize, denominator: usize) -> Rate {
         Rate {
             numerator: numerator as u64,
@@ -52,7 +55,9 @@ pub fn wilson(numerator: usize, denominator: usize) -> Option<[f64; 2]> {
 pub struct Mean {
     /// The sum of the values.
     pub numerator: f64,
+    /// Number of values.
     pub denominator: u64,
+    /// The mean; `None` without values.
     pub mean: Option<f64>,
     /// Percentile bootstrap interval, 95 %. It is seeded: the same values give the same interval. `None` if all values
     /// are equal, because resampling then shows no variation.
@@ -63,6 +68,7 @@ pub struct Mean {
 const RESAMPLES: usize = 2_000;
 
 impl Mean {
+    /// Computes the mean of values with its interval.
     pub fn of(values: &[f64]) -> Mean {
         let sum: f64 = values.iter().sum();
         Mean {

@@ -25,8 +25,10 @@ pub fn find_invisible(text: &str) -> Option<char> {
 /// Reason why a text is not a valid name. Messages continue "`field` …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
+    /// The text contains this invisible character.
     #[error("contains an invisible character (U+{:04X})", u32::from(*.0))]
     Unseen(char),
+    /// The text exceeds the maximum length of a name.
     #[error("is longer than {MAX_NAME_CHARS} characters")]
     TooLong,
 }

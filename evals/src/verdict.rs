@@ -20,7 +20,9 @@ pub use strict::Strict;
 /// Outcomes of a test on the old and the new code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
+    /// Outcome on the old code.
     pub old: Outcome,
+    /// Outcome on the new code.
     pub new: Outcome,
 }
 
@@ -100,6 +102,7 @@ impl Observations {
         worst
     }
 
+    /// Computes all verdicts from the observations.
     pub fn verdict(&self) -> Verdict {
         let strict = strict::strict(self);
         let swt = official::swt(self);
@@ -136,9 +139,13 @@ pub enum OldClass {
     /// The class if no contributed test ran.
     #[default]
     None,
+    /// The tests pass.
     Pass,
+    /// A test could not be set up or run, and none failed.
     Error,
+    /// A test fails with an exception other than a failing assertion.
     Failure,
+    /// An assertion of a test fails.
     Assertion,
 }
 
@@ -153,11 +160,16 @@ impl OldClass {
     ];
 }
 
+/// The verdicts on one prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
+    /// Combined outcome of the contributed tests on the old code.
     pub old_class: OldClass,
+    /// Verdict of testwright.
     pub strict: Strict,
+    /// Verdict of SWT-bench's harness.
     pub swt: Swt,
+    /// TDD-Bench-Verified's verdict and score.
     pub tdd: Tdd,
     /// Why the strict verdict differs from those of the public harnesses; empty if all three agree.
     pub differs: Vec<String>,

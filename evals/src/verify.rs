@@ -15,29 +15,36 @@ use crate::result::InstanceResult;
 use crate::untrusted_text::excerpt;
 use crate::verdict::{Pair, Pairs};
 
+/// Results of the golden tests of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetupCheck {
+    /// Checked instances, in the order of the dataset.
     pub instances: Vec<InstanceCheck>,
 }
 
 /// Result of the golden tests of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InstanceCheck {
+    /// Id of the instance.
     pub instance_id: String,
     /// Whether the strict verdict is fail-to-pass.
     pub fail_to_pass: bool,
+    /// Explanation of the strict verdict.
     pub reason: String,
     /// Infrastructure failure that prevented grading.
     pub infrastructure: Option<String>,
     /// Agreement with the lists of the dataset; `None` without a list.
     pub fail_to_pass_list: Option<ListAgreement>,
+    /// Agreement with the list `PASS_TO_PASS`; `None` without a list.
     pub pass_to_pass_list: Option<ListAgreement>,
 }
 
 /// Agreement of a list of tests with the observed outcomes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ListAgreement {
+    /// Number of tests in the list.
     pub listed: usize,
+    /// Number of tests with the listed outcomes.
     pub agree: usize,
     /// Tests with another outcome, and that outcome.
     pub otherwise: Vec<String>,

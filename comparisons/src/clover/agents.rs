@@ -52,6 +52,7 @@ type Code = std::result::Result<(Source, Environment), Outcome>;
 
 /// Result of running an agent.
 pub enum AgentRun {
+    /// The run ended, with a test file or the reason why it has no answer.
     Ended(Box<StoredReply>),
     /// The run was interrupted and can resume later.
     CutShort(Outcome),

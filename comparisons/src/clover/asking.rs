@@ -31,8 +31,11 @@ const MAX_FAILURES: u32 = 3;
 
 /// Settings and state for asking models.
 pub struct Questioner<'a> {
+    /// Settings of models and agents.
     pub settings: &'a Settings,
+    /// The benchmark with the problems to ask.
     pub benchmark: &'a Benchmark,
+    /// Folder of the evaluation, which stores the replies.
     pub folder: &'a Path,
     /// Maximum cost of all calls together, in dollars.
     pub max_dollars: Option<f64>,
@@ -42,15 +45,18 @@ pub struct Questioner<'a> {
     pub at_once: usize,
     /// Agents; `None` if none are asked.
     pub agents: Option<Agents<'a>>,
+    /// Receiver of the progress of agents, for display.
     pub progress: Arc<dyn Progress>,
 }
 
 /// Outcome of asking.
 #[derive(Debug, Default)]
 pub struct AskingSummary {
+    /// Whether asking was interrupted before the last question.
     pub interrupted: bool,
     /// Number of questions that were not asked, and the reason.
     pub not_asked: Option<(usize, String)>,
+    /// Total cost of all calls in the folder, in US dollars.
     pub dollars: f64,
 }
 

@@ -48,12 +48,17 @@ type Judgements = RecordFile<StoredJudgement>;
 
 /// Settings for grading answers.
 pub struct GradingTask<'a> {
+    /// Harness that builds the environments.
     pub harness: &'a Harness,
+    /// The benchmark with the problems that were asked.
     pub benchmark: &'a Benchmark,
+    /// Folder of the evaluation, which contains the replies and receives the grades.
     pub folder: &'a Path,
+    /// Maximum concurrent sandboxes.
     pub workers: usize,
     /// Maximum run time of one answer.
     pub timeout: Duration,
+    /// Callback that receives progress messages for display.
     pub report: &'a (dyn Fn(&str) + Send + Sync),
 }
 

@@ -23,11 +23,14 @@ pub const SINGLE_CALL: &str = "single-call";
 pub struct Plan {
     /// Hash of all problems.
     pub problems_sha256: String,
+    /// Models to ask, as named in the settings.
     pub models: Vec<String>,
     /// [`SINGLE_CALL`], and names of agents.
     #[serde(default = "single_call")]
     pub approaches: Vec<String>,
+    /// Chosen tasks.
     pub tasks: Vec<Task>,
+    /// Chosen contexts, as token budgets.
     pub budgets: Vec<Budget>,
     /// Whether answers are operands and completions, in place of assertions and files.
     pub part: bool,
@@ -42,10 +45,15 @@ fn single_call() -> Vec<String> {
 /// One question to one model, by a single call or through an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelQuestion<'p> {
+    /// The problem to solve.
     pub problem: &'p Problem,
+    /// [`SINGLE_CALL`] or the name of an agent.
     pub approach: &'p str,
+    /// The model to ask, as named in the settings.
     pub model: &'p str,
+    /// Token budget: for prompt and answer of a single call, for all calls of an agent.
     pub budget: Budget,
+    /// Requested form of the answer.
     pub form: Form,
 }
 
@@ -55,10 +63,12 @@ pub fn system_name(approach: &str, model: &str) -> String {
 }
 
 impl ModelQuestion<'_> {
+    /// Returns whether an agent asks the question, with several calls to the model.
     pub fn is_for_agent(&self) -> bool {
         self.approach != SINGLE_CALL
     }
 
+    /// Returns the name of the approach with the model; see [`system_name`].
     pub fn system(&self) -> String {
         system_name(self.approach, self.model)
     }

@@ -18,15 +18,21 @@ use testwright_models::Usage;
 /// A reply to one question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredReply {
+    /// Id of the problem.
     pub problem: String,
+    /// [`SINGLE_CALL`](super::plan::SINGLE_CALL), which is the default, or the name of an agent.
     #[serde(default = "single_call")]
     pub approach: String,
+    /// The model, as named in the settings.
     pub model: String,
+    /// Token budget of the question.
     pub budget: Budget,
+    /// Requested form of the answer.
     pub form: Form,
     /// Hash of the messages of a single call; empty for an agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_sha256: String,
+    /// The way the reply ended.
     #[serde(flatten)]
     pub end: ReplyEnd,
     /// The model's reply to a single call, or the test file of an agent.
@@ -34,7 +40,9 @@ pub struct StoredReply {
     /// Number of model calls.
     #[serde(default = "one")]
     pub calls: u32,
+    /// Tokens and cost of all calls together.
     pub usage: Usage,
+    /// Wall time in seconds.
     pub seconds: f64,
     /// Whether the reply was reused from another question with the same messages, without a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -50,6 +58,7 @@ fn one() -> u32 {
 }
 
 impl StoredReply {
+    /// Returns the name of the approach with the model, as used in reports.
     pub fn system(&self) -> String {
         system_name(&self.approach, &self.model)
     }
@@ -79,6 +88,7 @@ impl Record for StoredReply {
     }
 }
 
+/// Returns the key of the answer to a question.
 pub fn key(ask: &ModelQuestion<'_>) -> AnswerKey {
     (ask.problem.id.clone(), ask.system(), ask.budget, ask.form)
 }

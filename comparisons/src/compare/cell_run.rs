@@ -29,11 +29,15 @@ pub struct CellTask {
     pub instance: Instance,
     /// The approach, with its options.
     pub approach: String,
+    /// The model, as named in the settings.
     pub model: String,
+    /// Extra inputs for the system, in addition to the issue.
     pub given: ExtraInputs,
 }
 
 impl CellTask {
+    /// Returns the task of one run. Golden patches, test names, comments and unknown fields of the instance are
+    /// removed.
     pub fn new(instance: &Instance, approach: &str, model: &str, given: ExtraInputs) -> Self {
         CellTask {
             instance: Instance {

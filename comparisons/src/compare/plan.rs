@@ -18,15 +18,18 @@ use testwright_models::ModelName;
 /// Format version of `comparison.json`.
 const FORMAT: u32 = 1;
 
+/// The plan of a comparison: content of `comparison.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Version of this format.
     pub format: u32,
     /// File name of the dataset.
     pub dataset: String,
+    /// Compared systems, in display order.
     pub systems: Vec<System>,
     /// Minimum number of samples of each system.
     pub samples: u32,
+    /// Limits of each run.
     pub limits: PlanLimits,
     /// Name of the code patches that systems are given in place of the golden ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,6 +37,7 @@ pub struct Plan {
     /// Digest of the user's custom prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
+    /// Instances of the dataset, in its order.
     pub instances: Vec<PlannedInstance>,
 }
 
@@ -42,6 +46,7 @@ pub struct Plan {
 pub struct System {
     /// The approach, with its options.
     pub approach: String,
+    /// The model, as named in the settings.
     pub model: String,
     /// Number of samples among which the grader picks the best: an upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,8 +60,11 @@ pub struct System {
 /// Limits of every run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanLimits {
+    /// Maximum model calls of a run.
     pub steps: u64,
+    /// Maximum tokens of a run, prompts and completions together; `None` means no limit.
     pub tokens: Option<u64>,
+    /// Maximum minutes of a run, not counting the environment build.
     pub minutes: f64,
     /// Minimum confidence; tests below it are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +74,7 @@ pub struct PlanLimits {
 /// Facts about an instance for the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedInstance {
+    /// Id of the instance in the dataset (`instance_id`).
     pub id: String,
     /// Repository as `owner/name`.
     pub repository: String,
@@ -93,7 +102,9 @@ pub struct PlannedGiven {
 /// A run of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunSpec {
+    /// Id of the instance (`instance_id`).
     pub instance: String,
+    /// The approach and the model of the run.
     pub system: System,
     /// Sample number, starting at 1.
     pub sample: u32,
@@ -185,6 +196,8 @@ impl RunSpec {
 }
 
 impl Plan {
+    /// Returns a plan for these systems on all instances of a dataset, with limits from the settings and no extra
+    /// inputs.
     pub fn new(dataset: &Dataset, systems: Vec<System>, samples: u32, settings: &Settings) -> Self {
         let name = dataset.path.file_name().unwrap_or_default();
         Plan {

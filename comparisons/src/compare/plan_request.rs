@@ -11,12 +11,14 @@ use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
 use testwright_models::price::Prices;
 
+/// A request for a comparison of approaches and models on a dataset.
 #[derive(Debug, Clone, Default)]
 pub struct PlanRequest {
     /// Approaches with their options.
     pub approaches: Vec<String>,
     /// Models; if empty, the model of the settings is used.
     pub models: Vec<ModelName>,
+    /// Minimum number of samples of each system.
     pub samples: u32,
     /// Maximum cost of all runs together, in dollars.
     pub max_dollars: Option<f64>,

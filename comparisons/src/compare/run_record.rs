@@ -14,12 +14,18 @@ use testwright_agent::agent::Outcome;
 use testwright_agent::trajectory::{Event, Purpose};
 use testwright_config::error::Result;
 
+/// Result of one run: a line of `runs.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
+    /// Id of the instance.
     pub instance_id: String,
+    /// The approach, with its options.
     pub approach: String,
+    /// The model, as named in the settings.
     pub model: String,
+    /// Sample number, starting at 1.
     pub sample: u32,
+    /// Kind of the outcome.
     pub status: RunStatus,
     /// Summary of the outcome, on one line.
     pub outcome: String,
@@ -29,12 +35,14 @@ pub struct RunRecord {
     /// Confidence in the submitted test, from 0 to 1; 0 if the gate rejected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// Total cost of the run.
     #[serde(flatten)]
     pub cost: RunCost,
     /// Cost by stage. A pipeline has its own stages; the stages of an agent are its steps, reviews and tools.
     pub stages: BTreeMap<String, StageCost>,
 }
 
+/// Kind of a run's outcome, independent of the grade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -46,31 +54,46 @@ pub enum RunStatus {
     Infrastructure,
 }
 
+/// Cost of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCost {
+    /// Number of model calls that gave a reply.
     pub model_calls: u32,
+    /// Number of failed tries of model calls.
     pub failed_calls: u32,
+    /// Number of malformed tool calls in replies.
     pub malformed_calls: u32,
+    /// Number of tool calls.
     pub tool_calls: u32,
+    /// Number of prompt tokens, including cached ones.
     pub prompt_tokens: u64,
+    /// Number of prompt tokens that came from a provider's cache.
     pub cached_tokens: u64,
+    /// Number of tokens that the model wrote.
     pub completion_tokens: u64,
     /// Cost in US dollars; `None` if the model has no price.
     pub dollars: Option<f64>,
     /// Time waiting for the model, in seconds.
     pub model_seconds: f64,
+    /// Time of tool calls, in seconds.
     pub tool_seconds: f64,
 }
 
+/// Cost of a stage, over one or several runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageCost {
+    /// Number of model calls.
     pub model_calls: u32,
+    /// Number of tokens, prompts and completions together.
     pub tokens: u64,
+    /// Time waiting for the model, in seconds.
     pub model_seconds: f64,
+    /// Time of tool calls, in seconds.
     pub tool_seconds: f64,
 }
 
 impl StageCost {
+    /// Adds the cost of another stage or run.
     pub fn add(&mut self, other: StageCost) {
         self.model_calls += other.model_calls;
         self.tokens = self.tokens.saturating_add(other.tokens);
@@ -80,6 +103,7 @@ impl StageCost {
 }
 
 impl RunCost {
+    /// Returns the number of tokens, prompts and completions together.
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
@@ -103,6 +127,7 @@ pub struct CostCounter {
 }
 
 impl CostCounter {
+    /// Adds the cost of an event. Events must come in the order of the trajectory.
     pub fn add(&mut self, event: &Event) {
         let CostCounter {
             cost,
@@ -159,6 +184,7 @@ impl CostCounter {
         }
     }
 
+    /// Returns the cost in total and by stage. Calls whose stage has not ended count as the stage `incomplete`.
     pub fn finish(mut self) -> (RunCost, BTreeMap<String, StageCost>) {
         if self.open != StageCost::default() {
             let rest = self.stages.entry("incomplete".to_owned());
@@ -248,6 +274,7 @@ impl Record for RunRecord {
 }
 
 impl RunSpec {
+    /// Returns the key of the run's record in `runs.jsonl`.
     pub fn key(&self) -> RunKey {
         let System {
             approach, model, ..

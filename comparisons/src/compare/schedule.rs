@@ -27,10 +27,15 @@ use testwright_models::spending_limit::SpendingLimit;
 
 /// Settings of a comparison.
 pub struct Schedule<'a> {
+    /// The plan with the runs to make.
     pub plan: &'a Plan,
+    /// Dataset with the instances of the plan.
     pub dataset: &'a Dataset,
+    /// Settings of the runs.
     pub settings: &'a Settings,
+    /// Harness that prepares the environments.
     pub harness: &'a Harness,
+    /// Folder of the comparison, which stores the runs.
     pub folder: &'a Path,
     /// Maximum cost of all runs together, in dollars.
     pub max_dollars: Option<f64>,
@@ -38,6 +43,7 @@ pub struct Schedule<'a> {
     pub workers: usize,
     /// Maximum concurrent runs, including those that wait for their models.
     pub runs_at_once: usize,
+    /// Folder of a recorded comparison to replay; `None` calls models.
     pub recording: Option<&'a Path>,
     /// Extra inputs of the systems.
     pub inputs: &'a Inputs,
@@ -48,24 +54,35 @@ pub struct Schedule<'a> {
 /// Progress of a comparison, for display.
 #[derive(Debug)]
 pub enum Step<'s> {
+    /// A step of an environment build has started.
     Building {
+        /// Id of the instance.
         instance: &'s str,
+        /// The step, in words.
         step: &'s str,
     },
+    /// A run has reached its next step.
     Working {
+        /// The run.
         cell: &'s RunSpec,
+        /// Description of the step, in words.
         what: &'s str,
     },
-    /// A run has ended; `fresh` is false if its record already existed.
+    /// A run has ended.
     Ended {
+        /// Record of the run.
         run: &'s RunRecord,
+        /// Whether the run was made now; false if its record already existed.
         fresh: bool,
     },
+    /// A run has a note for the user.
     Note {
+        /// Text of the note, after the name of the run.
         text: &'s str,
     },
 }
 
+/// Progress callback, which several tasks call.
 pub type StepListener = Arc<dyn Fn(&Step<'_>) + Send + Sync>;
 
 /// Result of running a comparison.
@@ -73,6 +90,7 @@ pub type StepListener = Arc<dyn Fn(&Step<'_>) + Send + Sync>;
 pub struct Summary {
     /// Records of the runs, in the order of the plan.
     pub runs: Vec<RunRecord>,
+    /// Whether the comparison was interrupted before its last run.
     pub interrupted: bool,
     /// Number of runs that did not start, and the reason.
     pub skipped_runs: Option<(usize, String)>,

@@ -27,12 +27,15 @@ const DISK: u64 = 4 << 30;
 
 /// A dataset, and the settings for grading its predictions.
 pub struct GradingRun {
+    /// Options of this grading.
     pub options: GradingOptions,
     /// The whole dataset, including instances that were not selected.
     pub whole: Dataset,
+    /// The selected instances.
     pub dataset: Dataset,
     /// Results folder.
     pub out: PathBuf,
+    /// Settings of sandboxes, environments and limits.
     pub settings: Settings,
     /// Store of environments that is shared with other machines.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
@@ -70,7 +73,9 @@ pub trait RemoteGrading: Send + Sync {
 
 /// Displays progress.
 pub trait GradingListener: Send + Sync {
+    /// Displays a note for the user.
     fn note(&self, text: &str);
+    /// Displays the start of a step or the result of a prediction.
     fn step(&self, step: &harness::Step);
 }
 
@@ -172,6 +177,7 @@ impl GradingRun {
         harness(&self.settings, given).await
     }
 
+    /// Returns the number of workers to use, reduced if memory or disk space is short.
     pub fn workers(&self) -> harness::Workers {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let asked = self.options.workers.unwrap_or(processors.div_ceil(2));

@@ -76,6 +76,7 @@ pub trait Tokenizer: Sync {
     /// Name of the tokenizer, as recorded in the data.
     fn name(&self) -> &str;
 
+    /// Returns the number of tokens of a text.
     fn count(&self, text: &str) -> usize;
 
     /// Returns the longest prefix of whole lines that takes at most `most` tokens.
@@ -85,21 +86,28 @@ pub trait Tokenizer: Sync {
 /// A file shown in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownFile {
+    /// Path in the repository.
     pub path: String,
     /// Relevance of the file; `None` if the task names the file.
     pub class: Option<ContextClass>,
     /// Text of the file, cut off if the budget ran out.
     pub text: String,
+    /// Whether the text is the whole file.
     pub is_whole: bool,
     /// Tokens of the text and the path.
     pub tokens: usize,
 }
 
+/// Files selected for a test, within a token budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OracleContext {
+    /// Name of the tokenizer that counted the tokens.
     pub tokenizer: String,
+    /// Maximum tokens of the files, except those that the task names.
     pub budget: usize,
+    /// Tokens of all shown files, including their paths.
     pub tokens: usize,
+    /// Shown files in display order; only the last one can be cut off.
     pub files: Vec<ShownFile>,
 }
 

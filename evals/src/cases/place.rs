@@ -14,11 +14,15 @@ use crate::result::Infrastructure;
 /// A repository at a commit, with the environment to run cases in.
 #[derive(Clone)]
 pub struct CaseEnvironment {
+    /// Backend that runs the sandboxes.
     pub backend: Arc<dyn Backend>,
+    /// The repository at the commit.
     pub source: Source,
+    /// The built environment.
     pub environment: Environment,
     /// Settings for the installation of coverage.py.
     pub build: BuildSettings,
+    /// Resource limits of each sandbox.
     pub limits: Limits,
     /// Path of the toolbox executable on this machine.
     pub toolbox: PathBuf,

@@ -33,7 +33,9 @@ pub struct RunnableAnswer {
 /// A filled blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filled {
+    /// The assertion with its blank filled in, as it is run.
     pub assertion: String,
+    /// The condition of that assertion.
     pub comparison: Comparison,
     /// Whether the answer equals the reference.
     pub is_exact: bool,
@@ -44,6 +46,7 @@ pub struct Filled {
 pub enum RejectedAnswer {
     /// The answer is not Python, or does not address the question.
     Gibberish(String),
+    /// The answer does not do what was asked, or does more, for this reason.
     Refused(String),
 }
 

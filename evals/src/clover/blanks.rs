@@ -15,11 +15,15 @@ const COMMON: usize = 100;
 /// An operand that may be the blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blank {
+    /// Path of the test file.
     pub path: String,
+    /// The test as `Class::function`.
     pub test: String,
     /// Index of the assertion in the test and of the operand in the assertion, both from 0.
     pub place: (usize, usize),
+    /// The test file, without the assertion and everything after it in the test.
     pub text: TestText,
+    /// The question about the operand, a [`Question::Assertion`].
     pub question: Question,
 }
 
@@ -29,10 +33,12 @@ impl Blank {
         format!("{}::{}#{}", self.path, self.test, self.place.0)
     }
 
+    /// Returns the name of the blank: that of its assertion and the index of the operand.
     pub fn name(&self) -> String {
         format!("{}.{}", self.assertion_name(), self.place.1)
     }
 
+    /// Returns the operand that the original test has in place of the blank.
     pub fn reference(&self) -> &str {
         match &self.question {
             Question::Assertion { reference, .. } => reference,
@@ -105,6 +111,7 @@ pub enum TrivialAssertion {
     SameSides,
 }
 
+/// Returns why a comparison says nothing about the code under test, or `None` if it is not trivial.
 pub fn trivial(comparison: &Comparison) -> Option<TrivialAssertion> {
     match comparison {
         Comparison::Unary { operand, .. } => {

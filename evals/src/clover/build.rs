@@ -37,9 +37,11 @@ const PROGRESS_INTERVAL: usize = 50;
 /// Options for building a benchmark.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
+    /// Seed for all random choices; the same seed gives the same problems.
     pub seed: u64,
     /// Maximum concurrent sandboxes.
     pub workers: usize,
+    /// Limits on the tests and tasks of each repository.
     pub limits: BuildLimits,
 }
 

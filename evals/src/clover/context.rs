@@ -12,6 +12,7 @@ const CUT: &str = ", the first 100000 lines";
 
 /// Access to the prompts, to compute their length.
 pub trait Prompts: Send + Sync {
+    /// Returns the tokenizer that counts the tokens of prompts and answers.
     fn tokenizer(&self) -> &dyn Tokenizer;
 
     /// Counts the tokens of a problem's prompt without its context.

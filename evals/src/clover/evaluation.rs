@@ -27,11 +27,13 @@ const REASON: usize = 300;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum ReplyEnd {
+    /// The model ended the reply.
     Complete,
     /// The reply reached the length limit.
     CutOff,
     /// The model gave no reply, for this reason.
     NoReply {
+        /// The error, on one line.
         reason: String,
     },
 }
@@ -43,8 +45,11 @@ pub struct ModelAnswer {
     pub problem: String,
     /// Approach and model.
     pub system: String,
+    /// Token budget of the question.
     pub budget: Budget,
+    /// Requested form of the answer.
     pub form: Form,
+    /// The way the reply ended.
     #[serde(flatten)]
     pub end: ReplyEnd,
     /// The code of the reply.
@@ -62,20 +67,30 @@ pub enum AnswerClass {
     Run,
     /// The answer does not do what was asked, or does more.
     Refused,
+    /// The answer is not Python, or does not address the question.
     Gibberish,
+    /// The answer exceeds the maximum tokens of its task.
     TooLong,
+    /// The reply reached the length limit.
     CutOff,
+    /// The model gave no reply.
     NoReply,
 }
 
 /// The grade of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grade {
+    /// Id of the problem.
     pub problem: String,
+    /// Task of the problem.
     pub task: Task,
+    /// Approach and model, as `APPROACH@MODEL`.
     pub system: String,
+    /// Token budget of the question.
     pub budget: Budget,
+    /// Requested form of the answer.
     pub form: Form,
+    /// Kind of the answer.
     pub class: AnswerClass,
     /// Task I: the answer equals the reference (EM).
     pub exact: bool,
@@ -101,11 +116,15 @@ impl Grade {
 
 /// Grades answers for one repository at one commit.
 pub struct Grader<'a> {
+    /// Environment that the answers run in.
     pub place: &'a CaseEnvironment,
+    /// Index of the definitions in the repository.
     pub index: &'a RepositoryIndex,
     /// Texts of the repository's files.
     pub texts: &'a BTreeMap<String, String>,
+    /// Prompts, for the maximum length of answers.
     pub prompts: &'a dyn Prompts,
+    /// Maximum concurrent sandboxes.
     pub workers: usize,
     /// Maximum run time of one answer.
     pub timeout: Duration,
@@ -398,6 +417,7 @@ fn blank(problem: &Problem, answer: &ModelAnswer) -> Grade {
     }
 }
 
+/// Describes an outcome in a sentence, for the reason of a grade.
 pub fn reason(outcome: &CaseOutcome) -> String {
     match outcome {
         CaseOutcome::Passed => "the test passes".to_owned(),

@@ -13,10 +13,12 @@ pub struct IsolatedTest {
     pub path: String,
     /// The test as `Class::function`.
     pub id: String,
+    /// The test file with this test only.
     pub text: SingleTest,
 }
 
 impl IsolatedTest {
+    /// Returns the node id of the test, `path::Class::function`.
     pub fn name(&self) -> String {
         format!("{}::{}", self.path, self.id)
     }

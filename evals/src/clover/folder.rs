@@ -18,33 +18,48 @@ use super::problem::{Problem, sha256};
 use crate::document::markdown;
 use crate::folder;
 
+/// Name of the file with the problems, one [`Problem`] per line.
 pub const PROBLEMS: &str = "problems.jsonl";
+/// Name of the file with the sources used in contexts, one [`SourceFile`] per line.
 pub const SOURCES: &str = "sources.jsonl";
+/// Name of the file with the [`Manifest`].
 pub const MANIFEST: &str = "manifest.json";
+/// Name of the file with the locations of repositories, by `owner/name@commit`.
 pub const LOCATIONS: &str = "locations.json";
+/// Name of the file with the table of tests, candidates and rejections.
 pub const TABLE: &str = "problems.md";
 
 /// A file of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {
+    /// Repository as `owner/name`.
     pub repository: String,
+    /// Full hash of the commit.
     pub commit: String,
+    /// Path in the repository.
     pub path: String,
+    /// SHA-256 of the text, in hexadecimal.
     pub sha256: String,
+    /// Text of the file.
     pub text: String,
 }
 
 /// Problems of one repository, with the sources they use.
 pub struct RepositoryProblems {
+    /// Facts about the repository.
     pub facts: RepositoryFacts,
+    /// Accepted problems, by task.
     pub problems: Vec<Problem>,
+    /// Files that the contexts of the problems use.
     pub sources: Vec<SourceFile>,
 }
 
 /// A benchmark, as stored on disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Benchmark {
+    /// Input of the benchmark, and numbers of tests and candidates.
     pub manifest: Manifest,
+    /// Problems sorted by repository and commit.
     pub problems: Vec<Problem>,
     /// Sorted by repository and path.
     pub sources: Vec<SourceFile>,
@@ -56,7 +71,9 @@ pub struct Benchmark {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FolderError {
+    /// The file or folder.
     pub path: PathBuf,
+    /// Description of the error.
     pub problem: String,
 }
 
@@ -75,6 +92,7 @@ pub fn location_key(repository: &str, commit: &str) -> String {
 }
 
 impl Benchmark {
+    /// Returns a benchmark without problems.
     pub fn new(manifest: Manifest) -> Benchmark {
         Benchmark {
             manifest,
@@ -84,6 +102,7 @@ impl Benchmark {
         }
     }
 
+    /// Returns whether the benchmark contains problems of a repository at a commit.
     pub fn has(&self, repository: &str, commit: &str) -> bool {
         let mut repositories = self.manifest.repositories.iter();
         repositories.any(|facts| facts.name == repository && facts.commit == commit)

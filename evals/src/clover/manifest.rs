@@ -14,15 +14,20 @@ use crate::document::{Section, Table};
 pub struct Manifest {
     /// Version of the generator, [`super::VERSION`].
     pub version: String,
+    /// Seed for all random choices.
     pub seed: u64,
+    /// Name of the tokenizer that counted the tokens.
     pub tokenizer: String,
+    /// Limits on the tests and tasks of each repository.
     pub limits: BuildLimits,
+    /// Repositories sorted by name and commit.
     pub repositories: Vec<RepositoryFacts>,
 }
 
 /// Limits on the tests and tasks of each repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildLimits {
+    /// Tasks to build problems for.
     pub tasks: Vec<Task>,
     /// Maximum tests to run per repository; whole files are chosen.
     pub max_tests: u32,
@@ -31,6 +36,7 @@ pub struct BuildLimits {
 }
 
 impl BuildLimits {
+    /// Returns the timeout of one test.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.test_seconds)
     }
@@ -41,11 +47,15 @@ impl BuildLimits {
 pub struct RepositoryFacts {
     /// Name as `owner/name`.
     pub name: String,
+    /// Full hash of the commit.
     pub commit: String,
+    /// Date of the commit; `None` if it is unknown.
     pub date: Option<String>,
+    /// Python version that ran the tests.
     pub python: String,
     /// Installed packages as `name==version`.
     pub packages: Vec<String>,
+    /// Number of test files.
     pub test_files: usize,
     /// Number of tests, each isolated in its file.
     pub tests: Counts,

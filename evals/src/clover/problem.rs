@@ -26,6 +26,7 @@ pub enum Task {
 }
 
 impl Task {
+    /// All tasks, in the order of the paper.
     pub const ALL: [Task; 3] = [Task::Assertion, Task::Target, Task::Blocks];
 
     /// Returns the number of the task in the paper.
@@ -37,6 +38,7 @@ impl Task {
         }
     }
 
+    /// Returns the number of the task as a Roman numeral.
     pub fn numeral(self) -> &'static str {
         match self {
             Task::Assertion => "I",
@@ -70,6 +72,7 @@ impl Task {
     }
 }
 
+/// A text that names no task.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown task `{0}`; the tasks are 1, 2 and 3")]
 pub struct UnknownTask(String);
@@ -91,10 +94,12 @@ impl FromStr for Task {
 pub enum Budget {
     /// The prompt contains no context.
     ProblemOnly,
+    /// Limit in thousands of tokens, for the prompt and its answer.
     Tokens(u32),
 }
 
 impl Budget {
+    /// All budgets, in ascending order.
     pub const ALL: [Budget; 7] = [
         Budget::ProblemOnly,
         Budget::Tokens(4),
@@ -123,6 +128,7 @@ impl fmt::Display for Budget {
     }
 }
 
+/// A text that names no budget.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown context `{0}`; the contexts are {all}", all = Budget::ALL.map(|budget| budget.to_string()).join(", "))]
 pub struct UnknownBudget(String);
@@ -161,6 +167,7 @@ pub struct TestText {
     pub header: String,
     /// The golden test; in task I only the part before the assertion.
     pub body: String,
+    /// The rest of the file, after the test.
     pub after: String,
     /// Indentation of the test's statements.
     pub indent: String,
@@ -179,6 +186,7 @@ impl From<SingleTest> for TestText {
 }
 
 impl TestText {
+    /// Returns the file with these statements in place of the test's own.
     pub fn with_body(&self, body: &str) -> String {
         format!("{}{}{body}{}", self.before, self.header, self.after)
     }
@@ -199,17 +207,25 @@ impl TestText {
 pub enum Question {
     /// Fill a blank. The assertion is `lead`, `reference` and `tail`, joined; it is the last line of the test.
     Assertion {
+        /// Text of the assertion before the blank.
         lead: String,
+        /// Golden content of the blank.
         reference: String,
+        /// Text of the assertion after the blank.
         tail: String,
     },
+    /// Write a test that calls this class or function.
     Target {
+        /// Path of the file that defines the target.
         path: String,
         /// Names of the enclosing classes and of the target, joined by dots.
         qualified: String,
+        /// Whether the target is a class; otherwise it is a function.
         is_class: bool,
     },
+    /// Write a test that covers these blocks.
     Blocks {
+        /// Blocks of lines to cover.
         blocks: Vec<Block>,
     },
 }
@@ -217,8 +233,11 @@ pub enum Question {
 /// A range of lines in one file, numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Block {
+    /// Path in the repository.
     pub path: String,
+    /// First line.
     pub first: u32,
+    /// Last line, included in the block.
     pub last: u32,
     /// Executable lines of the block.
     pub lines: Vec<u32>,
@@ -229,29 +248,38 @@ pub struct Block {
 /// A file that may be shown as context, if the budget allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextFile {
+    /// Path in the repository.
     pub path: String,
     /// Relevance of the file; `None` if the task names the file.
     pub class: Option<ContextClass>,
+    /// SHA-256 of the file's text, in hexadecimal.
     pub sha256: String,
 }
 
 /// A problem to be solved by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
+    /// Unique id of the problem, such as `owner__name-1-001`.
     pub id: String,
+    /// Task that the question belongs to.
     pub task: Task,
     /// Repository as `owner/name`.
     pub repository: String,
+    /// Full hash of the commit.
     pub commit: String,
     /// Path of the test file.
     pub path: String,
     /// The test as `Class::function`.
     pub test: String,
+    /// The test file with this test only.
     pub text: TestText,
+    /// The question about the test.
     pub question: Question,
     /// Context files in display order.
     pub context: Vec<ContextFile>,
+    /// Context budgets that the problem may be asked with.
     pub budgets: Vec<Budget>,
+    /// Origin of the problem.
     pub provenance: Provenance,
 }
 
@@ -260,8 +288,11 @@ pub struct Problem {
 pub struct Provenance {
     /// Version of the generator, [`super::VERSION`].
     pub version: String,
+    /// Seed for all random choices.
     pub seed: u64,
+    /// Python version that ran the tests.
     pub python: String,
+    /// Name of the tokenizer that counted the tokens.
     pub tokenizer: String,
     /// Hash of the repository's files at the commit.
     pub source_sha256: String,
@@ -309,6 +340,7 @@ pub fn named_files(question: &Question) -> Vec<&str> {
     paths
 }
 
+/// Returns the SHA-256 of a text, in hexadecimal.
 pub fn sha256(text: &str) -> String {
     testwright_sandboxes::hex::hex(&Sha256::digest(text))
 }

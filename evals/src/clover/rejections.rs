@@ -11,32 +11,56 @@ use crate::cases::CaseOutcome;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
+    /// The file does not parse.
     NotParsed,
+    /// The test cannot be separated from its file.
     NotSeparable,
+    /// The file was not drawn, because there are more tests than the limit.
     NotDrawn,
+    /// The test fails in isolation.
     Failed,
+    /// The setup of the test fails in isolation.
     Error,
+    /// The test is skipped, deselected or expected to fail.
     NotRun,
+    /// The test takes too long.
     TimedOut,
+    /// The process ends without a test report.
     Crashed,
+    /// The outcome of the test varies.
     Flaky,
+    /// The coverage of the test could not be measured.
     NotMeasured,
+    /// The assertion is in a nested function.
     NestedAssertion,
+    /// The assertion compares more than two values.
     ChainedComparison,
+    /// The assertion is trivial.
     TrivialAssertion,
+    /// The reference makes up more than 1 % of the repository's references.
     CommonReference,
+    /// The context contains the same assertion.
     InContext,
+    /// The reference exceeds the maximum length of an answer.
     LongReference,
+    /// Another operand of the assertion was already used.
     SamePlace,
+    /// The test calls no class or function of the repository.
     NoTarget,
+    /// The instructions and the file take more than 4,000 tokens.
     LongInstructions,
+    /// The test alone covers no block of 5 lines.
     NoBlock,
+    /// The blocks span more than 10 files.
     ManyFiles,
+    /// The golden answer is not graded as correct.
     NotGolden,
+    /// The repository already has the maximum number of problems.
     OverCap,
 }
 
 impl DropReason {
+    /// Returns the reason to reject a test with this outcome, or `None` if it passed.
     pub fn of_outcome(outcome: &CaseOutcome) -> Option<DropReason> {
         Some(match outcome {
             CaseOutcome::Passed => return None,
@@ -87,12 +111,16 @@ impl fmt::Display for DropReason {
 /// Number of tests or candidates that were found, kept, and dropped by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
+    /// Number found, before any rejection.
     pub found: usize,
+    /// Number kept.
     pub kept: usize,
+    /// Number dropped, by reason.
     pub dropped: BTreeMap<DropReason, usize>,
 }
 
 impl Counts {
+    /// Counts a rejected test or candidate.
     pub fn drop(&mut self, why: DropReason) {
         *self.dropped.entry(why).or_default() += 1;
     }

@@ -17,6 +17,7 @@ use crate::statistics::{PairedComparison, Rate, bootstrap_of};
 pub use page::page;
 pub use tables::{costs, figures};
 
+/// Title of the report.
 pub const TITLE: &str = "CLOVER";
 
 /// The content of a report.
@@ -24,17 +25,24 @@ pub const TITLE: &str = "CLOVER";
 pub struct CloverReport {
     /// Facts about the benchmark and the machine.
     pub facts: Vec<(String, String)>,
+    /// Results by task, form, system and context.
     pub rows: Vec<Row>,
+    /// Effect of contexts on each system.
     pub utilisation: Vec<Utilisation>,
+    /// Pairwise comparisons of systems.
     pub pairs: Vec<SystemPair>,
 }
 
 /// Results of one system on one task with one context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
+    /// Approach and model, as `APPROACH@MODEL`.
     pub system: String,
+    /// Task of the problems.
     pub task: Task,
+    /// Requested form of the answers.
     pub form: Form,
+    /// Token budget of the questions.
     pub budget: Budget,
     /// Task I: exact match (EM).
     pub exact: Rate,
@@ -42,6 +50,7 @@ pub struct Row {
     pub executed: Rate,
     /// Task I: refined execution rate (RER); otherwise the success rate.
     pub success: Rate,
+    /// Number of answers by kind.
     pub classes: BTreeMap<AnswerClass, u64>,
     /// Mean cost; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +60,7 @@ pub struct Row {
 /// The cost of one answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AnswerCost {
+    /// Number of model calls.
     pub calls: u32,
     /// Tokens of prompts and replies together.
     pub tokens: u64,
@@ -61,9 +71,13 @@ pub struct AnswerCost {
 /// The mean cost of answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeanCost {
+    /// Number of answers that the means are over.
     pub answers: u64,
+    /// Mean number of model calls.
     pub calls: f64,
+    /// Mean number of tokens, of prompts and replies together.
     pub tokens: f64,
+    /// Mean cost in US dollars; `None` if a model has no price.
     pub dollars: Option<f64>,
 }
 
@@ -83,26 +97,36 @@ impl MeanCost {
 /// Change of a system's rate (RER, success) due to contexts, as shares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
+    /// Approach and model, as `APPROACH@MODEL`.
     pub system: String,
+    /// Task of the problems.
     pub task: Task,
+    /// Requested form of the answers.
     pub form: Form,
     /// Number of problems that were asked without context and with every context.
     pub problems: u64,
-    /// Best and worst context rate, minus the rate without context.
+    /// Best context rate, minus the rate without context.
     pub most: f64,
+    /// Worst context rate, minus the rate without context.
     pub least: f64,
-    /// Bootstrap interval over problems, 95 %.
+    /// Bootstrap interval of `most` over problems, 95 %.
     pub most_interval: Option<[f64; 2]>,
+    /// Bootstrap interval of `least` over problems, 95 %.
     pub least_interval: Option<[f64; 2]>,
 }
 
 /// Comparison of two systems on the same problems with the same context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SystemPair {
+    /// Task of the problems.
     pub task: Task,
+    /// Token budget of the questions.
     pub budget: Budget,
+    /// Name of the first system.
     pub first: String,
+    /// Name of the second system.
     pub second: String,
+    /// Paired successes, with McNemar's test.
     pub compared: PairedComparison,
     /// Interval of the difference: bootstrap over problems, 95 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,6 +136,7 @@ pub struct SystemPair {
 type Key = (String, Task, Form);
 
 impl CloverReport {
+    /// Computes the report from the grades, the known costs of answers, and facts to show at its top.
     pub fn of(
         judgements: &[Grade],
         costs: &BTreeMap<AnswerKey, AnswerCost>,
@@ -160,10 +185,12 @@ impl CloverReport {
         }
     }
 
+    /// Returns the sections of the report, for any output format.
     pub fn sections(&self) -> Vec<Section> {
         tables::sections(self)
     }
 
+    /// Returns the report as Markdown. `whole` names the file that contains the tables in full.
     pub fn markdown(&self, whole: &str) -> String {
         markdown(TITLE, &self.facts, &self.sections(), whole)
     }

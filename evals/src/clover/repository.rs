@@ -16,8 +16,11 @@ use crate::cases::CaseEnvironment;
 
 /// The code of a repository.
 pub struct Repository {
+    /// Full hash of the commit; empty if the source is not a commit.
     pub commit: String,
+    /// Texts of the Python files by path; files that are not UTF-8 are left out.
     pub texts: BTreeMap<String, String>,
+    /// Layout of the repository, which tells tests and packages apart.
     pub layout: Layout,
 }
 
@@ -53,6 +56,7 @@ impl Repository {
         on_large_stack(|| index(&self.texts, &self.layout))
     }
 
+    /// Returns the paths and texts of the test files, sorted by path.
     pub fn test_files(&self) -> impl Iterator<Item = (&String, &String)> {
         self.texts.iter().filter(|(path, _)| is_test_file(path))
     }

@@ -44,6 +44,7 @@ fn covers(lines: &Lines, found: &FoundDefinition) -> bool {
     bodies.any(|(first, last)| ran.range(line(*first)..=line(*last)).next().is_some())
 }
 
+/// Returns the question that asks for a test of this definition.
 pub fn question(found: &FoundDefinition) -> Question {
     Question::Target {
         path: found.path.clone(),

@@ -5,6 +5,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::Dataset;
 use crate::untrusted_text::excerpt;
 
+/// An invalid selection of instances.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("invalid instance selection: {}", excerpt(&.problems.join("; "), 2_000))]
 pub struct SelectionError {

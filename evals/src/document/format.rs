@@ -47,6 +47,7 @@ pub fn mean(mean: &Mean) -> String {
     format!("{value} (n = {}{between})", mean.denominator)
 }
 
+/// Formats a p-value with four decimals, or as `< 0.0001`.
 pub fn p_value(p: f64) -> String {
     if p < 0.0001 {
         "< 0.0001".to_owned()
@@ -65,6 +66,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
+/// Formats a size in decimal units: `812 B`, `34 MB`, `1.2 GB`.
 pub fn bytes(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in ["B", "kB", "MB"] {
@@ -76,6 +78,7 @@ pub fn bytes(bytes: u64) -> String {
     format!("{size:.1} GB")
 }
 
+/// Returns the word for an outcome in reports.
 pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
@@ -88,6 +91,7 @@ pub fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Returns the words for a class of outcomes on the old code in reports.
 pub fn old_class(class: OldClass) -> &'static str {
     match class {
         OldClass::Pass => "pass",

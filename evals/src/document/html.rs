@@ -19,41 +19,59 @@ pub const LAYOUT: &str = include_str!("page.html");
 /// Base style sheet of all pages.
 pub const STYLE: &str = include_str!("page.css");
 
+/// A section of a page.
 #[derive(Serialize)]
 pub struct SectionView {
+    /// Id of the section, used for its anchor.
     pub id: &'static str,
+    /// Heading of the section.
     pub title: &'static str,
+    /// Notes above the plots and tables, as plain text.
     pub notes: Vec<String>,
+    /// Plots, above the tables.
     pub plots: Vec<Plot>,
+    /// Tables of the section.
     pub tables: Vec<TableView>,
 }
 
+/// A table of a page.
 #[derive(Serialize)]
 pub struct TableView {
+    /// Caption of the table, as plain text.
     pub caption: String,
+    /// Columns, from left to right.
     pub columns: Vec<Column>,
+    /// Rows of cells; each has one cell per column.
     pub rows: Vec<Vec<Link>>,
     /// Whether the table is open initially.
     pub is_open: bool,
 }
 
+/// The content of a cell, which may be a link.
 #[derive(Serialize)]
 pub struct Link {
+    /// Text of the cell.
     pub text: String,
+    /// Relative URL of a file; `None` if the cell is not a link.
     pub href: Option<String>,
 }
 
 /// Data of a page in the layout of `page.html`; a template may extend it with its own fields.
 #[derive(Serialize)]
 pub struct Page<'p, T> {
+    /// Title and heading of the page.
     pub title: &'p str,
     /// [`STYLE`], with the page's own additions.
     pub style: Cow<'static, str>,
+    /// Script of the page; `None` if it needs none.
     pub script: Option<&'static str>,
+    /// Labels and values that are listed at the top.
     pub facts: &'p [(String, String)],
     /// Label of the list of systems, for screen readers.
     pub systems_label: &'static str,
+    /// Cards of the compared systems or prediction sets.
     pub systems: Vec<SystemView>,
+    /// Sections in display order.
     pub sections: Vec<SectionView>,
     /// Fields for the page's own template. `rows` is the table of all instances.
     #[serde(flatten)]
@@ -63,10 +81,15 @@ pub struct Page<'p, T> {
 /// A compared system or prediction set, as a card.
 #[derive(Serialize)]
 pub struct SystemView {
+    /// Letter of the system in plots and narrow columns.
     pub letter: String,
+    /// CSS class that gives the system its colour.
     pub class: String,
+    /// Name of the system or prediction set.
     pub name: String,
+    /// Headline figure, formatted; `None` shows none.
     pub figure: Option<String>,
+    /// Line of details below the figure; `None` shows none.
     pub about: Option<String>,
 }
 

@@ -8,17 +8,22 @@ use crate::untrusted_text::excerpt;
 /// Alignment of a text relative to its point.
 #[derive(Clone, Copy)]
 pub enum Anchor {
+    /// The text starts at the point.
     Start,
+    /// The text is centred at the point.
     Middle,
+    /// The text ends at the point.
     End,
 }
 
+/// A picture under construction. Coordinates are in SVG units from the top left corner.
 pub struct Svg {
     width: f64,
     body: String,
 }
 
 impl Svg {
+    /// Starts an empty picture of this width, in SVG units.
     pub fn new(width: f64) -> Svg {
         Svg {
             width,
@@ -31,6 +36,7 @@ impl Svg {
         let _ = self.body.write_fmt(piece);
     }
 
+    /// Draws a line with a CSS class.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.put(format_args!(
@@ -38,6 +44,7 @@ impl Svg {
         ));
     }
 
+    /// Draws a dot with a CSS class; `about` is its tooltip.
     pub fn dot(&mut self, class: &str, at: (f64, f64), about: &str) {
         let ((x, y), about) = (at, escape(about));
         self.put(format_args!(
@@ -45,6 +52,7 @@ impl Svg {
         ));
     }
 
+    /// Writes a text with a CSS class, aligned to a point.
     pub fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
         let ((x, y), text) = (at, escape(text));
         let anchor = match anchor {

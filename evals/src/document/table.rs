@@ -1,14 +1,19 @@
 //! Sections and tables of a document.
 
+/// A section of a document.
 pub struct Section {
     /// Id of the section, used for its anchor and plots.
     pub id: &'static str,
+    /// Heading of the section.
     pub title: &'static str,
+    /// Notes above the tables, one sentence or paragraph each.
     pub notes: Vec<String>,
+    /// Tables of the section, in display order.
     pub tables: Vec<Table>,
 }
 
 impl Section {
+    /// Returns a section without notes.
     pub fn new(id: &'static str, title: &'static str, tables: impl Into<Vec<Table>>) -> Section {
         Section {
             id,
@@ -18,20 +23,27 @@ impl Section {
         }
     }
 
+    /// Adds a note.
     pub fn note(mut self, text: impl Into<String>) -> Section {
         self.notes.push(text.into());
         self
     }
 }
 
+/// A table of a document.
 pub struct Table {
+    /// Caption above the table.
     pub caption: String,
+    /// Columns, from left to right.
     pub columns: Vec<Column>,
+    /// Rows of cells; each has one cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
+/// A column of a table.
 #[derive(serde::Serialize)]
 pub struct Column {
+    /// Heading of the column.
     pub title: String,
     /// Whether the column is right-aligned, for figures.
     pub right: bool,
@@ -40,6 +52,7 @@ pub struct Column {
 }
 
 impl Column {
+    /// Returns a left-aligned column of normal width.
     pub fn new(title: &str) -> Column {
         Column {
             title: title.to_owned(),
@@ -49,8 +62,10 @@ impl Column {
     }
 }
 
+/// A cell of a table.
 #[derive(Clone, Default)]
 pub struct Cell {
+    /// Text of the cell, unescaped.
     pub text: String,
     /// Path below the results folder.
     pub file: Option<String>,
@@ -66,6 +81,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Table {
+    /// Returns a table without columns and rows.
     pub fn new(caption: &str) -> Table {
         Table {
             caption: caption.to_owned(),
@@ -74,11 +90,13 @@ impl Table {
         }
     }
 
+    /// Adds a left-aligned column of words.
     pub fn words(mut self, title: &str) -> Table {
         self.columns.push(Column::new(title));
         self
     }
 
+    /// Adds a wide column of sentences.
     pub fn sentences(mut self, title: &str) -> Table {
         self.columns.push(Column {
             long: true,
@@ -87,6 +105,7 @@ impl Table {
         self
     }
 
+    /// Adds a right-aligned column of figures for each title.
     pub fn figures<S: AsRef<str>>(mut self, titles: &[S]) -> Table {
         self.columns.extend(titles.iter().map(|title| Column {
             right: true,
@@ -95,6 +114,7 @@ impl Table {
         self
     }
 
+    /// Adds a row, which must have one cell per column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
     }

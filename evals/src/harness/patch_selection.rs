@@ -22,8 +22,11 @@ use crate::verdict::Pairs;
 
 /// An instance with tests, and with the patches to rank.
 pub struct SelectionJob<'a> {
+    /// The instance, with its golden tests if it has them.
     pub instance: &'a Instance,
+    /// Predictions with tests, one per set of tests.
     pub tests: Vec<&'a Prediction>,
+    /// Predictions with code patches to rank.
     pub patches: Vec<&'a Prediction>,
 }
 

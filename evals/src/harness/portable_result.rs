@@ -9,8 +9,10 @@ use super::results::ResultsError;
 use crate::folder;
 use crate::result::InstanceResult;
 
+/// A result with the contents of its logs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PortableResult {
+    /// The result of grading.
     pub result: InstanceResult,
     /// Logs by their path relative to the results folder.
     pub logs: BTreeMap<String, String>,

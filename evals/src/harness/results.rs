@@ -11,11 +11,15 @@ use crate::folder;
 use crate::result::InstanceResult;
 use crate::result::results_file::{FILE, ResultsFile};
 
+/// A results folder that could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing} {path}: {source}")]
 pub struct ResultsError {
+    /// The failed action, as a verb such as `open`.
     pub doing: &'static str,
+    /// The file or folder.
     pub path: PathBuf,
+    /// The cause.
     pub source: std::io::Error,
 }
 
@@ -133,6 +137,7 @@ impl Results {
         Ok(())
     }
 
+    /// Returns all results, sorted by prediction and instance.
     pub fn all(&self) -> impl Iterator<Item = &InstanceResult> {
         self.stored.by_name.values().map(|line| &line.graded)
     }

@@ -17,7 +17,9 @@ use crate::result::{Infrastructure, InstanceResult};
 
 /// An instance and its predictions.
 pub struct Job<'a> {
+    /// The instance to grade on.
     pub instance: &'a Instance,
+    /// Predictions for the instance, one per prediction set.
     pub predictions: Vec<&'a Prediction>,
 }
 
@@ -25,15 +27,24 @@ pub struct Job<'a> {
 #[derive(Debug, Clone)]
 pub enum Step {
     /// A step of a build has started.
-    Building { instance: String, step: String },
+    Building {
+        /// Id of the instance.
+        instance: String,
+        /// The step, in words.
+        step: String,
+    },
     /// Grading of a prediction has started.
     Grading {
+        /// Id of the instance.
         instance: String,
+        /// Name of the prediction set (`model_name_or_path`).
         prediction: String,
     },
-    /// A prediction has been graded; `fresh` is false if the result already existed.
+    /// A prediction has been graded.
     Graded {
+        /// The result, which is already stored.
         result: Box<InstanceResult>,
+        /// Whether the prediction was graded now; false if the result already existed.
         fresh: bool,
     },
 }
@@ -44,7 +55,9 @@ pub type Progress<'a> = &'a (dyn Fn(Step) + Send + Sync);
 /// Number of workers, and a note if it had to be reduced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workers {
+    /// Number of workers, at least 1.
     pub number: usize,
+    /// Reason for the reduction, for the user; `None` if there was none.
     pub note: Option<String>,
 }
 

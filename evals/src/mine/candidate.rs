@@ -21,11 +21,15 @@ use testwright_sandboxes::hex::hex;
 /// Maximum bytes of both patches together; a larger fix is not reviewable.
 const PATCHES: usize = 2 << 20;
 
+/// A fix that names its issue and includes tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
+    /// Id that its instance will have.
     pub id: String,
     repo: String,
+    /// Commit of the old code, the first parent of the fix.
     pub base_commit: String,
+    /// Commit of the fix.
     pub fix_commit: String,
     /// Time of the fix. Only text written earlier counts as the issue.
     pub fixed_at: Timestamp,
@@ -43,11 +47,15 @@ pub struct Candidate {
 /// An issue as it was before the fix, without comments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueText {
+    /// Number of the issue.
     pub number: u64,
+    /// Title of the issue.
     pub title: String,
+    /// Body of the issue.
     pub body: String,
     /// URL or file name.
     pub origin: String,
+    /// Time at which the issue was opened; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
     /// Known edits that were made after the fix.

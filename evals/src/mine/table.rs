@@ -12,12 +12,19 @@ use crate::untrusted_text::excerpt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
+    /// The change is in the time range.
     InTime,
+    /// The change affects code and tests.
     CodeAndTests,
+    /// The change names an issue that it fixes.
     NamesIssue,
+    /// The change is small enough.
     Fits,
+    /// The text of its issue is available.
     HasText,
+    /// The golden tests could be graded.
     Graded,
+    /// The golden tests go from fail to pass.
     Verified,
 }
 
@@ -50,6 +57,7 @@ impl Stage {
 pub struct Counts(BTreeMap<Stage, usize>);
 
 impl Counts {
+    /// Counts `more` changes at this stage only.
     pub fn reach(&mut self, stage: Stage, more: usize) {
         *self.0.entry(stage).or_default() += more;
     }
@@ -74,6 +82,7 @@ impl Counts {
 pub struct RejectedChange {
     /// Id that its instance would have.
     pub name: String,
+    /// Full hash of the commit.
     pub commit: String,
     /// Last stage that the change reached.
     pub stage: Stage,
@@ -83,15 +92,21 @@ pub struct RejectedChange {
     pub detail: String,
 }
 
+/// Number of changes that reached a stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
+    /// Condition that the changes meet, in words.
     pub what: &'static str,
+    /// Number of changes.
     pub changes: usize,
 }
 
+/// Number of changes that were rejected for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReasonRow {
+    /// General reason.
     pub reason: String,
+    /// Number of changes.
     pub changes: usize,
     /// Name of the first such change.
     pub example: String,
@@ -100,8 +115,11 @@ pub struct ReasonRow {
 /// The table that is printed and written to a file beside the instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Table {
+    /// Number of changes at each stage, in order.
     pub stages: Vec<Row>,
+    /// Number of rejected changes by reason.
     pub reasons: Vec<ReasonRow>,
+    /// All rejected changes.
     pub dropped: Vec<RejectedChange>,
 }
 
@@ -109,6 +127,7 @@ pub struct Table {
 const DETAIL: usize = 300;
 
 impl Table {
+    /// Builds the table, with reasons sorted by stage, then by descending frequency.
     pub fn new(counts: Counts, dropped: Vec<RejectedChange>) -> Table {
         let stages = Stage::ALL.map(|stage| Row {
             what: stage.words(),

@@ -12,20 +12,27 @@ use super::prediction_sets::PredictionSet;
 use crate::result::InstanceResult;
 use crate::statistics::PairedComparison;
 
+/// Comparison of prediction sets on the same instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Pairwise comparisons of prediction sets, for each verdict.
     pub pairs: Vec<PairOfSets>,
+    /// Instances that each set solves, for each verdict.
     pub overlap: Vec<Overlap>,
 }
 
+/// Comparison of two prediction sets, for one verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairOfSets {
+    /// The verdict.
     pub measure: Metric,
+    /// Name of the first prediction set.
     pub first: String,
+    /// Name of the second prediction set.
     pub second: String,
     /// Number of instances with a verdict in both sets.
     pub instances: u64,
+    /// Paired outcomes, with McNemar's test.
     #[serde(flatten)]
     pub paired: PairedComparison,
 }
@@ -33,6 +40,7 @@ pub struct PairOfSets {
 /// The instances that each set solves, for one verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
+    /// The verdict.
     pub measure: Metric,
     /// Number of instances with a verdict in all sets.
     pub instances: u64,

@@ -13,6 +13,7 @@ use crate::result::{InstanceResult, Seconds};
 use crate::statistics::Rate;
 use crate::verdict::OldClass;
 
+/// Detailed figures of one prediction set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Details {
     /// Strict F→P by class on the old code, as in Otter's table.
@@ -23,84 +24,122 @@ pub struct Details {
     pub strict_against_tdd: VerdictAgreement,
     /// Instances whose verdicts differ, with the reasons.
     pub differing: Vec<VerdictDifference>,
+    /// Groups by repository.
     pub by_repository: Vec<Group>,
     /// Groups by issue length in tokens.
     pub by_issue_length: Vec<Group>,
     /// Number of contributed tests by outcome on the old and the new code.
     pub flows: Vec<Flow>,
+    /// Distribution of the change coverage ΔC.
     pub coverage: Histogram,
+    /// Time that grading took.
     pub time: Time,
+    /// Infrastructure failures, one per instance.
     pub infrastructure: Vec<InfrastructureFailure>,
 }
 
+/// Predictions with the same class on the old code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassRow {
+    /// Combined outcome of the contributed tests on the old code.
     pub old_class: OldClass,
     /// Share of the predictions in this class with a strict F→P.
     pub fail_to_pass: Rate,
 }
 
+/// Number of instances by the strict verdict and that of a public harness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictAgreement {
+    /// Positive in both.
     pub both: u64,
+    /// Positive in the strict verdict only.
     pub only_strict: u64,
+    /// Positive in the public harness only.
     pub only_official: u64,
+    /// Negative in both.
     pub neither: u64,
 }
 
+/// An instance on which the strict verdict differs from a public harness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictDifference {
+    /// Id of the instance.
     pub instance_id: String,
+    /// Strict fail-to-pass.
     pub fail_to_pass: bool,
+    /// SWT-bench's success.
     pub success: bool,
+    /// TDD-Bench-Verified's fail-to-pass.
     pub tdd_fail_to_pass: bool,
+    /// Reasons for the difference.
     pub reasons: Vec<String>,
 }
 
 /// A group of instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
+    /// Repository as `owner/name`, or range of issue lengths in tokens.
     pub name: String,
     /// Infrastructure failures, which are not in any rate.
     pub infrastructure: u64,
+    /// Strict fail-to-pass.
     pub fail_to_pass: Rate,
+    /// SWT-bench's success.
     pub success: Rate,
+    /// TDD-Bench-Verified's fail-to-pass.
     pub tdd_fail_to_pass: Rate,
 }
 
+/// Number of contributed tests with the same outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
+    /// Outcome on the old code.
     pub old: Outcome,
+    /// Outcome on the new code.
     pub new: Outcome,
+    /// Number of tests.
     pub tests: u64,
 }
 
 /// Number of instances by ΔC in ten bins, the last one including 1. Successes in SWT-bench are counted separately.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
+    /// Instances with SWT-bench's success, by bin.
     pub success: Vec<u64>,
+    /// Other instances, by bin.
     pub other: Vec<u64>,
 }
 
+/// Time that gradings took; results without a time are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Time {
     /// Total seconds of all gradings, which may have run concurrently.
     pub total: f64,
+    /// Median seconds of one grading; `None` without gradings.
     pub median: Option<f64>,
+    /// The ten slowest gradings, slowest first.
     pub slowest: Vec<Slow>,
 }
 
+/// Time of one grading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slow {
+    /// Id of the instance.
     pub instance_id: String,
+    /// Wall time in seconds, by activity.
     pub seconds: Seconds,
 }
 
+/// Infrastructure failure of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InfrastructureFailure {
+    /// Id of the instance.
     pub instance_id: String,
+    /// Failed stage: `source`, `build`, `old`, `new` or `base`.
     pub stage: String,
+    /// The error, on one line.
     pub cause: String,
+    /// Path of the log, relative to the results folder, or on the host; `None` without a log.
     pub log: Option<String>,
 }
 

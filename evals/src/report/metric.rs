@@ -19,8 +19,10 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// All verdicts, in display order.
     pub const ALL: [Metric; 3] = [Metric::FailToPass, Metric::Success, Metric::TddFailToPass];
 
+    /// Returns the name of the verdict in reports.
     pub fn title(self) -> &'static str {
         match self {
             Metric::FailToPass => "F→P, strict",

@@ -16,6 +16,7 @@ const FILE: &str = "run.json";
 /// Maximum plausible number of instances, more than in any dataset.
 const INSTANCES: u64 = 100_000_000;
 
+/// Facts about a run of the harness: content of `run.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunMetadata {
@@ -35,6 +36,7 @@ pub struct RunMetadata {
     /// included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// Number of instances that were graded in parallel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
     /// Backend, e.g. `local`.

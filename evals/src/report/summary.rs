@@ -12,6 +12,7 @@ use super::prediction_sets::PredictionSet;
 use crate::result::InstanceResult;
 use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, minimum_detectable_difference};
 
+/// Headline figures of one prediction set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Number of instances to be graded.

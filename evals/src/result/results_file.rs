@@ -15,7 +15,9 @@ pub const FILE: &str = "results.jsonl";
 /// A result with its original line; rewriting that line keeps its numbers unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredResult {
+    /// The parsed result.
     pub graded: InstanceResult,
+    /// The line without its line break.
     pub text: Vec<u8>,
 }
 

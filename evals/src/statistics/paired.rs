@@ -15,10 +15,13 @@ pub const DISAGREEMENT_OF_RERUNS: f64 = 70.0 / 433.0;
 /// Paired outcomes of two approaches with the exact test of McNemar (1947).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedComparison {
-    /// Number of instances that both solve. The next fields count the first only, the second only, and neither.
+    /// Number of instances that both solve.
     pub both: u64,
+    /// Number of instances that only the first solves.
     pub only_first: u64,
+    /// Number of instances that only the second solves.
     pub only_second: u64,
+    /// Number of instances that neither solves.
     pub neither: u64,
     /// Rate of the first minus that of the second; `None` without instances.
     pub difference: Option<f64>,
@@ -29,6 +32,7 @@ pub struct PairedComparison {
 }
 
 impl PairedComparison {
+    /// Compares two approaches, given for each instance whether the first and the second solve it.
     pub fn of(pairs: impl IntoIterator<Item = (bool, bool)>) -> PairedComparison {
         let mut counts = [0u64; 4];
         for pair in pairs {

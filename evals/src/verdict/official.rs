@@ -12,6 +12,7 @@ use testwright_tools::outcomes::report::Outcome;
 use super::strict::Strict;
 use super::{Observations, Pair, Pairs, fails, word};
 
+/// Verdict of SWT-bench's harness in unit-test mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swt {
     /// Headline verdict: at least one fail-to-pass beyond the base suite, and neither a pass-to-fail nor a fail-to-fail
@@ -25,8 +26,10 @@ pub struct Swt {
     pub pass_to_pass: bool,
 }
 
+/// Verdict and score of TDD-Bench-Verified (Otter §5).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tdd {
+    /// Whether a contributed test fails on the old code, one passes on the new code, and none fails there.
     pub fail_to_pass: bool,
     /// Share of the deleted and added lines that the contributed tests run; `None` if it cannot be measured.
     pub adequacy: Option<f64>,
@@ -38,6 +41,7 @@ pub struct Tdd {
 /// The measured adequacy, or the best known value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Adequacy {
+    /// The measured share of changed lines that the contributed tests run, 0 to 1.
     Share(f64),
     /// Omitted by definition (Otter §5: SymPy), or because no changed line is a statement.
     LeftOut,

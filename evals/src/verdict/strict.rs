@@ -7,8 +7,10 @@ use testwright_tools::outcomes::report::{Outcome, belongs_to_test};
 
 use super::{Observations, Pair, fails, word};
 
+/// The strict verdict on one prediction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strict {
+    /// Whether a contributed test goes from fail to pass, and no other test breaks.
     pub fail_to_pass: bool,
     /// Explanation of the verdict, positive or negative.
     pub reason: String,

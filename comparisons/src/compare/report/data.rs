@@ -27,7 +27,9 @@ pub(super) fn length_place(name: &str) -> usize {
     place.unwrap_or(LENGTHS.len())
 }
 
+/// A plan with the runs of its systems and their verdicts.
 pub struct Data {
+    /// The plan of the comparison.
     pub plan: Plan,
     /// Systems in the order of the plan.
     pub systems: Vec<SystemRuns>,
@@ -57,6 +59,7 @@ pub struct ScoredRun {
 /// The grader's judgement of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Judgement {
+    /// The run has this verdict.
     Verdict(Verdict),
     /// The run has no verdict, for this reason; it does not count.
     NotJudged(String),

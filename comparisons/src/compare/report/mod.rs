@@ -34,6 +34,7 @@ pub use summary::{CostSummary, Group, SystemSummary};
 pub struct ComparisonReport {
     /// Version of testwright.
     pub testwright: String,
+    /// The plan of the comparison, as in `comparison.json`.
     pub plan: Plan,
     /// Systems in the order of the plan.
     pub systems: Vec<SystemSummary>,
@@ -42,6 +43,7 @@ pub struct ComparisonReport {
     pub pairs: Vec<Pair>,
     /// Each system with options, compared with the same system without them.
     pub ablations: Vec<Ablation>,
+    /// Instances that systems solve in common.
     pub overlap: Overlap,
     /// Total cost of all calls, including failed ones; `None` if no model had a price.
     #[serde(default)]
@@ -51,6 +53,7 @@ pub struct ComparisonReport {
 }
 
 impl ComparisonReport {
+    /// Computes the report from a plan and its graded runs.
     pub fn of(data: &Data) -> Self {
         let pairs = pairs::pairs(data);
         ComparisonReport {

@@ -10,6 +10,7 @@ use super::data::Data;
 /// Overlap by strict F→P of first samples. Instances without a verdict for every system are excluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlap {
+    /// Number of instances with a verdict for every system.
     pub instances: u64,
     /// Number of instances that at least one system solves.
     pub union: u64,
@@ -19,10 +20,12 @@ pub struct Overlap {
     pub groups: Vec<OverlapGroup>,
 }
 
+/// Instances that exactly the same systems solve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverlapGroup {
     /// Positions of the systems in the report.
     pub systems: Vec<usize>,
+    /// Ids of the instances.
     pub instances: Vec<String>,
 }
 

@@ -6,12 +6,16 @@ use testwright_evals::statistics::PairedComparison;
 
 use super::data::{Data, SystemRuns};
 
+/// Comparison of two systems on the same instances, by strict F→P of first samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
+    /// Name of the first system.
     pub first: String,
+    /// Name of the second system.
     pub second: String,
     /// Number of instances with a verdict for both.
     pub instances: u64,
+    /// Paired outcomes, with McNemar's test.
     #[serde(flatten)]
     pub paired: PairedComparison,
     /// McNemar's p-value after Holm's correction (1979) over all pairs of the report.
@@ -20,21 +24,27 @@ pub struct Pair {
     pub discordant: Vec<Discordant>,
 }
 
+/// An instance that only one of two systems solves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Discordant {
+    /// Id of the instance.
     pub instance: String,
     /// Whether the first system solves it; otherwise the second does.
     pub by_first: bool,
-    /// Folders of the two runs, relative to the report.
+    /// Folder of the first system's run, relative to the report.
     pub first_run: String,
+    /// Folder of the second system's run, relative to the report.
     pub second_run: String,
 }
 
 /// Difference between a system with options and the same system without them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ablation {
+    /// Name of the system with options.
     pub system: String,
+    /// Name of the same system without options.
     pub base: String,
+    /// Number of instances with a verdict for both.
     pub instances: u64,
     /// Counts with the system as `first` and the base as `second`.
     #[serde(flatten)]

@@ -11,15 +11,18 @@ use super::data::{SystemRuns, Verdict};
 /// resampling shows no variation, and the interval is Wilson's over instances.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Score {
+    /// The rate, 0 to 1; `None` without verdicts.
     pub value: Option<f64>,
     /// The 95 % interval.
     pub interval: Option<[f64; 2]>,
+    /// Number of instances with a verdict.
     pub instances: u64,
     /// Number of samples of all instances.
     pub runs: u64,
 }
 
 impl Score {
+    /// Computes the share of a system's verdicts for which `holds` is true.
     pub fn of(system: &SystemRuns, holds: impl Fn(&Verdict) -> bool) -> Self {
         let by_instance: Vec<(usize, usize)> = system
             .verdicts()
@@ -55,6 +58,7 @@ impl Score {
         }
     }
 
+    /// Converts a rate over instances with one sample each.
     pub fn of_rate(rate: &Rate) -> Self {
         Score {
             value: rate.rate,

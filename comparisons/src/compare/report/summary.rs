@@ -16,9 +16,12 @@ use super::score::{Score, pass_at};
 use crate::compare::run_record::{RunCost, StageCost};
 use crate::compare::{RunStatus, System};
 
+/// Results of one system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemSummary {
+    /// Name of the system in reports.
     pub name: String,
+    /// The approach with its model, options and extra inputs.
     #[serde(flatten)]
     pub system: System,
     /// Number of runs with a verdict.
@@ -31,6 +34,7 @@ pub struct SystemSummary {
     pub fail_to_pass: Score,
     /// SWT-bench's success.
     pub success: Score,
+    /// TDD-Bench-Verified's fail-to-pass.
     pub tdd_fail_to_pass: Score,
     /// Mean tddScore, 0 to 1.
     pub tdd_score: Mean,
@@ -44,10 +48,13 @@ pub struct SystemSummary {
     pub pass_at: Vec<Option<f64>>,
     /// Runs with a submitted test by class on the old code, with the share of each class that has an F→P.
     pub classes: Vec<(OldClass, Rate)>,
+    /// Mean cost per run.
     pub cost: CostSummary,
+    /// Total cost of all runs by stage.
     pub stages: BTreeMap<String, StageCost>,
     /// Strict F→P of first samples by repository.
     pub by_repository: Vec<Group>,
+    /// Strict F→P of first samples by issue length in tokens.
     pub by_issue_length: Vec<Group>,
     /// Minimum detectable difference in strict F→P, with 80 % power, to a system that disagrees with this one as often
     /// as two runs of one system do.
@@ -76,24 +83,34 @@ impl SystemSummary {
 /// Mean cost per run, over all runs that ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostSummary {
+    /// Number of runs that ended; the means are over these.
     pub runs: u64,
+    /// Mean number of model calls per run.
     pub model_calls: f64,
+    /// Mean number of tool calls per run.
     pub tool_calls: f64,
+    /// Mean number of tokens per run, prompts and completions together.
     pub tokens: f64,
     /// Share of the prompt tokens that came from a provider's cache.
     pub cached: Option<f64>,
     /// Mean cost in US dollars; `None` if a model has no price.
     pub dollars: Option<f64>,
+    /// Mean time waiting for the model per run, in seconds.
     pub model_seconds: f64,
+    /// Mean time of tools per run, in seconds.
     pub tool_seconds: f64,
     /// Total number of failed calls.
     pub failed_calls: u64,
+    /// Total number of malformed tool calls in replies.
     pub malformed_calls: u64,
 }
 
+/// Results of a system on a group of instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
+    /// Repository as `owner/name`, or range of issue lengths in tokens.
     pub name: String,
+    /// Strict F→P of first samples.
     pub fail_to_pass: Rate,
 }
 

@@ -34,16 +34,22 @@ impl ScaledLimit {
 /// Exit code if an error message was written to standard error; a panic has another code.
 const FAILED: u8 = 1;
 
+/// The reason why a Parquet file cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ParquetFileError {
+    /// The end of the file is missing.
     #[error("its end is missing: the download or write was incomplete")]
     CutShort,
+    /// The process that converts the file could not be started or run.
     #[error("it could not be converted: {0}")]
     Process(#[from] io::Error),
+    /// The conversion exceeded a limit on memory, time or output.
     #[error("{TOO_LARGE}")]
     TooLarge,
+    /// The content is not supported or invalid, with this message of the process.
     #[error("{0}")]
     Content(String),
+    /// The process panicked, or its output is not UTF-8.
     #[error("it cannot be read: it is damaged")]
     Damaged,
 }
