@@ -8,19 +8,26 @@ use std::sync::OnceLock;
 
 use crate::{ALL, FIELDS};
 
+/// A problem with a folder of custom templates.
 #[derive(Debug)]
 pub enum FolderError {
+    /// The folder or a file in it cannot be read.
     Read {
+        /// Folder or file.
         path: PathBuf,
+        /// Cause reported by the system.
         source: io::Error,
     },
     /// The name is not the name of a prompt.
     Unknown {
+        /// Path of the template in the folder, without `.md`.
         name: String,
     },
     /// The template has a syntax error, or uses a variable that the prompt does not have.
     Broken {
+        /// Name of the prompt.
         name: String,
+        /// Description of the problem, for the user.
         problem: String,
     },
 }

@@ -6,6 +6,8 @@
 //!
 //! This crate has no notion of models, tools or repositories: callers pass plain text.
 
+#![warn(missing_docs)]
+
 mod folder;
 mod prompt;
 
@@ -17,27 +19,35 @@ use serde::Serialize;
 /// A file of the repository, or the beginning of one.
 #[derive(Debug, Clone, Serialize)]
 pub struct CodeFile {
+    /// Path relative to the repository.
     pub path: String,
+    /// Contents, possibly truncated.
     pub text: String,
 }
 
 /// A test file that a model should change.
 #[derive(Debug, Clone, Serialize)]
 pub struct TestFile {
+    /// Path relative to the repository.
     pub path: String,
     /// Current text; empty for a new file.
     pub text: String,
+    /// Whether the old code lacks the file.
     pub is_new: bool,
+    /// Whether `text` is truncated.
     pub is_cut: bool,
 }
 
 /// Lines of a file that a test should run.
 #[derive(Debug, Clone, Serialize)]
 pub struct CodeBlock {
+    /// Path relative to the repository.
     pub path: String,
     /// Number of the first line, counted from 1.
     pub first: u32,
+    /// Number of the last line, included.
     pub last: u32,
+    /// Source of these lines.
     pub source: String,
 }
 
@@ -83,11 +93,13 @@ prompts! {
 
     /// System message of the approach `swe-agent-plus`.
     SweAgentPlusSystem, "swe-agent-plus/system" {
+        /// Maximum number of model calls.
         max_steps: u32,
     }
 
     /// System message of the approach `swe-agent`.
     SweAgentSystem, "swe-agent/system" {
+        /// Maximum number of model calls.
         max_steps: u32,
     }
 
@@ -102,10 +114,13 @@ prompts! {
 
     /// User message of the approaches that write in one call.
     ZeroShotTask, "zero-shot/task" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
         /// Code patch for the issue; it may be right or wrong.
         code_patch: Option<String>,
+        /// Whether the code patch is truncated.
         is_patch_cut: bool,
         /// Test files in which to put the test, if they are given.
         test_files: Vec<TestFile>,
@@ -121,17 +136,23 @@ prompts! {
 
     /// LIBRO: asks whether the failure matches the issue.
     LibroJudge, "libro/judge" {
+        /// Text of the issue.
         issue: String,
+        /// The reply with the test.
         test: String,
+        /// Output of pytest on the old code.
         failure: String,
     }
 
     /// Otter's localizer: asks for the relevant files.
     OtterFiles, "otter/files" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
         /// Whether test files are listed; otherwise source files.
         tests: bool,
+        /// Paths to choose from.
         files: Vec<String>,
         /// Maximum number of files to name.
         most: usize,
@@ -139,8 +160,11 @@ prompts! {
 
     /// Otter's localizer: asks for the relevant functions of these files.
     OtterFunctions, "otter/functions" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
+        /// Whether these are test files; otherwise source files.
         tests: bool,
         /// Files with the names of their functions.
         files: Vec<CodeFile>,
@@ -148,7 +172,9 @@ prompts! {
 
     /// Otter's planner: asks what to read.
     OtterPlan, "otter/plan" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
         /// Localized functions, `path::function`.
         code: Vec<CodeFile>,
@@ -156,17 +182,25 @@ prompts! {
 
     /// Otter's planner: asks to reflect on the plan and improve it.
     OtterReflect, "otter/reflect" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
+        /// Possible actions of the plan, one each.
         valid: Vec<String>,
+        /// Actions of the plan that are not possible, one each.
         invalid: Vec<String>,
+        /// Localized functions, `path::function`.
         code: Vec<CodeFile>,
     }
 
     /// Otter's generator: asks for the test.
     OtterGenerate, "otter/generate" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
+        /// Localized functions, `path::function`.
         code: Vec<CodeFile>,
         /// Path of the test file.
         path: String,
@@ -180,7 +214,9 @@ prompts! {
 
     /// e-Otter++: asks for the issue in another form.
     EOtterRewrite, "e-otter-plus-plus/rewrite" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
     }
 
@@ -189,14 +225,17 @@ prompts! {
 
     /// AssertFlip: the test cannot be used, or does not pass.
     AssertFlipRefine, "assert-flip/refine" {
+        /// The reply with the test.
         reply: String,
         /// Why the reply cannot be used; empty if the test was run.
         problem: String,
+        /// Output of pytest; empty if the test was not run.
         failure: String,
     }
 
     /// AssertFlip: asks to invert the assertions.
     AssertFlipFlip, "assert-flip/flip" {
+        /// Text of the issue.
         issue: String,
         /// The passing test.
         reply: String,
@@ -204,14 +243,19 @@ prompts! {
 
     /// AssertFlip: asks whether the failure is the one in the issue.
     AssertFlipValidate, "assert-flip/validate" {
+        /// Text of the issue.
         issue: String,
+        /// The reply with the failing test.
         reply: String,
+        /// Output of pytest on the old code.
         failure: String,
     }
 
     /// AssertFlip: the validator rejected the test.
     AssertFlipRegenerate, "assert-flip/regenerate" {
+        /// The reply with the rejected test.
         reply: String,
+        /// Reasons of the validator.
         reasons: String,
     }
 
@@ -220,12 +264,15 @@ prompts! {
 
     /// AutoCodeRover: the issue.
     AutoCodeRoverTask, "auto-code-rover/task" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
     }
 
     /// AutoCodeRover: gives the results of searches, and asks whether they suffice.
     AutoCodeRoverMore, "auto-code-rover/more" {
+        /// Results of the searches, one text each.
         results: Vec<String>,
         /// Remaining rounds.
         left: usize,
@@ -236,6 +283,7 @@ prompts! {
 
     /// AutoCodeRover: the answer could not be applied.
     AutoCodeRoverAgain, "auto-code-rover/again" {
+        /// Problem with the answer.
         problem: String,
     }
 
@@ -244,6 +292,7 @@ prompts! {
 
     /// CLOVER task I: fill in the blank of an assertion.
     CloverAssertion, "clover/assertion" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
         /// Path of the test file.
         path: String,
@@ -261,7 +310,9 @@ prompts! {
 
     /// CLOVER task II: write a test that calls a given class or function.
     CloverTarget, "clover/target" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Path of the test file.
         path: String,
         /// Name of the test.
         test: String,
@@ -269,22 +320,31 @@ prompts! {
         code: String,
         /// `class` or `function`.
         target_kind: String,
+        /// Name of the class or function.
         target: String,
         /// Path of the target; empty if it is not revealed.
         target_path: String,
         /// Whether the answer is the body of the test; otherwise it is the complete file.
         part: bool,
+        /// Code of the project; may be empty.
         context: String,
     }
 
     /// CLOVER task III: write a test that covers given blocks.
     CloverBlocks, "clover/blocks" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Path of the test file.
         path: String,
+        /// Name of the test.
         test: String,
+        /// The test file without the statements of the test.
         code: String,
+        /// Blocks to cover.
         blocks: Vec<CodeBlock>,
+        /// Whether the answer is the body of the test; otherwise it is the complete file.
         part: bool,
+        /// Code of the project; may be empty.
         context: String,
     }
 
@@ -301,6 +361,7 @@ prompts! {
 
     /// First user message of the agent that writes tests for given lines.
     CoverTask, "cover/task" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
         /// Numbered lines, one block each.
         blocks: Vec<String>,
@@ -320,7 +381,9 @@ prompts! {
 
     /// First user message of every agent: the issue and the facts about the repository.
     Task, "task" {
+        /// Repository as `owner/name`, or the name of its folder.
         repository: String,
+        /// Text of the issue.
         issue: String,
         /// Description of the workspace by the toolbox: versions, folders, and how test files are named.
         workspace: String,
@@ -330,6 +393,7 @@ prompts! {
 
     /// Asks a reviewer whether the failure is the one that the issue describes.
     Review, "review" {
+        /// Text of the issue.
         issue: String,
         /// Version of the Python interpreter that ran the tests.
         python: String,
@@ -353,6 +417,7 @@ prompts! {
     ReviewDoubt, "review-doubt" {
         /// Opinion of the reviewer, as a clause that follows "A reviewer".
         opinion: String,
+        /// Explanation by the reviewer.
         reason: String,
         /// Requirements of the tests beyond the issue, one per line; may be empty.
         beyond: Vec<String>,
@@ -375,11 +440,13 @@ prompts! {
 
     /// Holds back a submission because an earlier call of the same message speaks against the test.
     HeldBack, "held-back" {
+        /// Reason, as a clause that follows "Not carried out:".
         why: String,
     }
 
     /// The model answered without calling a tool.
     NoToolCall, "no-tool-call" {
+        /// Number of further answers without a tool call that end the run.
         left: u32,
     }
 
@@ -388,7 +455,9 @@ prompts! {
 
     /// Replaces older tool results when the context is full.
     Cut, "cut" {
+        /// Name of the tool that gave the result.
         tool: String,
+        /// Number of lines that were cut.
         lines: usize,
     }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::folder::own_template;
 
+/// A failure to render a template, such as a syntax error.
 #[derive(Debug)]
 pub struct RenderError(minijinja::Error);
 
@@ -19,10 +20,16 @@ impl std::error::Error for RenderError {}
 
 /// A prompt: a struct with the fields that its template may use.
 pub trait Prompt: Serialize {
+    /// Name of the prompt: the path of its template, without `.md`.
     const NAME: &'static str;
+    /// Text of the built-in template.
     const TEMPLATE: &'static str;
 
     /// Renders the prompt, without white space at its start and end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the template has a syntax error or uses a variable that the struct lacks.
     fn render(&self) -> Result<String, RenderError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -55,10 +55,12 @@ pub struct Record {
     /// Recipe, Python version and packages, log of the build, and whether the environment came from the
     /// cache.
     pub environment: Value,
+    /// Outcome of the run.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// Exit code of the command.
     pub exit_code: u8,
+    /// Model calls, tool calls, tokens and cost.
     pub usage: RunUsage,
     /// Wall time of the run in seconds.
     pub seconds: f64,
@@ -68,12 +70,17 @@ pub struct Record {
 
 /// A run before it starts.
 pub struct RunJob {
+    /// Settings in force.
     pub settings: Settings,
+    /// Issue to write a test for.
     pub issue: Issue,
+    /// Location of the old code.
     pub place: RepositoryLocation,
+    /// Approach, with its options.
     pub approach: Variant,
     /// Extra inputs beyond the issue.
     pub given: ExtraInputs,
+    /// Name of the model.
     pub model: ModelName,
     /// Folder for the results.
     pub out: PathBuf,
@@ -97,10 +104,13 @@ pub struct RunJob {
 pub struct PreparedRun {
     /// Old code.
     pub source: Source,
+    /// Environment of the old code.
     pub environment: Environment,
     /// Session in a sandbox of that environment.
     pub session: Session,
+    /// Model that is asked.
     pub model: Arc<dyn Model>,
+    /// Share of the processors.
     pub processor: CpuPermit,
 }
 

@@ -14,6 +14,8 @@
 //! - [`job`]: carries out one run from start to end.
 //! - [`custom_prompts`]: reads custom prompts, which replace built-in ones.
 
+#![warn(missing_docs)]
+
 pub mod issues;
 
 pub mod backends;

@@ -9,22 +9,28 @@ use crate::gate::Evidence;
 /// The result of a step, or the outcome that ends the run: `?` ends the run.
 pub type Flow<T = ()> = std::result::Result<T, Outcome>;
 
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[schemars(rename = "RunOutcome")]
 pub enum Outcome {
     /// The gate accepted a test.
     Accepted {
+        /// Test, as a patch for `git apply`.
         patch: String,
+        /// Evidence for the test.
         evidence: Box<Evidence>,
     },
     /// The approach submitted a test that the gate did not accept; the gate decided only for the record.
     Refused {
+        /// Test, as a patch for `git apply`.
         patch: String,
+        /// Findings of the gate.
         findings: Vec<String>,
     },
     /// The confidence in the test is below the minimum, so it is withheld.
     Withheld {
+        /// Test, as a patch for `git apply`.
         patch: String,
         /// Evidence for a test that the gate accepted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,6 +43,7 @@ pub enum Outcome {
     },
     /// The model says that the issue cannot fail in this environment, and gives a reason.
     Abstained {
+        /// Reason, in the model's words.
         reason: String,
         /// Version of the Python interpreter there.
         python: String,
@@ -44,17 +51,27 @@ pub enum Outcome {
         tried: Vec<String>,
     },
     /// A budget was used up before a test was accepted.
-    OutOfBudget { limit: Limit },
+    OutOfBudget {
+        /// The limit that was reached.
+        limit: Limit,
+    },
     /// The approach ended without a test.
-    Nothing { reason: String },
+    Nothing {
+        /// Reason for the lack of a test.
+        reason: String,
+    },
     /// The model cannot be used: a wrong key, a refused request, or no answer after all tries.
     ModelFailed {
+        /// Description of the failure.
         message: String,
+        /// Advice on what to change, if there is any.
         hint: Option<String>,
     },
     /// The sandbox, the disk or a limit of testwright failed; neither the model nor the approach is at fault.
     Infrastructure {
+        /// Description of the failure.
         message: String,
+        /// Advice on what to change, if there is any.
         hint: Option<String>,
         /// Resource that the machine ran out of, if that is the cause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,12 +81,17 @@ pub enum Outcome {
     Interrupted,
 }
 
+/// A limit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
+    /// Model calls.
     Steps,
+    /// Cost in US dollars.
     Dollars,
+    /// Tokens, prompts and completions together.
     Tokens,
+    /// Minutes.
     Minutes,
 }
 

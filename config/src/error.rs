@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{SandboxError, Shortage};
 
+/// The result of a command or one of its steps.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The kind of an error, which decides the exit code. Exit code 0 means that a test was accepted, or that the
@@ -34,6 +35,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns the exit code of the command line.
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::Nothing => 1,
@@ -65,15 +67,20 @@ impl Kind {
 /// The error of a command. `message` is lower-case and follows "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
+    /// Kind, which decides the exit code.
     pub kind: Kind,
+    /// Action that failed, as the words after "failed to".
     pub message: String,
+    /// Cause in one clause; `None` if the message says it all.
     pub cause: Option<String>,
+    /// Advice on what to do, as one imperative clause.
     pub hint: Option<String>,
     /// File with more details, such as the log of a build.
     pub log: Option<PathBuf>,
 }
 
 impl Error {
+    /// Creates an error without a cause, a hint or a log.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Error {
             kind,
@@ -84,26 +91,32 @@ impl Error {
         }
     }
 
+    /// Creates an error for a run without a test, exit code 1.
     pub fn nothing(message: impl Into<String>) -> Self {
         Error::new(Kind::Nothing, message)
     }
 
+    /// Creates an error for bad input or usage, exit code 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Error::new(Kind::Usage, message)
     }
 
+    /// Creates an error for a failure of an engine, a network or a disk, exit code 3.
     pub fn infrastructure(message: impl Into<String>) -> Self {
         Error::new(Kind::Infrastructure, message)
     }
 
+    /// Creates an error for a service that may be available later, exit code 3.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Error::new(Kind::Unavailable, message)
     }
 
+    /// Creates an error for a resource that ran out, exit code 3, with a hint on that resource.
     pub fn exhausted(shortage: Shortage, message: impl Into<String>) -> Self {
         Error::new(Kind::Exhausted(shortage), message).hint(shortage.hint())
     }
 
+    /// Creates an error for Ctrl-C, exit code 130.
     pub fn interrupted(message: impl Into<String>) -> Self {
         Error::new(Kind::Interrupted, message)
     }
@@ -122,11 +135,13 @@ impl Error {
         }
     }
 
+    /// Replaces the cause.
     pub fn cause(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
         self
     }
 
+    /// Replaces the hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -155,6 +170,7 @@ impl Error {
         }
     }
 
+    /// Returns the exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         self.kind.exit_code()
     }

@@ -4,6 +4,8 @@
 //! - [`error`]: the error of the command line and its exit codes.
 //! - [`stop_signal`]: a shutdown signal for long-running tasks.
 
+#![warn(missing_docs)]
+
 pub mod settings;
 
 pub mod error;

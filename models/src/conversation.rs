@@ -15,7 +15,9 @@ pub const UNREADABLE: &str = "unreadable";
 /// message. `answers` has those to malformed calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
+    /// The reply as a message of the assistant.
     pub assistant: Message,
+    /// Answers to calls that could not be read.
     pub answers: Vec<ToolResult>,
     /// Remark on calls that were written as text and could not be read.
     pub remark: Option<String>,

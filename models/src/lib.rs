@@ -5,6 +5,8 @@
 //! Dollars come from a price table (`price`). The rule-based model, which needs no API key, is
 //! `testwright_agent::rule_based`.
 
+#![warn(missing_docs)]
+
 pub mod cassette;
 pub mod conversation;
 pub mod message;
@@ -32,10 +34,13 @@ pub use name::{ModelName, ModelSource};
 /// stays valid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
+    /// The conversation so far.
     pub messages: Vec<Message>,
+    /// Tools that the reply may call; empty for none.
     pub tools: Vec<ToolSpec>,
     /// Whether a reply may contain several tool calls.
     pub parallel_calls: bool,
+    /// Sampling temperature; `None` for the client's default.
     pub temperature: Option<f64>,
     /// Maximum number of completion tokens.
     pub max_tokens: Option<u64>,
@@ -44,11 +49,15 @@ pub struct Request {
 /// A model's reply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
+    /// Text of the reply; may be empty.
     pub content: String,
+    /// Tool calls that could be read, in the order of the reply.
     pub calls: Vec<ToolCall>,
     /// Tool calls that could not be read, each with a problem to report to the model.
     pub malformed: Vec<MalformedCall>,
+    /// Tokens and cost of this reply.
     pub usage: Usage,
+    /// Reason why the reply ended.
     pub finish: Finish,
     /// Number of calls that failed and were repeated before this reply.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -59,6 +68,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
+/// A tool call that could not be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MalformedCall {
     /// Id of the call, for a tool message as answer. `None` if the call is text in [`Reply::content`], which
@@ -72,14 +82,18 @@ pub struct MalformedCall {
     pub problem: String,
 }
 
+/// The reason why a reply ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
+    /// The reply is complete.
     #[default]
     Stop,
+    /// The model waits for the results of its tool calls.
     ToolCalls,
     /// The completion reached its token limit.
     Length,
+    /// The provider withheld the rest of the reply.
     ContentFilter,
 }
 
@@ -88,7 +102,9 @@ pub enum Finish {
 pub struct Usage {
     /// All prompt tokens, including cached ones.
     pub prompt_tokens: u64,
+    /// Prompt tokens from the provider's cache, a part of `prompt_tokens`.
     pub cached_tokens: u64,
+    /// Tokens that the model wrote.
     pub completion_tokens: u64,
     /// Cost from the price table; `None` if the model has no price.
     pub dollars: Option<f64>,
@@ -116,6 +132,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// A failed call of a model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "detail", rename_all = "snake_case")]
 pub enum ModelError {
@@ -125,6 +142,7 @@ pub enum ModelError {
     /// The call failed, but a retry may succeed (429, 5xx, a broken connection).
     #[error("{message}")]
     Transient {
+        /// Description of the failure, for the user.
         message: String,
         /// Seconds to wait, from Retry-After.
         after: Option<f64>,
@@ -135,7 +153,9 @@ pub enum ModelError {
     /// The call will keep failing: a wrong key, an unknown model, a request that the provider refuses.
     #[error("{message}")]
     Fatal {
+        /// Description of the failure, for the user.
         message: String,
+        /// Advice on what to change, if there is any.
         hint: Option<String>,
     },
     /// The recording has no answer to this request.
@@ -146,7 +166,10 @@ pub enum ModelError {
     CeilingReached(String),
     /// The time of the recorded run was up, before the call or during it.
     #[error("the time of the recorded run was up")]
-    TimeUp { begun: bool },
+    TimeUp {
+        /// Whether the call had begun.
+        begun: bool,
+    },
 }
 
 impl ModelError {
@@ -190,11 +213,17 @@ impl From<ModelError> for Error {
     }
 }
 
+/// A language model, or a substitute for one.
 #[async_trait]
 pub trait Model: Send + Sync {
     /// Returns the name used in records and in the price table, e.g. `gpt-5-mini`.
     fn name(&self) -> &str;
 
+    /// Asks for the next reply.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the call fails, its prompt does not fit, or it would exceed a quota.
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError>;
 }
 

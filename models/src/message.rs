@@ -7,17 +7,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+/// A message of a conversation, by the role of its author.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
+    /// Instructions to the model.
     System {
+        /// Text of the message.
         content: String,
     },
+    /// A message to the model.
     User {
+        /// Text of the message.
         content: String,
     },
+    /// A reply of the model.
     Assistant {
+        /// Text of the reply; may be empty.
         content: String,
+        /// Tool calls of the reply.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
     },
@@ -32,6 +40,7 @@ pub struct ToolCall {
     pub id: String,
     /// Name of the tool.
     pub name: String,
+    /// Arguments by name, as a JSON object.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub arguments: Arguments,
 }
@@ -42,6 +51,7 @@ pub struct ToolCall {
 pub struct Arguments(Box<str>);
 
 impl Arguments {
+    /// Returns the arguments as a JSON value.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
@@ -89,6 +99,7 @@ impl<'de> Deserialize<'de> for Arguments {
     }
 }
 
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// [`ToolCall::id`] of the call.

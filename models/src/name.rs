@@ -24,7 +24,12 @@ pub enum ModelSource<'n> {
     /// The rule-based model.
     Rules,
     /// A recording on this machine; a lenient one answers in order without checking requests.
-    Recording { file: &'n Path, lenient: bool },
+    Recording {
+        /// Path of the recording.
+        file: &'n Path,
+        /// Whether requests are not checked.
+        lenient: bool,
+    },
     /// A deployment on Azure.
     Azure(&'n str),
     /// A model of the configured service.
@@ -74,10 +79,12 @@ impl ModelName {
         Ok(name)
     }
 
+    /// Returns the name as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// Returns the source that the name refers to.
     pub fn source(&self) -> ModelSource<'_> {
         let text = self.0.as_str();
         let recording = |file, lenient| ModelSource::Recording {
@@ -142,6 +149,7 @@ impl Deployment {
         )
     }
 
+    /// Returns the name as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }

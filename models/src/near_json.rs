@@ -13,14 +13,17 @@ mod tests;
 /// Maximum nesting depth, more than any argument needs; it bounds the recursion.
 const MAX_DEPTH: usize = 64;
 
+/// A problem with a text that should be JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct Problem {
     /// Byte offset in the text.
     pub at: usize,
+    /// Line of the text, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
+    /// Description of the problem, for the model.
     pub message: String,
     /// Whether the text ended before the value did.
     pub cut: bool,
@@ -29,6 +32,7 @@ pub struct Problem {
 /// A value at the start of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prefix {
+    /// The value, read from JSON or near-JSON.
     pub value: Value,
     /// Byte offset after the value.
     pub end: usize,

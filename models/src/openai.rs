@@ -36,6 +36,7 @@ use testwright_config::settings::Redactor;
 /// Maximum number of refused fields that one call adapts to.
 const MAX_FALLBACKS: usize = 6;
 
+/// A client of an OpenAI-compatible server.
 pub struct OpenAi {
     settings: OpenAiSettings,
     endpoint: Endpoint,

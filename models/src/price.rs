@@ -96,6 +96,7 @@ pub struct PricedModel {
 }
 
 impl PricedModel {
+    /// Wraps a model. Without a price, its replies have no cost.
     pub fn new(inner: Box<dyn Model>, price: Option<Price>) -> Self {
         PricedModel { inner, price }
     }

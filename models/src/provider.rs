@@ -16,14 +16,19 @@ use super::{Model, ModelName, ModelSource};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{AZURE_KEY, Settings};
 
+/// A provider of a model, with its settings.
 #[derive(Debug, Clone)]
 pub enum Provider {
     /// The rule-based model.
     Snippet,
+    /// A recording of an earlier conversation.
     Replay {
+        /// Path of the recording.
         file: PathBuf,
+        /// Whether answers come in order, without a check of the requests.
         lenient: bool,
     },
+    /// An OpenAI-compatible server, including Azure.
     OpenAi(Box<OpenAiSettings>),
 }
 
@@ -36,6 +41,7 @@ pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
 /// Options for retries, progress reports and recordings of a model's calls.
 #[derive(Default)]
 pub struct ModelOptions {
+    /// Number and length of retries.
     pub retry: RetrySettings,
     /// Callback before each retry delay.
     pub on_wait: Option<OnWait>,

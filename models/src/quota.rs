@@ -23,12 +23,14 @@ const BYTES_PER_TOKEN: u64 = 4;
 pub struct CallCost {
     /// Cost in US dollars; 0 for a model without a price.
     pub dollars: f64,
+    /// Number of tokens, prompt and completion together.
     pub tokens: u64,
 }
 
 /// A reservation for a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reservation {
+    /// Id of the call in the quota; 0 if the quota counts only sums.
     pub call: u64,
     /// Amount reserved for the call.
     pub most: CallCost,
@@ -36,6 +38,7 @@ pub struct Reservation {
     pub scopes: Vec<String>,
 }
 
+/// A limit on the cost and the tokens of calls.
 #[async_trait]
 pub trait Quota: Send + Sync {
     /// Reserves the maximum cost of a call and its tokens. Waits if the quota will allow the call later.
@@ -56,6 +59,8 @@ pub struct MeteredModel {
 }
 
 impl MeteredModel {
+    /// Wraps a model. `completion_tokens` limits requests without a limit of their own; `None` for a
+    /// default.
     pub fn new(
         inner: Box<dyn Model>,
         model: ModelName,

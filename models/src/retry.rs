@@ -13,6 +13,7 @@ use super::{Model, ModelError, Reply, Request};
 #[cfg(test)]
 mod tests;
 
+/// Settings of retries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrySettings {
     /// Maximum calls for one request, including the first.
@@ -44,6 +45,7 @@ impl Default for RetrySettings {
 pub struct Wait {
     /// Number of the failed call, counted from 1.
     pub attempt: u32,
+    /// Length of the delay, in seconds.
     pub seconds: f64,
     /// Reason for the delay.
     pub message: String,
@@ -64,6 +66,7 @@ pub struct Retry {
 }
 
 impl Retry {
+    /// Wraps a model without a callback before delays.
     pub fn new(inner: Box<dyn Model>, settings: RetrySettings) -> Self {
         let random = settings
             .seed

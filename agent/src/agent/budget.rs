@@ -15,15 +15,18 @@ pub struct Limits {
     /// Maximum model calls of the conversation. Side calls such as reviews are paid for, but do not count as
     /// steps.
     pub steps: Option<u32>,
+    /// Maximum cost in US dollars; `None` for no limit.
     pub dollars: Option<f64>,
     /// Maximum tokens, prompts and completions together.
     pub tokens: Option<u64>,
+    /// Maximum minutes of the run, without waits for a processor.
     pub minutes: Option<f64>,
 }
 
 /// Usage of a run so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunUsage {
+    /// Model calls of the conversation or of a pipeline's stages, without side calls.
     pub steps: u32,
     /// All model calls, including side calls.
     pub model_calls: u32,
@@ -33,24 +36,32 @@ pub struct RunUsage {
     pub malformed_calls: u32,
     /// Tool calls that were refused with a reason.
     pub refused_calls: u32,
+    /// Tool calls by name of the tool, including refused ones.
     pub tool_calls: std::collections::BTreeMap<String, u32>,
+    /// All prompt tokens, including cached ones.
     pub prompt_tokens: u64,
+    /// Prompt tokens from the provider's cache, a part of `prompt_tokens`.
     pub cached_tokens: u64,
+    /// Tokens that the model wrote.
     pub completion_tokens: u64,
     /// Tokens by purpose; the parts of a prompt share its tokens in proportion to their length.
     #[serde(default)]
     pub token_shares: TokenShares,
     /// Cost in US dollars; `None` if the model has no price.
     pub dollars: Option<f64>,
+    /// Seconds in model calls.
     pub model_seconds: f64,
+    /// Seconds in tool calls.
     pub tool_seconds: f64,
 }
 
 impl RunUsage {
+    /// Returns the number of tokens, prompts and completions together.
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
+    /// Adds the tokens of a call, and its cost if it has one.
     pub fn add(&mut self, usage: &Usage) {
         self.prompt_tokens = self.prompt_tokens.saturating_add(usage.prompt_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens);
@@ -63,9 +74,12 @@ impl RunUsage {
     }
 }
 
+/// The limits of a run and its usage so far.
 #[derive(Debug)]
 pub struct Budget {
+    /// Limits in force.
     pub limits: Limits,
+    /// Usage so far.
     pub spent: RunUsage,
     started: Instant,
     /// Seconds that the run took before it was resumed.
@@ -84,6 +98,7 @@ const CALLS_LEFT: u64 = 3;
 const MIN_COMPLETION_TOKENS: u64 = 256;
 
 impl Budget {
+    /// Starts the budget of a run; its time starts now.
     pub fn new(limits: Limits) -> Self {
         Budget {
             limits,
@@ -96,6 +111,7 @@ impl Budget {
         }
     }
 
+    /// Returns the duration of the run so far, without waits for a processor.
     pub fn elapsed(&self) -> Duration {
         let here = self.started.elapsed().saturating_sub(self.waited);
         here + Duration::from_secs_f64(self.before)
@@ -118,6 +134,7 @@ impl Budget {
         self.before += seconds;
     }
 
+    /// Records a model call that took `seconds`; `step` tells whether it counts as a step.
     pub fn record_call(&mut self, reply: &Reply, request: &Request, seconds: f64, step: bool) {
         self.spent.model_calls += 1;
         self.spent.failed_calls += reply.failed_tries;

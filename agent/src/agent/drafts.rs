@@ -54,6 +54,7 @@ struct CandidateFix {
 }
 
 impl Drafts {
+    /// Creates drafts for a run; `planned` is their maximum number.
     pub fn new(run: &Run, planned: u32) -> Self {
         Drafts {
             planned,
@@ -66,6 +67,10 @@ impl Drafts {
     }
 
     /// Starts the next draft, with the old code in the workspace and an empty conversation.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn begin(&mut self, run: &mut Run) -> Flow {
         self.begun += 1;
         if self.begun > 1 {
@@ -79,6 +84,11 @@ impl Drafts {
     }
 
     /// Records how the draft ended. An outcome that ends the whole run is returned as an error.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `outcome` if it ends the whole run, or with another one if the sandbox or the record
+    /// fails.
     pub async fn end(&mut self, run: &mut Run, outcome: Outcome) -> Flow {
         run.budget.limits = self.limits.clone();
         if !outcome.is_final() {
@@ -123,6 +133,10 @@ impl Drafts {
 
     /// Returns whether two accepted drafts pass with each other's fixes, so that a further draft could hardly
     /// refute them.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn agree(&mut self, run: &mut Run) -> Flow<bool> {
         if self.accepted.len() < 2 || self.begun >= self.planned {
             return Ok(false);
@@ -140,6 +154,10 @@ impl Drafts {
     }
 
     /// Returns the accepted draft with which most candidate fixes and other drafts agree.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn choose(mut self, run: &mut Run) -> Flow<Outcome> {
         self.try_all_fixes(run).await?;
         let matrix: Vec<Vec<bool>> = (self.accepted.iter())

@@ -5,15 +5,19 @@ use super::RunUsage;
 /// One step of a run.
 #[derive(Debug, Clone)]
 pub struct StepView<'a> {
+    /// Number of the step, counted from 1.
     pub step: u32,
     /// `model`, or a tool's name.
     pub action: &'a str,
     /// First line of the arguments or of the answer; the display truncates it.
     pub detail: &'a str,
+    /// Usage of the run so far.
     pub spent: &'a RunUsage,
+    /// Seconds that the call took; 0 at its start.
     pub seconds: f64,
 }
 
+/// Receives the progress of a run, to show it.
 pub trait Progress: Send + Sync {
     /// Reports a phase before the loop: `environment`, `sandbox` …
     fn phase(&self, name: &str, detail: &str);

@@ -26,8 +26,11 @@ pub struct Replay {
 pub struct ReplayDifference {
     /// Number of the step, counted from 1.
     pub step: u32,
+    /// Name of the tool.
     pub tool: String,
+    /// Answer in the recording.
     pub recorded: String,
+    /// Answer now.
     pub now: String,
 }
 
@@ -56,6 +59,7 @@ impl Replay {
         }
     }
 
+    /// Returns whether tools run again, so that their answers are compared with the recording.
     pub fn has_live_tools(&self) -> bool {
         self.live_tools
     }

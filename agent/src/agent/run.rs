@@ -35,26 +35,42 @@ use testwright_models::{Message, Model, ToolCall, ToolResult};
 
 /// The parts from which a run is created.
 pub struct RunParts {
+    /// Issue to write a test for.
     pub issue: Issue,
+    /// Old code.
     pub source: Source,
+    /// Model that is asked.
     pub model: Arc<dyn Model>,
+    /// Session in a sandbox with the old code.
     pub session: Session,
+    /// Folder of the run, with its trajectory.
     pub folder: RunFolder,
+    /// Limits of the run.
     pub budget: Budget,
+    /// Recorded events to replay first; empty for a new run.
     pub replay: Replay,
+    /// Receiver of progress.
     pub progress: Arc<dyn Progress>,
     /// Maximum completion tokens of one call.
     pub max_tokens: Option<u64>,
+    /// Sampling temperature; `None` for the client's default.
     pub temperature: Option<f64>,
+    /// Share of the processors.
     pub processor: CpuPermit,
 }
 
+/// A run in progress: its conversation, its workspace and its record.
 pub struct Run {
+    /// Issue to write a test for.
     pub issue: Issue,
+    /// Old code.
     pub source: Source,
     pub(super) session: Session,
+    /// Limits and usage.
     pub budget: Budget,
+    /// Receiver of progress.
     pub progress: Arc<dyn Progress>,
+    /// Recorded events that are yet to be replayed.
     pub replay: Replay,
     model: Arc<dyn Model>,
     folder: RunFolder,
@@ -92,6 +108,7 @@ const MAX_TOOLBOX_ENDS: u32 = 3;
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(900);
 
 impl Run {
+    /// Creates a run with an empty conversation.
     pub fn new(parts: RunParts) -> Self {
         Run {
             issue: parts.issue,
@@ -131,20 +148,30 @@ impl Run {
         self.submission_policy = policy;
     }
 
+    /// Returns the conversation so far.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
+    /// Returns the folder of the run.
     pub fn folder(&self) -> &RunFolder {
         &self.folder
     }
 
     /// Returns the toolbox's description of the workspace.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the sandbox fails.
     pub async fn describe(&self) -> Flow<String> {
         self.session.describe().await.map_err(infrastructure)
     }
 
     /// Adds a system or user message to the conversation.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the message cannot be recorded.
     pub fn say(&mut self, message: Message) -> Flow {
         // A resumed run creates the same messages again; they are on disk already.
         if self.replay.is_over() {
@@ -157,6 +184,11 @@ impl Run {
     }
 
     /// Runs a tool call, or takes its recorded answer, and appends the answer to the conversation.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run or the draft: the sandbox or the record fails, or a
+    /// recorded draft ended here.
     pub async fn call(
         &mut self,
         call: &ToolCall,
@@ -210,6 +242,11 @@ impl Run {
     }
 
     /// Answers a call that is not run, with the reason.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run or the draft: the answer cannot be recorded, or a recorded
+    /// draft ended here.
     pub fn decline(&mut self, call: &ToolCall, text: String) -> Flow {
         let result = ToolResult {
             id: call.id.clone(),

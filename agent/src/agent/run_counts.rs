@@ -28,8 +28,11 @@ fn yes() -> bool {
 /// The kind of a failure, the best first (Otter §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureKind {
+    /// An assertion fails.
     Assertion,
+    /// A test fails, but not in an assertion.
     Other,
+    /// A test cannot run: its setup, its teardown or the collection of its module fails.
     Error,
 }
 

@@ -28,18 +28,22 @@ const fn option(name: &'static str, description: &'static str) -> ApproachOption
     }
 }
 
+/// Shows the test files to change.
 pub const GIVEN_TESTS: ApproachOption = option(
     "given-tests",
     "the test files to change are named and shown",
 );
+/// Shows a code patch.
 pub const GIVEN_PATCH: ApproachOption = option(
     "given-patch",
     "a code patch for the issue is shown, which may be right or wrong",
 );
+/// Shows the files of a code patch instead of retrieved ones.
 pub const GIVEN_FILES: ApproachOption = option(
     "given-files",
     "the files that this patch changes are shown instead of those found by BM25",
 );
+/// Replaces the golden code patch by another one in a comparison.
 pub const OTHER_PATCH: ApproachOption = option(
     "other-patch",
     "in a comparison this patch is the one of --code-patches instead of the golden one",
@@ -69,10 +73,12 @@ pub struct ExtraInputs {
     pub test: Option<String>,
 }
 
+/// Returns whether the approach needs a code patch.
 pub fn takes_patch(options: &Options) -> bool {
     options.is_on(&GIVEN_PATCH) || options.is_on(&GIVEN_FILES)
 }
 
+/// Returns whether the approach needs the test files to change.
 pub fn takes_tests(options: &Options) -> bool {
     options.is_on(&GIVEN_TESTS)
 }
@@ -116,6 +122,7 @@ pub fn check_options(variant: &Variant) -> Result<()> {
 }
 
 impl ExtraInputs {
+    /// Returns whether there are no extra inputs.
     pub fn is_empty(&self) -> bool {
         self.code_patch.is_none()
             && self.test_files.is_empty()

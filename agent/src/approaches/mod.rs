@@ -73,9 +73,11 @@ pub enum Workflow {
     },
     /// The order of the stages is fixed.
     Pipeline {
+        /// Names of the stages, in their order.
         stages: &'static [&'static str],
         /// Number of model calls, in words.
         model_calls: &'static str,
+        /// Names of its templates.
         prompts: &'static [&'static str],
     },
 }
@@ -87,6 +89,7 @@ pub struct ApproachContext {
     pub max_steps: u32,
     /// Notes about the environment for the user.
     pub notes: Vec<String>,
+    /// Options of the approach.
     pub options: Options,
     /// Extra inputs beyond the issue, as its options require.
     pub given: ExtraInputs,
@@ -136,6 +139,7 @@ approaches! {
 /// The approach for coverage of given lines. It takes no issue, so it is not in comparisons.
 pub static COVER: &dyn Approach = &cover::Cover;
 
+/// Returns the approach of this name, without options; `None` if the name is unknown.
 pub fn find(name: &str) -> Option<&'static dyn Approach> {
     let mut all = ALL.iter().copied().chain([COVER]);
     all.find(|approach| approach.name() == name)

@@ -7,9 +7,12 @@ use testwright_models::{ModelName, ModelSource};
 
 const DEFAULT_MODEL: &str = "gpt-5-mini";
 
+/// The approach and the model of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelSelection {
+    /// Name of the approach, with its options.
     pub approach: String,
+    /// Model to ask.
     pub model: ModelName,
     /// Note for the user on how these were selected, in one line.
     pub note: Option<String>,

@@ -9,6 +9,7 @@ use testwright_config::settings::Effort;
 /// An option of an approach, which can be on or off.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct ApproachOption {
+    /// Name, as in `APPROACH:NAME=on`.
     pub name: &'static str,
     /// Description in one line, for people.
     pub description: &'static str,
@@ -20,8 +21,10 @@ pub struct ApproachOption {
 #[derive(Debug, Clone, Default)]
 pub struct Options(BTreeMap<&'static str, bool>);
 
+/// An approach with its options.
 #[derive(Clone)]
 pub struct Variant {
+    /// The approach without options.
     pub approach: &'static dyn Approach,
     options: Options,
 }
@@ -34,6 +37,7 @@ impl Options {
 }
 
 impl Variant {
+    /// Returns the approach with the defaults of its options.
     pub fn plain(approach: &'static dyn Approach) -> Self {
         Variant {
             approach,
@@ -90,10 +94,12 @@ impl Variant {
         name
     }
 
+    /// Returns the options that were set.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
+    /// Returns the value of an option, or its default.
     pub fn is_on(&self, option: &ApproachOption) -> bool {
         self.options.is_on(option)
     }

@@ -4,9 +4,11 @@ use testwright_sandboxes::Backend;
 
 /// A backend and its report.
 pub struct Examination {
+    /// Connection to the backend.
     pub backend: Box<dyn Backend>,
     /// Short description: the version of an engine, the kind of isolation.
     pub summary: String,
+    /// Guarantees of the backend on this machine.
     pub promises: Vec<Guarantee>,
 }
 
@@ -15,16 +17,20 @@ pub struct Examination {
 pub struct Guarantee {
     /// Subject, in a word or two.
     pub what: &'static str,
+    /// Whether it holds here.
     pub holds: GuaranteeStatus,
     /// Details for this machine.
     pub text: &'static str,
 }
 
+/// Whether a guarantee holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuaranteeStatus {
+    /// The guarantee holds.
     Yes,
     /// The guarantee holds only in part.
     Partly,
+    /// The guarantee does not hold.
     No,
 }
 

@@ -29,6 +29,11 @@ pub trait Connector: Send + Sync {
     /// Returns what a machine needs for it, in one word, e.g. `engine`.
     fn requirement(&self) -> &'static str;
 
+    /// Connects to the backend.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the backend is not available with these settings.
     async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>>;
 
     /// Returns the backend with its report for `testwright doctor`.

@@ -26,6 +26,7 @@ pub fn code(reply: &str) -> Result<String, FormatError> {
 pub struct FencedBlock {
     /// Word after the opening fence.
     pub language: String,
+    /// Text between the fences.
     pub text: String,
     /// Number of lines in the whole text above the opening fence.
     pub above: usize,

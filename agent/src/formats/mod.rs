@@ -63,6 +63,7 @@ impl ProposedFiles {
 pub struct FormatError(pub String);
 
 impl FormatError {
+    /// Creates an error from the reason, in words for the model.
     pub fn new(why: impl ToString) -> FormatError {
         FormatError(why.to_string())
     }
@@ -72,6 +73,7 @@ impl FormatError {
 pub trait OldFiles {
     /// Returns the text of a file; `None` if there is no such text file.
     fn text(&self, path: &str) -> Option<String>;
+    /// Returns the paths of all files, relative to the repository.
     fn paths(&self) -> Vec<String>;
 }
 

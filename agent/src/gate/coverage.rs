@@ -28,6 +28,7 @@ pub struct CoverageVerdict {
 }
 
 impl CoverageVerdict {
+    /// Returns whether the gate accepts the submission.
     pub fn accepted(&self) -> bool {
         self.findings.is_empty()
     }

@@ -58,6 +58,7 @@ pub struct TestEvidence {
     pub outcome: Outcome,
     /// Phase in which the test failed.
     pub phase: Phase,
+    /// Class of the failure.
     pub class: FailureClass,
     /// Class of the exception.
     pub exception: String,
@@ -129,8 +130,10 @@ impl FixTrial {
     }
 }
 
+/// A reviewer's answer to the question whether the failure is the one in the issue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Review {
+    /// Verdict of the reviewer.
     pub verdict: ReviewVerdict,
     /// Explanation by the reviewer.
     pub reason: String,
@@ -139,11 +142,15 @@ pub struct Review {
     pub beyond: Vec<String>,
 }
 
+/// The verdict of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReviewVerdict {
+    /// The failure is the one in the issue.
     Yes,
+    /// The failure is a different one.
     No,
+    /// The reviewer cannot tell.
     Unsure,
     /// The answer has none of these words.
     Unreadable,
@@ -289,6 +296,7 @@ impl Evidence {
         fixes.filter(|fix| fix.on_submitted_tests && fix.crash.is_none())
     }
 
+    /// Returns the first failing test and the number of others, in one line.
     pub fn headline(&self) -> String {
         match self.tests.as_slice() {
             [] => "no failing test".to_owned(),

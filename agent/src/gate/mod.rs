@@ -57,6 +57,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Returns whether the gate accepts the submission.
     pub fn accepted(&self) -> bool {
         self.findings.is_empty()
     }
@@ -142,8 +143,11 @@ fn dropped(submission: &Submission) -> Vec<String> {
 pub enum SubmissionCheck {
     /// The call itself was wrong, as the text explains.
     Refused(String),
+    /// The submission was checked.
     Judged {
+        /// Submission as the gate read it.
         submission: Box<Submission>,
+        /// Decision of the gate.
         verdict: Verdict,
     },
 }
@@ -152,8 +156,11 @@ pub enum SubmissionCheck {
 pub enum CoverageCheck {
     /// The call itself was wrong, as the text explains.
     Refused(String),
+    /// The submission was checked.
     Judged {
+        /// Patch with the test, for `git apply`.
         patch: String,
+        /// Decision of the gate.
         verdict: CoverageVerdict,
     },
 }

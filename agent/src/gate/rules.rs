@@ -14,25 +14,37 @@ use super::evidence::TestEvidence;
 /// A rule's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
+    /// Rule that is broken.
     pub rule: Rule,
     /// Message for the model: the problem and what to do about it.
     pub text: String,
 }
 
+/// A rule of the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
+    /// The patch changes test files only.
     TestsOnly,
+    /// The patch applies to the clean base commit.
     Applies,
+    /// The patch adds or changes a test that pytest finds.
     Contributes,
+    /// A contributed test fails on the old code.
     Fails,
+    /// The failure is about the code, not a mistake in the test or its surroundings.
     Sound,
+    /// Existing tests pass as before.
     BreaksNothing,
+    /// The tests fail again when they are repeated.
     FailsAgain,
+    /// The failing tests run code under test.
     RunsCodeUnderTest,
     /// This rule and the following apply to tests that are wanted for coverage.
     Passes,
+    /// The tests contain an assertion.
     Asserts,
+    /// The tests run all wanted lines.
     RunsWantedLines,
 }
 

@@ -13,7 +13,12 @@ use testwright_config::error::{Error, Kind, Result};
 /// The source of a repository's issues.
 pub enum IssueSource {
     /// Repository `owner/name`, on GitHub or on the server in the settings.
-    GitHub { repo: String, options: Options },
+    GitHub {
+        /// Name, as `owner/name`.
+        repo: String,
+        /// Server and token.
+        options: Options,
+    },
     /// Folder with `N.md` or `N.json` for issue N; the JSON has the format of GitHub's API.
     Folder(PathBuf),
 }
@@ -21,10 +26,13 @@ pub enum IssueSource {
 /// Title and body of an issue before its fix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextBeforeFix {
+    /// Title before the fix.
     pub title: String,
+    /// Text in Markdown before the fix, without the title.
     pub body: String,
     /// Address, or name of a file.
     pub origin: String,
+    /// Creation time, if known.
     pub created_at: Option<Timestamp>,
     /// Known edits after the fix.
     pub later_edits: String,

@@ -19,9 +19,12 @@ use testwright_sandboxes::recipe::PreferredPython;
 use testwright_config::error::Result;
 use testwright_config::settings::{RedactedUrl, Secret, Settings};
 
+/// An issue of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Issue {
+    /// Title; empty if the issue has none.
     pub title: String,
+    /// Text in Markdown, without the title.
     pub body: String,
     /// Comments, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -30,8 +33,10 @@ pub struct Issue {
     pub origin: String,
     /// URL to clone, if the issue gives one.
     pub repository: Option<String>,
+    /// Number in its repository, for an issue from GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
+    /// Creation time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
     /// Notes for the user, one line each.
@@ -39,10 +44,14 @@ pub struct Issue {
     pub notes: Vec<String>,
 }
 
+/// A comment on an issue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comment {
+    /// Name of the author on GitHub.
     pub author: String,
+    /// Creation time.
     pub created_at: Timestamp,
+    /// Text in Markdown.
     pub body: String,
 }
 
@@ -129,6 +138,7 @@ pub struct Options {
 }
 
 impl Options {
+    /// Takes the server and the token from the settings; `comments` tells whether to include comments.
     pub fn from_settings(settings: &Settings, comments: bool) -> Self {
         Options {
             comments,

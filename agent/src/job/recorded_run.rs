@@ -13,7 +13,9 @@ use testwright_config::settings::Settings;
 
 /// The folder and all recorded events of an interrupted run.
 pub struct RecordedRun {
+    /// First event of the run.
     pub started: Started,
+    /// Settings with which the run started.
     pub settings: RecordedSettings,
     pub(super) folder: RunFolder,
     pub(super) events: Vec<Event>,
@@ -56,13 +58,21 @@ impl RecordedRun {
 pub struct RecordedSettings {
     /// Source of the old code: an absolute path or a URL.
     pub repository: String,
+    /// Kind of sandbox: `local`, `docker` or `landlock`.
     pub sandbox: String,
+    /// Docker image that replaces the environment, if set.
     pub image: Option<String>,
+    /// Python version, `X.Y`, if set.
     pub python: Option<String>,
+    /// Maximum number of model calls.
     pub max_steps: u64,
+    /// Maximum cost in US dollars; `None` for no limit.
     pub max_dollars: Option<f64>,
+    /// Maximum number of tokens, prompts and completions together; `None` for no limit.
     pub max_tokens: Option<u64>,
+    /// Maximum minutes, not counting the environment build.
     pub max_minutes: f64,
+    /// Minimum confidence (0 to 1); `None` if no test is withheld.
     #[serde(default)]
     pub min_confidence: Option<f64>,
     /// Extra inputs, by content, so that the resumed run uses the same.

@@ -25,8 +25,10 @@ pub struct Index {
     engine: SearchEngine<u32, u32, IdentifierTokenizer>,
 }
 
+/// A Python file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrievedFile {
+    /// Path relative to the repository.
     pub path: String,
     /// Text, which is shorter than the file if the budget ran out.
     pub text: String,
@@ -51,6 +53,7 @@ impl Index {
         Ok(Index::of_files(files))
     }
 
+    /// Indexes these files by their paths and texts.
     pub fn of_files(files: Vec<RetrievedFile>) -> Index {
         let documents = files.iter().zip(0..).map(|(file, id)| {
             let text = &file.text[..file.text.floor_char_boundary(MAX_FILE_LEN)];

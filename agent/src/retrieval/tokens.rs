@@ -12,6 +12,7 @@ fn tokenizer() -> &'static CoreBPE {
     o200k_base_singleton()
 }
 
+/// Returns the number of tokens in a text, by the encoding `o200k_base`.
 pub fn count(text: &str) -> usize {
     pieces(text)
         .map(|piece| tokenizer().encode_ordinary(piece).len())

@@ -39,7 +39,9 @@ use standby::StandbySandboxes;
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallAnswer {
+    /// Answer for the model.
     pub text: String,
+    /// Structured data of the answer; `null` if it has no such data.
     pub data: Value,
     /// Whether the call was refused; the text gives the reason.
     pub refused: bool,
@@ -47,6 +49,7 @@ pub struct CallAnswer {
     pub ended: bool,
 }
 
+/// A sandbox with a running toolbox, which carries out tool calls.
 pub struct Session {
     live: Mutex<Arc<ActiveSandbox>>,
     facts: SandboxInfo,
@@ -69,6 +72,7 @@ struct ActiveSandbox {
 /// Settings of a session besides the environment.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
+    /// Limits of the sandbox.
     pub limits: Limits,
     /// Time limit of one test run in seconds.
     pub test_seconds: u64,
@@ -83,6 +87,7 @@ pub struct SessionSettings {
 /// Lines that should run, and the coverage.py package to measure them.
 #[derive(Debug, Clone)]
 pub struct WantedCoverage {
+    /// coverage.py, for the Python version of the environment.
     pub package: testwright_sandboxes::coverage::Coverage,
     /// Line numbers by path, relative to the repository.
     pub lines: BTreeMap<String, BTreeSet<u32>>,

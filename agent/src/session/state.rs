@@ -17,9 +17,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Contents of the files that differ from the base commit: Base64, or `None` for a deleted file.
 pub type Contents = BTreeMap<String, Option<String>>;
 
+/// A file that differs from the base commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileContent {
+    /// Path relative to the repository.
     pub path: String,
+    /// Content in Base64; `None` for a deleted file.
     pub content: Option<String>,
 }
 

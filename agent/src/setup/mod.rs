@@ -33,6 +33,7 @@ pub use model::{ModelArgs, model};
 pub struct RepositoryLocation {
     /// Folder or URL.
     pub location: String,
+    /// Commit, tag or branch; `None` for HEAD or the files as they are.
     pub revision: Option<String>,
 }
 
@@ -113,6 +114,7 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// Sets a check of the old code before anything is built.
     pub fn with_source_check(self, check: SourceCheck) -> Self {
         Setup {
             source_check: Some(check),
@@ -120,6 +122,7 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// Sets the lines of the old code that tests are wanted for.
     pub fn with_wanted_lines(self, wanted: WantedLines) -> Self {
         Setup {
             wanted_lines: Some(wanted),

@@ -6,6 +6,7 @@ use super::{Event, NoReplyCause, Purpose};
 use crate::outcome::Outcome;
 use testwright_models::Message;
 
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A prompt.
@@ -18,13 +19,18 @@ pub enum EntryKind {
     Stage,
 }
 
+/// An event of a trajectory, in readable form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
+    /// Kind of the entry.
     pub kind: EntryKind,
+    /// Title in one line.
     pub title: String,
+    /// Text, which may have several lines.
     pub text: String,
 }
 
+/// Returns the entries for all events, in their order.
 pub fn entries(events: &[Event]) -> Vec<Entry> {
     events.iter().flat_map(entries_of).collect()
 }
@@ -199,8 +205,11 @@ fn readable_edit(edit: &Value) -> Option<String> {
 /// The change of a line by an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
+    /// The line stays.
     Same,
+    /// The line is removed.
     Removed,
+    /// The line is added.
     Added,
 }
 

@@ -12,10 +12,14 @@ const MAX_SHOWN_LEN: usize = 20_000;
 /// Maximum characters of an answer that is shown unfolded.
 const SHORT: usize = 400;
 
+/// An entry, as a page shows it.
 #[derive(Debug, Serialize)]
 pub struct EntryView {
+    /// `asked`, `reply`, `answer` or `stage`.
     pub kind: &'static str,
+    /// Title in one line.
     pub title: String,
+    /// Complete text of the entry.
     pub text: String,
     /// Text line by line, if it has calls with edits.
     pub lines: Vec<EntryLine>,
@@ -23,13 +27,17 @@ pub struct EntryView {
     pub is_open: bool,
 }
 
+/// A line of an entry.
 #[derive(Debug, Serialize)]
 pub struct EntryLine {
+    /// `removed`, `added` or `same`.
     pub kind: &'static str,
+    /// Text of the line.
     pub text: String,
 }
 
 impl EntryView {
+    /// Prepares an entry for a page.
     pub fn of(entry: Entry) -> Self {
         let (kind, is_open) = match entry.kind {
             EntryKind::Prompt => ("asked", false),

@@ -13,21 +13,27 @@ use testwright_models::{Message, Reply, ToolResult};
 /// Format version of the trajectory; raised when an older reader would misread a newer file.
 pub const FORMAT: u32 = 1;
 
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// First line of every trajectory.
     Started(Box<Started>),
     /// A system or user message that was added to the conversation.
-    Message { message: Message },
+    Message {
+        /// The message.
+        message: Message,
+    },
     /// A model's reply.
     Reply {
+        /// Purpose of the call.
         purpose: Purpose,
         /// SHA-256 of the request.
         request: String,
         /// Messages of a side call, such as a review; empty for the conversation.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         asked: Vec<Message>,
+        /// The reply, with its tokens and cost.
         reply: Reply,
         /// Seconds until the reply arrived.
         seconds: f64,
@@ -37,17 +43,27 @@ pub enum Event {
     /// Files of the workspace that changed since the last such line; written after each step that changed
     /// any.
     State {
+        /// Files that changed.
         files: Vec<FileState>,
         /// Files that differ but are too large to store; a resumed run continues without them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
     },
     /// Older tool answers among the first `until` messages were cut because the model's context was full.
-    Compacted { until: usize },
+    Compacted {
+        /// Number of messages up to which answers were cut.
+        until: usize,
+    },
     /// A model call to which the run has no reply.
-    NoReply { purpose: Purpose, why: NoReplyCause },
+    NoReply {
+        /// Purpose of the call.
+        purpose: Purpose,
+        /// Reason why there is no reply.
+        why: NoReplyCause,
+    },
     /// The end of one of several drafts and of its conversation.
     DraftEnded {
+        /// Number of the draft, counted from 1.
         number: u32,
         /// Limit that ended it, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,13 +73,25 @@ pub enum Event {
         reason: Option<String>,
     },
     /// The result of a pipeline's stage.
-    Stage { stage: String, result: String },
+    Stage {
+        /// Name of the stage.
+        stage: String,
+        /// Result in words.
+        result: String,
+    },
     /// A resumed run; an interruption came before this line.
-    Resumed { at: String },
+    Resumed {
+        /// Time at which the run resumed (RFC 3339, UTC).
+        at: String,
+    },
     /// Last line of a run that ended by itself.
-    Ended { outcome: Outcome },
+    Ended {
+        /// Outcome of the run.
+        outcome: Outcome,
+    },
 }
 
+/// The start of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
     /// Version of this format.
@@ -76,6 +104,7 @@ pub struct Started {
     pub approach: String,
     /// Name of the model.
     pub model: String,
+    /// Issue to write a test for.
     pub issue: Issue,
     /// Repository as `owner/name`, or the name of a folder.
     pub repository: String,
@@ -89,6 +118,7 @@ pub struct Started {
     pub tools: Vec<ToolSpec>,
 }
 
+/// The purpose of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -105,9 +135,15 @@ pub enum Purpose {
 #[serde(tag = "cause", rename_all = "snake_case")]
 pub enum NoReplyCause {
     /// The prompt does not fit into the model's context, and nothing is left to cut.
-    ContextFull { message: String },
+    ContextFull {
+        /// Message of the provider.
+        message: String,
+    },
     /// The minutes of the run were up, before the call or during it.
-    TimeUp { begun: bool },
+    TimeUp {
+        /// Whether the call had begun.
+        begun: bool,
+    },
 }
 
 impl Purpose {
@@ -120,9 +156,12 @@ impl Purpose {
     }
 }
 
+/// A tool's answer to a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedAnswer {
+    /// Name of the tool.
     pub tool: String,
+    /// Answer that the model reads.
     pub result: ToolResult,
     /// Whether the tool refused the call, which is the model's mistake.
     #[serde(default)]
@@ -131,11 +170,14 @@ pub struct RecordedAnswer {
     /// `run_pytest`).
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
+    /// Seconds that the call took.
     pub seconds: f64,
 }
 
+/// A file of the workspace that changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileState {
+    /// Path relative to the repository.
     pub path: String,
     /// Content in Base64; `None` for a deleted file.
     pub content: Option<String>,

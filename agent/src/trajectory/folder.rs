@@ -14,30 +14,54 @@ use testwright_config::error::Error;
 
 use super::event::{Event, FORMAT};
 
+/// A problem with the folder of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum TrajectoryError {
+    /// A file cannot be written.
     #[error("write {path}: {source}")]
     Write {
+        /// File or folder.
         path: PathBuf,
+        /// Cause reported by the system.
         source: std::io::Error,
     },
+    /// A file cannot be read.
     #[error("read {path}: {source}")]
     Read {
+        /// File or folder.
         path: PathBuf,
+        /// Cause reported by the system.
         source: std::io::Error,
     },
+    /// A line of the trajectory cannot be read.
     #[error("read {path}: line {line} is not an event of a trajectory: {problem}")]
     Malformed {
+        /// Trajectory file.
         path: PathBuf,
+        /// Number of the line, counted from 1.
         line: usize,
+        /// Description of the problem.
         problem: String,
     },
+    /// The folder contains a run already.
     #[error("use {path}: it already contains the record of a run")]
-    Occupied { path: PathBuf },
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder is a link in an untrusted folder, which may lead elsewhere.
     #[error("use {path}: it is a link, and its parent folder is untrusted")]
-    Link { path: PathBuf },
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// Another process writes to the folder.
     #[error("use {path}: another process writes to it")]
-    Busy { path: PathBuf },
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The additional store failed.
     #[error("{}", .0.with_cause())]
     Sink(Error),
 }
@@ -59,6 +83,10 @@ impl TrajectoryError {
 pub trait EventSink: Send + Sync {
     /// Stores event `number`, counted from 1, as its line in the trajectory without the newline. It is stored
     /// when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the event cannot be stored.
     fn add(&self, number: u64, line: &str) -> Result<(), Error>;
 }
 
@@ -236,6 +264,7 @@ impl RunFolder {
         Events::open(path)?.collect()
     }
 
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

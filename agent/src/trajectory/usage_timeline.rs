@@ -12,12 +12,15 @@ pub struct UsagePoint {
     pub purpose: &'static str,
     /// Prompt tokens of this call alone.
     pub prompt_tokens: u64,
+    /// Completion tokens of this call alone.
     pub completion_tokens: u64,
+    /// Seconds of this call alone.
     pub model_seconds: f64,
     /// Seconds of tools between the previous reply and this call.
     pub tool_seconds: f64,
     /// Seconds of model and tools since the first call.
     pub seconds: f64,
+    /// Tokens of the run so far, prompts and completions together.
     pub tokens: u64,
     /// Cost in US dollars; `None` after a call without a price.
     pub dollars: Option<f64>,

@@ -13,7 +13,9 @@ pub(super) const PREFIX: &str = "TESTWRIGHT_";
 /// A setting that an environment variable can hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
+    /// Section of the settings file; `None` for a key at the top level.
     pub section: Option<String>,
+    /// Key in its section, in kebab case.
     pub key: String,
     /// Meaning of the setting, in one sentence.
     pub help: String,

@@ -53,16 +53,23 @@ pub struct Settings {
     /// keeps files in its data folder, and environments are not shared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<RedactedUrl>,
+    /// Defaults of `testwright run`.
     pub run: Run,
+    /// Requests to the model.
     pub model: Model,
     /// Prices of models in US dollars, by name.
     pub prices: BTreeMap<String, Price>,
     /// Quotas of models for all workers of a server together, by name.
     pub model_limits: BTreeMap<String, ModelLimits>,
+    /// The `docker` sandbox.
     pub docker: Docker,
+    /// The `local` sandbox.
     pub local: Local,
+    /// Limits of a sandbox while tools run.
     pub limits: Limits,
+    /// Builds of environments.
     pub build: Build,
+    /// Access to GitHub.
     pub github: GitHub,
     /// Recipe for the repository's environment: from the repository's own file, or a file named with
     /// `--config`.

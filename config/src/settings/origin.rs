@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
+/// The place that sets a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
+    /// The program's default.
     Default,
     /// A settings file: its path as the user would write it, and the line.
     File(PathBuf, usize),
     /// An environment variable.
     Variable(String),
+    /// A flag of the command line, by its name, or a request to a server.
     Flag(String),
 }
 

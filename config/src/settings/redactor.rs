@@ -27,6 +27,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
+    /// Creates a redactor for these secrets. Secrets shorter than 6 bytes are ignored.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let mut forms: Vec<String> = secrets
             .into_iter()
@@ -39,6 +40,7 @@ impl Redactor {
         Redactor { forms }
     }
 
+    /// Returns the text with every secret replaced by [`MASK`].
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = Cow::Borrowed(text);
         for form in &self.forms {

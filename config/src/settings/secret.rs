@@ -21,6 +21,7 @@ impl Secret {
         (!value.is_empty()).then(|| Secret(value.to_owned()))
     }
 
+    /// Returns the secret itself, trimmed.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -58,6 +59,7 @@ pub(super) fn is_variable_name(name: &str) -> bool {
 pub struct RedactedUrl(String);
 
 impl RedactedUrl {
+    /// Wraps an address, whatever its scheme.
     pub fn new(address: impl Into<String>) -> Self {
         RedactedUrl(address.into())
     }
@@ -67,6 +69,7 @@ impl RedactedUrl {
         &self.0
     }
 
+    /// Returns whether the scheme is `http` or `https` and an address follows it.
     pub fn is_http(&self) -> bool {
         ["http://", "https://"].iter().any(|scheme| {
             self.0

@@ -68,8 +68,11 @@ impl Default for Run {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
+    /// Fewer checks and model calls than the default.
     Low,
+    /// The defaults of the approach.
     Medium,
+    /// More model calls, such as several drafts of a test.
     High,
 }
 
@@ -171,10 +174,12 @@ pub struct Docker {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pull {
+    /// Images are pulled before each use.
     Always,
     /// If the engine lacks the image.
     #[default]
     Missing,
+    /// Images are never pulled: the engine must have them.
     Never,
 }
 
@@ -222,6 +227,7 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Returns the limits in the form that sandboxes take, with sizes in bytes.
     pub fn sandbox(&self) -> testwright_sandboxes::Limits {
         testwright_sandboxes::Limits {
             memory: self.memory.bytes(),

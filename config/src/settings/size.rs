@@ -7,16 +7,19 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+/// A size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(u64);
 
 const UNITS: [(&str, u32); 5] = [("", 0), ("k", 10), ("m", 20), ("g", 30), ("t", 40)];
 
 impl Size {
+    /// Creates a size from a number of bytes.
     pub fn new(bytes: u64) -> Self {
         Size(bytes)
     }
 
+    /// Returns the number of bytes.
     pub fn bytes(self) -> u64 {
         self.0
     }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 /// Variable that names a settings file, in addition to `~/.config/testwright/testwright.toml`.
 pub(super) const CONFIG_VARIABLE: &str = "TESTWRIGHT_CONFIG";
 
+/// The sources of settings.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// The user's own file, `$XDG_CONFIG_HOME/testwright/testwright.toml`.
@@ -23,7 +24,9 @@ pub struct Sources {
     pub folder: Option<PathBuf>,
     /// The repository under test, if it is a folder. Its `testwright.toml` belongs to the repository.
     pub repository: Option<PathBuf>,
+    /// Environment variables, by name.
     pub variables: BTreeMap<String, String>,
+    /// Values from flags of the command line.
     pub flags: Flags,
 }
 
@@ -52,6 +55,7 @@ impl Sources {
         self
     }
 
+    /// Sets the folder of the repository under test.
     pub fn repository(mut self, folder: impl Into<PathBuf>) -> Self {
         self.repository = Some(folder.into());
         self

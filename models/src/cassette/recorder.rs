@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use super::{Exchange, Setting, digest};
 use crate::{Message, Model, ModelError, Reply, Request};
 
+/// A model that records every exchange in a file.
 pub struct Recorder {
     inner: Box<dyn Model>,
     path: PathBuf,

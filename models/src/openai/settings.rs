@@ -10,18 +10,23 @@ use serde_json::{Map, Value};
 use crate::name::Deployment;
 use testwright_config::settings::{RedactedUrl, Redactor};
 
+/// Address of OpenAI's own server.
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
+/// Settings of a client.
 #[derive(Debug, Clone)]
 pub struct OpenAiSettings {
     /// Name of the model on the server; also its name in records and in the price table.
     pub model: String,
     /// Address without `/chat/completions`; for Azure, the resource's address.
     pub base_url: String,
+    /// API key; `None` for a server that needs none.
     pub api_key: Option<SecretString>,
     /// Environment variable that holds or should hold the API key, for hints.
     pub key_variable: String,
+    /// Addressing of Azure; `None` for any other server.
     pub azure: Option<Azure>,
+    /// Whether replies are streamed.
     pub stream: bool,
     /// Temperature if a request has none.
     pub temperature: Option<f64>,
@@ -44,7 +49,9 @@ pub struct OpenAiSettings {
 /// `/openai/v1` address needs none of this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Azure {
+    /// Deployment that serves the model.
     pub deployment: Deployment,
+    /// Version of the API, such as `2024-10-21`.
     pub api_version: String,
 }
 

@@ -12,15 +12,21 @@ use crate::near_json::{self, Problem};
 /// Instructions on how to write a call, for models that got it wrong.
 pub const FORM: &str = "Write a call as {\"name\": \"…\", \"arguments\": {…}}";
 
+/// A value that was checked for being a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParsedCall {
+    /// A call that can run.
     Call {
+        /// Name of a known tool.
         name: String,
+        /// Arguments by name.
         arguments: Map<String, Value>,
     },
     /// A call that is not usable.
     Malformed {
+        /// Name of the tool, if it could be read.
         name: Option<String>,
+        /// Problem with the call, to report to the model.
         problem: String,
     },
     /// A value that is not a call.

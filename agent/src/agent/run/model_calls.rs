@@ -14,6 +14,11 @@ use testwright_models::{Message, ModelError, Reply, Request};
 
 impl Run {
     /// Asks for the next reply of the conversation and appends it; this is the model call of one step.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run or the draft: the budget is used up, or the model or the
+    /// record fails.
     pub async fn next_reply(&mut self, tools: &[ToolSpec], parallel_calls: bool) -> Flow<Reply> {
         // One compaction cuts half of the answers, so several may follow each other.
         while let Some(until) = self.replay.compacted() {
@@ -82,6 +87,11 @@ impl Run {
 
     /// Makes a side call without tools. Returns `None` if the budget does not allow it or the prompt does not
     /// fit.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run: the time is up during the call, or the model or the record
+    /// fails.
     pub async fn side_reply(
         &mut self,
         purpose: Purpose,
@@ -111,6 +121,11 @@ impl Run {
 
     /// Makes the model call of a pipeline's stage, whose prompt is independent of earlier ones. A temperature
     /// above 0 is sent whatever the settings say.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run: the budget is used up, the prompt does not fit, or the
+    /// model or the record fails.
     pub async fn prompt_reply(
         &mut self,
         messages: Vec<Message>,

@@ -33,11 +33,19 @@ pub struct ChangedTests {
 
 impl Run {
     /// Returns the files of the old code.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the old code cannot be read.
     pub fn tree(&self) -> Flow<Tree> {
         Tree::open(&self.source.archive).map_err(infrastructure)
     }
 
     /// Records the result of a stage.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the result cannot be recorded.
     pub fn stage(&mut self, stage: &str, result: impl Into<String>) -> Flow {
         let result = result.into();
         self.progress.stage(stage, &result);
@@ -51,6 +59,10 @@ impl Run {
     }
 
     /// Puts the workspace into this state: contents by path, `None` to delete a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn write_files(&mut self, files: &BTreeMap<String, Option<String>>) -> Flow {
         let encoded = |text: &Option<String>| text.as_ref().map(|text| STANDARD.encode(text));
         let contents: Contents = files
@@ -73,6 +85,10 @@ impl Run {
     }
 
     /// Runs the tests that the workspace adds or changes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn run_changed_tests(&mut self) -> Flow<ChangedTests> {
         let answer = self.stage_call(RunPytest::NAME, json!({})).await?;
         let counts = RunCounts::read(&answer.data);
@@ -92,6 +108,10 @@ impl Run {
     }
 
     /// Submits the workspace for the record; the gate decides.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn submit_tests(&mut self) -> Flow<Outcome> {
         let answer = self.stage_call(Submit::NAME, json!({})).await?;
         let refused = || Outcome::Nothing {

@@ -11,8 +11,11 @@ use testwright_config::error::{Error, Result};
 /// A range of lines in a file, numbered from 1, with both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineRange {
+    /// Path relative to the repository.
     pub path: String,
+    /// Number of the first line.
     pub first: usize,
+    /// Number of the last line.
     pub last: usize,
 }
 
@@ -94,6 +97,7 @@ pub fn stub(tree: &Tree, test: &str) -> Result<Stub> {
 /// A test with a missing body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stub {
+    /// Imports at the top of its file, one statement each.
     pub imports: Vec<String>,
     /// Source, with decorators.
     pub source: String,

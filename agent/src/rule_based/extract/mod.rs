@@ -26,28 +26,39 @@ pub use traceback::RaisedException;
 /// The parts of an issue.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Issue {
+    /// First line of the text.
     pub title: String,
+    /// Parts, in the order of the text.
     pub parts: Vec<Part>,
 }
 
+/// A part of an issue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Heading above the part, in lower case; empty before the first one.
     pub heading: String,
+    /// Kind of the part, with its content.
     pub kind: Kind,
 }
 
+/// The kind of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
+    /// Text outside of code blocks.
     Prose(String),
+    /// Session of an interactive Python interpreter.
     Repl(Vec<Entry>),
     /// Python code outside of a session.
     Code(String),
+    /// Exception, shown as a traceback or its last line.
     Raised(RaisedException),
+    /// Commands of a shell.
     Shell(String),
     /// Any other block: outputs, files in other languages.
     Text {
+        /// Language of the block, as after its fence; empty if it has none.
         lang: String,
+        /// Text of the block.
         text: String,
     },
 }

@@ -9,6 +9,7 @@ use super::pattern;
 /// The issue's opinion of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Polarity {
+    /// The issue has no clear opinion of the output.
     #[default]
     Unknown,
     /// The output is right.

@@ -11,9 +11,11 @@ use super::traceback::{self, RaisedException};
 /// One input and its result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
+    /// Source of the input, without prompts.
     pub source: String,
     /// Output; empty if nothing was shown, or if an exception was raised.
     pub output: String,
+    /// Exception that the input raised, if any.
     pub raised: Option<RaisedException>,
     /// Comments next to the input or the output: `# should be False`.
     pub note: String,

@@ -19,7 +19,9 @@ pub struct Claim {
     pub wrong: Option<String>,
     /// Value that it has, rightly or not.
     pub shown: Option<String>,
+    /// Opinion of the output that the sentence expresses.
     pub stance: Polarity,
+    /// The sentence.
     pub sentence: String,
 }
 
