@@ -52,11 +52,15 @@ pub struct EgressSettings {
     pub max_download_bytes: u64,
     /// Address of the package index, with credentials; `None` for PyPI. It may start with `NAME=`, as in uv.
     pub index_url: Option<String>,
+    /// Addresses of additional package indexes, in the same form.
     pub extra_index_urls: Vec<String>,
+    /// Proxies by variable: `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in lower or upper case.
     pub proxies: BTreeMap<String, String>,
+    /// PEM file of certificate authorities to trust besides the system's; `None` for no others.
     pub ca_bundle: Option<PathBuf>,
     /// Serve only downloaded files, and send no requests.
     pub offline: bool,
+    /// Hosts that builds may reach besides the indexes, in the form that [`Host::parse`] reads.
     pub allowed_hosts: Vec<String>,
 }
 
@@ -130,6 +134,7 @@ pub struct Gateway {
 
 /// A listener on the host's loopback, for sandboxes that share it.
 pub struct HostPort {
+    /// Port number on 127.0.0.1.
     pub port: u16,
     _task: AbortOnDrop,
 }
@@ -287,6 +292,7 @@ impl Drop for Egress {
     }
 }
 
+/// A guard for the hosts of [`Egress::allow_temporarily`]. Dropping it revokes their access.
 pub struct TemporaryAccess<'a>(&'a Egress);
 
 impl Drop for TemporaryAccess<'_> {

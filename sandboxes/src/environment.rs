@@ -60,6 +60,7 @@ use sharing::{FetchOutcome, Sharing};
 pub struct Environment {
     /// Name of the saved state, for [`crate::SandboxSource::Saved`].
     pub saved: String,
+    /// Recipe that the environment was built from.
     pub recipe: Recipe,
     /// Origin of the recipe: `built-in NAME`, `testwright.toml`, or `detected from …`.
     pub origin: String,
@@ -162,6 +163,7 @@ pub struct BuildSettings {
     pub rebuild: bool,
     /// Storage that shares environments with other machines.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
+    /// Resource limits of the sandboxes that build the environment.
     pub limits: Limits,
     /// Time limit for one step of a build.
     pub step_deadline: Duration,
@@ -212,9 +214,17 @@ pub enum BuildEvent {
     /// Another process is building the same environment.
     Waiting,
     /// A step started, e.g. `install requirements`.
-    Started { step: String },
+    Started {
+        /// Name of the step.
+        step: String,
+    },
     /// A step succeeded.
-    Finished { step: String, seconds: f64 },
+    Finished {
+        /// Name of the step, as in [`BuildEvent::Started`].
+        step: String,
+        /// Duration of the step, in seconds.
+        seconds: f64,
+    },
 }
 
 /// Callback for events, called from the task that builds.

@@ -10,13 +10,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SandboxError {
+    /// Category of the error, for callers that handle some of them.
     pub kind: ErrorKind,
+    /// Description of the failed action, in lower case.
     pub message: String,
+    /// Advice for the user, one imperative. `None` if nothing can be advised.
     pub hint: Option<String>,
     /// Log file with details.
     pub log: Option<PathBuf>,
 }
 
+/// Category of a [`SandboxError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Invalid input, such as an unknown recipe key or a missing file.
@@ -43,7 +47,9 @@ pub enum ErrorKind {
 pub enum Shortage {
     /// File descriptors, of this process or of the system.
     Descriptors,
+    /// Main memory.
     Memory,
+    /// Processes and threads, by a limit of the user or of the system.
     Processes,
     /// Disk space, inodes or a quota.
     Disk,
@@ -97,6 +103,7 @@ impl Shortage {
         Some(known.into_iter().find(is_named)?.1)
     }
 
+    /// Returns the name of the resource in lower case, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Shortage::Descriptors => "descriptors",
@@ -107,6 +114,7 @@ impl Shortage {
         }
     }
 
+    /// Returns advice for the user, one imperative.
     pub fn hint(self) -> &'static str {
         match self {
             Shortage::Descriptors => "raise the limit of open files (`ulimit -n`, LimitNOFILE=)",
@@ -131,6 +139,7 @@ impl std::fmt::Display for Shortage {
 }
 
 impl SandboxError {
+    /// Creates an error that has neither a hint nor a log.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         SandboxError {
             kind,
@@ -148,6 +157,7 @@ impl SandboxError {
         }
     }
 
+    /// Creates an error of kind [`ErrorKind::Exhausted`], with the hint of the shortage.
     pub fn exhausted(shortage: Shortage, message: impl Into<String>) -> Self {
         SandboxError::new(ErrorKind::Exhausted(shortage), message).hint(shortage.hint())
     }
@@ -161,6 +171,7 @@ impl SandboxError {
         }
     }
 
+    /// Sets the hint, replacing any earlier one.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

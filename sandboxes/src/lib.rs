@@ -7,6 +7,8 @@
 //! Landlock and seccomp). An [`environment`] is built from a [`recipe`] through this trait alone, so every backend
 //! builds in the same way. This crate knows nothing of tools, models or graders.
 
+#![warn(missing_docs)]
+
 pub mod coverage;
 pub mod docker;
 pub mod egress;

@@ -157,6 +157,7 @@ impl LineReader<BufReader<Take<File>>> {
 }
 
 impl<R: BufRead> LineReader<R> {
+    /// Reads the lines of a reader, each at most [`MAX_LINE`] bytes long.
     pub fn new(reader: R) -> Self {
         LineReader {
             reader,

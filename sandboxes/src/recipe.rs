@@ -71,6 +71,7 @@ pub struct Recipe {
     pub env: BTreeMap<String, String>,
     /// Create a one-commit git repository in the workspace (for packages that ask git for their version).
     pub git: bool,
+    /// Test runner and its options. Default: pytest.
     pub runner: Runner,
     /// Services that run beside the tests, on the sandbox's own loopback.
     pub services: Vec<Service>,
@@ -109,6 +110,7 @@ pub struct Service {
     pub env: BTreeMap<String, String>,
 }
 
+/// Test runner of a recipe, and its options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Runner {

@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::error::SandboxError;
 
+/// Result of an operation that can fail with a [`SandboxError`].
 pub type Result<T> = std::result::Result<T, SandboxError>;
 
 /// A factory for sandboxes of one kind.
@@ -35,6 +36,7 @@ pub trait Backend: Send + Sync {
     /// architecture, isolation layout). It is part of the key under which environments are cached.
     fn layout(&self) -> String;
 
+    /// Starts a sandbox.
     async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>>;
 
     /// Returns whether a saved state of this name exists (see [`Sandbox::save`]).
@@ -77,6 +79,7 @@ pub trait Backend: Send + Sync {
 /// Specification of a sandbox.
 #[derive(Debug, Clone)]
 pub struct Spec {
+    /// State, image or bare system that the sandbox starts from.
     pub start: SandboxSource,
     /// Network access while it runs. Off for tools and for builds, which reach package indexes through a relay (see
     /// [`crate::egress`]).
@@ -86,6 +89,7 @@ pub struct Spec {
     pub host_port: Option<u16>,
     /// Run processes as root if the image allows it (for building environments).
     pub root: bool,
+    /// Limits on memory, processes, CPUs and disk.
     pub limits: Limits,
     /// Environment variables added to every process.
     pub env: BTreeMap<String, String>,
@@ -106,13 +110,18 @@ pub enum SandboxSource {
     Saved(String),
 }
 
+/// A host folder that is visible inside a sandbox.
 #[derive(Debug, Clone)]
 pub struct Mount {
+    /// Path on the host.
     pub host: PathBuf,
+    /// Path inside the sandbox.
     pub inside: PathBuf,
+    /// Whether processes inside cannot write to it.
     pub read_only: bool,
 }
 
+/// Resource limits of one sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -174,6 +183,7 @@ pub struct SandboxInfo {
     pub isolation: String,
     /// Id of the sandbox in the engine, e.g. a container id.
     pub id: String,
+    /// Locations of testwright's folders inside the sandbox.
     pub paths: Paths,
 }
 
@@ -184,10 +194,12 @@ pub struct Command {
     pub argv: Vec<String>,
     /// Working directory. Default: the workspace.
     pub directory: Option<PathBuf>,
+    /// Environment variables in addition to those of [`Spec::env`].
     pub env: BTreeMap<String, String>,
 }
 
 impl Command {
+    /// Creates a command that runs in the workspace, without additional environment variables.
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
         Command {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -203,8 +215,11 @@ impl Command {
 
 /// A running process. Dropping it does not end the process; [`Sandbox::stop`] does.
 pub struct Process {
+    /// Standard input of the process. Dropping it closes the stream.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Standard output of the process, unread.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    /// Standard error of the process, unread.
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
     /// Resolves to the exit code (128 + signal if a signal ended the process).
     pub exit: BoxFuture<'static, Result<i32>>,
@@ -213,13 +228,18 @@ pub struct Process {
 /// Output of a finished process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
+    /// Exit code; 128 + signal if a signal ended the process.
     pub code: i32,
+    /// Complete standard output, at most 64 MiB.
     pub stdout: Vec<u8>,
+    /// Complete standard error, at most 64 MiB.
     pub stderr: Vec<u8>,
 }
 
+/// A running sandbox, with its files and processes.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
+    /// Returns facts for the record of a run: id, isolation and paths.
     fn info(&self) -> &SandboxInfo;
 
     /// Writes a file and creates its parents. The user that tools run as can read it. `mode` is as in chmod.
@@ -236,6 +256,7 @@ pub trait Sandbox: Send + Sync {
     /// Reads a file.
     async fn download(&self, path: &Path) -> Result<Vec<u8>>;
 
+    /// Starts a process and returns its streams, without waiting for its end.
     async fn spawn(&self, command: &Command) -> Result<Process>;
 
     /// Starts a copy of the sandbox with the present state of its files and the same limits. Changes in the copy never

@@ -18,6 +18,7 @@ pub use arguments::{ArgumentRule, BY_ARGUMENT, Masked, Refused};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemCall {
     constant: &'static str,
+    /// Number on this architecture; `None` if it is unknown.
     pub number: Option<i64>,
 }
 

@@ -22,9 +22,11 @@ use crate::tool::ToolError;
 
 use session::CaseSession;
 
+/// Settings of `toolbox cases`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Checkout of the code under test, and how to run its tests.
     pub config: Config,
     /// A folder that only this sandbox uses. It is emptied after each run, except for the folders of the configuration.
     pub temporary: Option<PathBuf>,
@@ -34,12 +36,15 @@ pub struct Settings {
     pub coverage: Option<PathBuf>,
 }
 
+/// A request to `toolbox cases`: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CaseRequest {
+    /// Runs one test file; answered by [`CaseAnswer`].
     Run(CaseRun),
     /// Asks which lines of these files are statements; answered by [`StatementsAnswer`].
     Statements {
+        /// Paths relative to the workspace.
         files: Vec<String>,
     },
 }
@@ -49,9 +54,11 @@ pub enum CaseRequest {
 pub struct CaseRun {
     /// Path relative to the workspace.
     pub path: String,
+    /// Content of the file during the run.
     pub source: String,
     /// Test names inside the file, e.g. `Class::test_x`. If empty, all tests run.
     pub tests: Vec<String>,
+    /// Time limit of the run, in milliseconds.
     pub milliseconds: u64,
     /// Value of `PYTHONHASHSEED`.
     pub hash_seed: u32,
@@ -61,10 +68,12 @@ pub struct CaseRun {
     pub contexts: bool,
 }
 
+/// The result of one [`CaseRun`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseAnswer {
     /// The reason why the file could not be put in place; then nothing ran.
     pub refused: Option<String>,
+    /// Outcomes of the tests; empty if nothing ran.
     pub report: TestReport,
     /// Whether pytest reported the end of the run, and nothing after it.
     pub is_whole: bool,
@@ -92,8 +101,10 @@ impl CaseAnswer {
     }
 }
 
+/// The answer to [`CaseRequest::Statements`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatementsAnswer {
+    /// Statements of the files, by path.
     pub files: BTreeMap<String, Statements>,
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+/// Settings of a toolbox: the checkout that it serves, its interpreter and its limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -26,6 +27,7 @@ pub struct Config {
     /// Variables added to the environment of every process that a tool starts.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Test runner of the repository, and its options. Default: pytest.
     #[serde(default)]
     pub runner: Runner,
     /// Maximum seconds for one test run; callers cannot ask for more.
@@ -89,6 +91,7 @@ fn default_test_seconds() -> u64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
+    /// Program that runs the tests. Default: pytest.
     #[serde(default)]
     pub kind: RunnerKind,
     /// Options before the tests to run, e.g. `-W ignore` for pytest, `-p 'check_*.py'` for unittest,
@@ -106,9 +109,11 @@ impl Default for Runner {
     }
 }
 
+/// A supported test runner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunnerKind {
+    /// `python -m pytest`.
     #[default]
     Pytest,
     /// `python -m unittest`.

@@ -81,6 +81,7 @@ pub struct Coverage {
     pub contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
 }
 
+/// Lines of one file, from 1: its statements, and which of them ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveredLines {
     /// First lines of the statements that can run, ascending.

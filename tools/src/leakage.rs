@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::workspace::read_itself;
 
+/// Input of `toolbox peek`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
+    /// Files of the new code to search for.
     pub wanted: Vec<NewFile>,
 }
 
@@ -30,6 +32,7 @@ pub struct NewFile {
     pub blob: String,
 }
 
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// Number of files searched.

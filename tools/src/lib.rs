@@ -5,6 +5,8 @@
 //! own right: the grader uses it too. This crate knows nothing about sandboxes, models or approaches, and
 //! it opens no network connection.
 
+#![warn(missing_docs)]
+
 pub mod cases;
 pub mod config;
 pub mod coverage;

@@ -47,8 +47,11 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// A program to run.
 #[derive(Debug, Clone)]
 pub struct Command {
+    /// Path of the executable.
     pub program: PathBuf,
+    /// Arguments, without the name of the program.
     pub args: Vec<OsString>,
+    /// Folder in which the program starts.
     pub directory: PathBuf,
     /// The whole environment; nothing is inherited. See [`environment`].
     pub env: BTreeMap<String, String>,
@@ -63,15 +66,20 @@ pub struct Command {
 /// The reason why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
+    /// The program exited with this status.
     Exit(i32),
+    /// A signal with this number ended the program.
     Signal(i32),
     /// The program was killed at its deadline.
     Deadline,
 }
 
+/// The end and the output of a program.
 #[derive(Debug, Clone)]
 pub struct ProcessOutput {
+    /// Reason why the program ended.
     pub ended: ExitReason,
+    /// Standard output, with standard error if the streams were merged.
     pub stdout: CapturedStream,
     /// Empty if the streams were merged.
     pub stderr: CapturedStream,
@@ -80,10 +88,12 @@ pub struct ProcessOutput {
 }
 
 impl ProcessOutput {
+    /// Returns whether the program was killed at its deadline.
     pub fn timed_out(&self) -> bool {
         self.ended == ExitReason::Deadline
     }
 
+    /// Returns the exit status; `None` if a signal or the deadline ended the program.
     pub fn exit_code(&self) -> Option<i32> {
         match self.ended {
             ExitReason::Exit(code) => Some(code),

@@ -54,6 +54,7 @@ impl From<ToolError> for ProgramFailure {
     }
 }
 
+/// Runs the toolbox. The exit status is 0, 1 (call refused), 2 (invalid arguments) or 3 (toolbox failed).
 pub fn main() -> ExitCode {
     confinement::make_undumpable();
     let result = run(std::env::args().skip(1).collect());

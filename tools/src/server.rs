@@ -38,10 +38,13 @@ pub const DEADLINE_KEY: &str = "testwright/deadline_ms";
 /// The reason why the toolbox could not serve its client.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
+    /// The signal handling, the runtime or a thread could not be set up.
     #[error(transparent)]
     Start(#[from] std::io::Error),
+    /// The client did not complete the MCP handshake.
     #[error(transparent)]
     Handshake(#[from] Box<ServerInitializeError>),
+    /// The task that serves the client panicked or was cancelled.
     #[error(transparent)]
     Service(#[from] tokio::task::JoinError),
 }

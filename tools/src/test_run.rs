@@ -17,9 +17,11 @@ use crate::process;
 use crate::runners::{self, Options};
 use crate::workspace::Checkout;
 
+/// Input of `toolbox test`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
+    /// Checkout of the code under test, and how to run its tests.
     pub config: Config,
     /// Node ids, files or folders, relative to the workspace.
     pub ids: Vec<String>,
@@ -43,12 +45,15 @@ pub struct Request {
     /// Number that must differ between concurrent runs in the same folders.
     #[serde(default)]
     pub lane: usize,
+    /// Lines to measure; `None` for no coverage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Measure>,
 }
 
+/// Output of `toolbox test`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestRunResult {
+    /// Outcomes of the tests.
     pub report: TestReport,
     /// `None` if coverage was not requested.
     pub coverage: Option<Coverage>,

@@ -20,11 +20,14 @@ use crate::workspace::Workspace;
 /// A tool's result: a text for the model, and the same facts for programs.
 #[derive(Debug)]
 pub struct Reply<D> {
+    /// Text for the model.
     pub text: String,
+    /// Data for programs, with the facts of the text.
     pub data: D,
 }
 
 impl<D> Reply<D> {
+    /// Creates a reply from its text and data.
     pub fn new(text: impl Into<String>, data: D) -> Self {
         Reply {
             text: text.into(),
@@ -115,6 +118,7 @@ pub enum Route {
 
 /// The workspace and deadline of one call.
 pub struct Context<'a> {
+    /// Checkout that the call works on.
     pub workspace: &'a mut Workspace,
     /// The time when the call must end. Then the processes of the tool are killed with their whole group, and
     /// their output so far is returned.
@@ -134,22 +138,27 @@ impl Context<'_> {
     }
 }
 
-/// A tool. The model reads the doc comments of `Args` and its fields in the schema.
+/// A tool. The model reads the doc comments of the fields of `Args` in the schema.
 pub trait Tool: Send + Sync {
+    /// Arguments of a call.
     type Args: DeserializeOwned + JsonSchema;
     /// Data for programs; MCP clients get its schema, models do not.
     type Data: Serialize + JsonSchema;
+    /// Name by which callers address the tool; unique.
     const NAME: &'static str;
     /// One to four sentences for the model: what the tool does, when to use it.
     const DESCRIPTION: &'static str;
     /// The name that MCP clients show to people.
     const TITLE: &'static str = "";
+    /// Callers that may use the tool. Default: models.
     const AUDIENCE: Audience = Audience::Model;
+    /// Effect on the caller's workspace. Default: writes.
     const EFFECT: Effect = Effect::Writes;
     /// Whether a writing tool may overwrite or remove existing files, by itself or through the code that it runs.
     const IS_DESTRUCTIVE: bool = true;
     /// Whether a second call with the same arguments changes nothing more.
     const IS_IDEMPOTENT: bool = false;
+    /// Place where the host executes a call. Default: the caller's sandbox.
     const ROUTE: Route = Route::Sandbox;
     /// Whether the tool works on lines, whole files or commands. Approaches whose other tools handle functions and
     /// tests leave such tools out.
@@ -162,6 +171,11 @@ pub trait Tool: Send + Sync {
     /// Whether the tool is offered only if the settings name wanted lines (see [`crate::config::Config::wanted`]).
     const NEEDS_WANTED_LINES: bool = false;
 
+    /// Performs a call.
+    ///
+    /// # Errors
+    ///
+    /// Returns `Refused` if the model must change its call, and `Broken` if the sandbox or the toolbox failed.
     fn call(
         &self,
         context: &mut Context<'_>,
@@ -172,7 +186,9 @@ pub trait Tool: Send + Sync {
 /// A tool as a model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSpec {
+    /// Name by which a model calls the tool.
     pub name: String,
+    /// Text that tells a model what the tool does and when to use it.
     pub description: String,
     /// JSON Schema of the arguments, an object without `$schema`, `title` or references.
     pub parameters: Value,
@@ -180,17 +196,29 @@ pub struct ToolSpec {
 
 /// A [`Tool`] with its types erased, as held in the tool list.
 pub trait AnyTool: Send + Sync {
+    /// Returns [`Tool::NAME`].
     fn name(&self) -> &'static str;
+    /// Returns [`Tool::TITLE`].
     fn title(&self) -> &'static str;
+    /// Returns [`Tool::AUDIENCE`].
     fn audience(&self) -> Audience;
+    /// Returns [`Tool::EFFECT`].
     fn effect(&self) -> Effect;
+    /// Returns [`Tool::IS_DESTRUCTIVE`].
     fn is_destructive(&self) -> bool;
+    /// Returns [`Tool::IS_IDEMPOTENT`].
     fn is_idempotent(&self) -> bool;
+    /// Returns [`Tool::ROUTE`].
     fn route(&self) -> Route;
+    /// Returns [`Tool::LOW_LEVEL`].
     fn low_level(&self) -> bool;
+    /// Returns [`Tool::SECONDS`].
     fn seconds(&self) -> u64;
+    /// Returns [`Tool::RUNS_CODE`].
     fn runs_code(&self) -> bool;
+    /// Returns [`Tool::NEEDS_WANTED_LINES`].
     fn needs_wanted_lines(&self) -> bool;
+    /// Returns the name, the description and the argument schema, as a model sees them.
     fn spec(&self) -> ToolSpec;
     /// Returns the JSON Schema of [`ToolAnswer::data`].
     fn data_schema(&self) -> Value;

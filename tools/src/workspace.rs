@@ -48,6 +48,7 @@ pub const MAX_TEXT_LEN: u64 = 5 << 20;
 /// The largest file that is read at all, in bytes.
 const MAX_READ_LEN: u64 = 64 << 20;
 
+/// The checkout that tools work on, and its state at the base commit.
 pub struct Workspace {
     checkout: Checkout,
     base: Archive,
@@ -87,10 +88,12 @@ impl Workspace {
         &self.checkout
     }
 
+    /// Returns the settings of the toolbox.
     pub fn config(&self) -> &Config {
         self.checkout.config()
     }
 
+    /// Returns the root folder of the checkout: absolute, with links resolved.
     pub fn root(&self) -> &Path {
         self.checkout.root()
     }

@@ -65,6 +65,7 @@ impl Host {
         hosts
     }
 
+    /// Returns whether the rule allows this port of a host, given as a name in any case or as an IP address.
     pub fn matches(&self, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let host = host.trim_end_matches('.').to_lowercase();

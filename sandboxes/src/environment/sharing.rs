@@ -31,6 +31,7 @@ pub trait SharedEnvironments: std::fmt::Debug + Send + Sync {
     /// Fetches the record stored under a key and writes its archive to a file. Returns `None` if there is no record.
     async fn fetch(&self, key: &str, archive: &Path) -> Result<Option<String>>;
 
+    /// Stores the record and the archive of a state under a key, for other machines.
     async fn publish(&self, key: &str, record: &str, archive: &Path) -> Result<()>;
 
     /// Claims the build of the state for a key. Returns `None` if another process has the claim.

@@ -27,6 +27,7 @@ pub struct SampleSettings {
     pub test_seconds: u64,
     /// Seconds after which no further test starts.
     pub seconds: u64,
+    /// Resource limits of the sandbox that runs the sample.
     pub limits: Limits,
 }
 

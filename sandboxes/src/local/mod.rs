@@ -58,6 +58,7 @@ const FIRST_IN_PLACE_UID: u32 = 777_010_000;
 const REDUCED_ISOLATION_WARNING: &str = "reduced isolation: Landlock and seccomp without namespaces; the repository's code can see which \
      paths and processes exist on this machine";
 
+/// Settings of the embedded backend.
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
     /// Folder for sandboxes and saved states.
@@ -72,6 +73,7 @@ pub struct LocalSettings {
     pub in_container: bool,
 }
 
+/// The embedded backend, which starts sandboxes as processes on this machine.
 pub struct Local {
     inner: Arc<LocalContext>,
 }
@@ -79,6 +81,7 @@ pub struct Local {
 /// Isolation of sandboxes on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalSecurity {
+    /// Kind of isolation that new sandboxes get.
     pub isolation: Isolation,
     /// Whether sandboxed processes run as a separate user.
     pub own_user: bool,
@@ -86,6 +89,7 @@ pub struct LocalSecurity {
     pub memory_is_counted: bool,
 }
 
+/// State that all sandboxes of one backend share.
 pub struct LocalContext {
     cache: Cache,
     launcher: Vec<OsString>,
@@ -174,10 +178,12 @@ impl Local {
         })
     }
 
+    /// Returns the kind of isolation that new sandboxes get.
     pub fn isolation(&self) -> Isolation {
         self.inner.isolation
     }
 
+    /// Returns the isolation, and how users and memory are separated.
     pub fn security(&self) -> LocalSecurity {
         LocalSecurity {
             isolation: self.inner.isolation,

@@ -14,6 +14,7 @@ use crate::sandbox::Result;
 pub struct Interpreter {
     /// Version, `X.Y`.
     pub version: String,
+    /// Path of the interpreter's program on the host.
     pub executable: PathBuf,
     /// Folder that contains everything that belongs to it.
     pub prefix: PathBuf,

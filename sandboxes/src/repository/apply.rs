@@ -18,11 +18,13 @@ mod tests;
 pub struct AppliedPatch {
     /// The files that differ from the previous ones, with their new content.
     pub files: Files,
+    /// Method that succeeded. Stricter ones were tried first.
     pub how: ApplyMethod,
     /// Notes on adjustments that made the patch apply, such as the amount of fuzz.
     pub notes: Vec<String>,
 }
 
+/// Method of applying a patch, from the strictest to the most lenient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ApplyMethod {
     /// `git apply`.

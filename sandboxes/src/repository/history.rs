@@ -12,10 +12,13 @@ use crate::sandbox::Result;
 /// A commit without its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
+    /// Full object name, in hex digits.
     pub hash: String,
+    /// Object names of the parents; empty for a root commit.
     pub parents: Vec<String>,
     /// Time of the commit (not of its author), in seconds since 1970.
     pub committed: i64,
+    /// Whole message, without trailing whitespace.
     pub message: String,
 }
 
@@ -29,7 +32,9 @@ impl Commit {
 /// A range of commits: all ancestors of `tip` that are not ancestors of `base`, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct CommitRange {
+    /// Revision at which the range ends, e.g. an object name.
     pub tip: String,
+    /// Revision that is excluded with its ancestors; `None` for the whole history.
     pub base: Option<String>,
     /// Whether to follow only the first parent of a merge, that is, the branch itself.
     pub first_parent: bool,
@@ -42,6 +47,7 @@ pub struct CommitRange {
 /// A path that differs between two commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
+    /// Path relative to the root of the repository.
     pub path: String,
     /// Whether the path is new.
     pub added: bool,

@@ -11,13 +11,18 @@ use crate::sandbox::Result;
 pub struct File {
     /// Content of the file, or target of the symbolic link.
     pub content: Vec<u8>,
+    /// Type of the file, as git distinguishes them.
     pub kind: FileKind,
 }
 
+/// Type of a file, as in git's tree entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
+    /// Regular file, mode 100644.
     Plain,
+    /// Executable regular file, mode 100755.
     Executable,
+    /// Symbolic link, mode 120000.
     Link,
 }
 

@@ -64,6 +64,7 @@ impl Tree {
         self.entries.keys().map(String::as_str)
     }
 
+    /// Returns whether the archive has a file or link at this path.
     pub fn contains(&self, path: &str) -> bool {
         self.entries.contains_key(path)
     }

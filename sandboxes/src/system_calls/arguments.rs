@@ -8,9 +8,11 @@ const EOPNOTSUPP: u16 = 95;
 /// A call that fails for some values of one of its arguments and is allowed for the others.
 #[derive(Debug, Clone, Copy)]
 pub struct ArgumentRule {
+    /// System call that the rule restricts.
     pub call: SystemCall,
     /// Index of the argument, from 0. Only its lower 32 bits count, because the kernel ignores the rest.
     pub index: u8,
+    /// Values for which the call fails.
     pub refused: Refused,
     /// Error number, or 0 if the call does nothing and reports success.
     pub error: u16,
@@ -81,11 +83,14 @@ by_argument! {
 /// The set of numbers that equal `value` in the bits of `mask`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Masked {
+    /// Bits that are compared.
     pub mask: u32,
+    /// Value of the compared bits.
     pub value: u32,
 }
 
 impl Masked {
+    /// Returns the set that contains only this number.
     pub const fn exactly(value: u32) -> Masked {
         let mask = u32::MAX;
         Masked { mask, value }

@@ -57,6 +57,7 @@ pub struct Session {
 }
 
 impl Session {
+    /// Creates a session from its events, in the order in which they were recorded.
     pub fn new(events: Vec<PluginEvent>) -> Self {
         let mut session = Session::default();
         for event in events {
@@ -335,6 +336,7 @@ fn describe_end(ended: ExitReason, internal_error: Option<&str>) -> String {
     }
 }
 
+/// Returns the file's path in a node id: the part before the first `::`.
 pub fn file_of(id: &str) -> &str {
     id.split_once("::").map_or(id, |(file, _)| file)
 }
@@ -387,6 +389,7 @@ pub fn merge_reports(mut first: TestReport, second: TestReport) -> TestReport {
     first
 }
 
+/// Returns a duration in seconds, rounded to milliseconds.
 pub fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1000.0).round() / 1000.0
 }

@@ -12,7 +12,9 @@ use crate::workspace::Layout;
 
 /// Distinguishes test code from code under test, and makes messages stable.
 pub struct Classifier<'a> {
+    /// Layout of the tests, which distinguishes test code by its path.
     pub layout: &'a Layout,
+    /// Root folder of the checkout; messages show paths relative to it.
     pub root: &'a Path,
 }
 
@@ -37,6 +39,7 @@ static MISSING_NAME_PATTERNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
 });
 
 impl Classifier<'_> {
+    /// Returns the kind of code that a frame runs.
     pub fn place(&self, frame: &RawFrame) -> Place {
         match frame.base {
             Base::External => Place::External,
@@ -44,6 +47,7 @@ impl Classifier<'_> {
         }
     }
 
+    /// Returns the kind of code in a file of the workspace, by its relative path.
     pub fn place_of(&self, relative: &str) -> Place {
         if self.layout.is_test_path(relative) {
             Place::Test
@@ -52,6 +56,7 @@ impl Classifier<'_> {
         }
     }
 
+    /// Classifies a recorded failure of this phase, and makes its message stable.
     pub fn failure(&self, raw: &RawFailure, phase: Phase) -> Failure {
         let class = self.class(raw, phase);
         let frames: Vec<Frame> = raw

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::report::{Phase, WarningLine};
 
+/// An event of a test run.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum PluginEvent {
@@ -11,58 +12,82 @@ pub enum PluginEvent {
     Session {},
     /// A module, a package or a conftest file that could not be collected.
     CollectionError {
+        /// Node id of the file or package; a conftest file's path.
         id: String,
+        /// The exception that prevented the collection.
         failure: RawFailure,
     },
+    /// A module that was skipped during collection.
     CollectionSkipped {
+        /// Node id of the module.
         id: String,
+        /// Reason of the skip, cut; may be empty.
         reason: String,
     },
     /// The requested ids that were not collected.
     Asked {
+        /// Ids, files and folders as they were requested.
         missing: Vec<String>,
     },
     /// Tests left out by `-k` or `-m`.
     Deselected {
+        /// Node ids of the tests.
         ids: Vec<String>,
     },
     /// The tests that will run, in order.
     Collected {
+        /// Node ids of the tests.
         ids: Vec<String>,
     },
+    /// A test started.
     Start {
+        /// Node id of the test.
         id: String,
     },
+    /// A phase of a test ended.
     Phase(Box<RawPhase>),
+    /// The files that a traced test ran.
     Executed {
+        /// Node id of the test.
         id: String,
+        /// Files of the repository of which a function ran, relative to the workspace.
         files: Vec<String>,
     },
+    /// A test ended, after its teardown.
     End {
+        /// Node id of the test.
         id: String,
     },
     /// The time for the tests after the first ones was over; pytest was ended during this one.
     Limit {
+        /// Node id of the running test; `None` between two tests.
         id: Option<String>,
     },
+    /// An error of pytest or the plugin, not of a test.
     InternalError {
+        /// Description of the error, cut.
         text: String,
     },
     /// Warnings from the repository's own code.
     Warnings {
+        /// Distinct warnings with their counts.
         warnings: Vec<WarningLine>,
     },
     /// A test replaced code that decides outcomes.
     Tampered {
+        /// The replaced code.
         what: String,
     },
     /// Modules that were imported while tests ran, with their origins.
     Imported {
+        /// Names and origins of the modules.
         modules: Vec<(String, String)>,
     },
+    /// The session ended. No event may follow.
     Finish {},
 }
 
+/// A phase of a test, as recorded.
 #[derive(Debug, Deserialize)]
 pub struct RawPhase {
     pub id: String,
@@ -79,6 +104,7 @@ pub struct RawPhase {
     pub captured: String,
 }
 
+/// An exception with its traceback, as recorded.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct RawFailure {
     pub exception: String,
@@ -91,6 +117,7 @@ pub struct RawFailure {
     pub frames: Vec<RawFrame>,
 }
 
+/// A frame of a traceback, as recorded.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RawFrame {
     pub base: Base,
@@ -102,6 +129,7 @@ pub struct RawFrame {
     pub hidden: bool,
 }
 
+/// Folder that the path of a frame is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Base {

@@ -42,17 +42,22 @@ pub struct TestReport {
 pub struct WarningLine {
     /// Name of the warning's class.
     pub category: String,
+    /// Text of the warning, cut.
     pub message: String,
     /// Path relative to the workspace.
     pub file: String,
+    /// Line number, from 1.
     pub line: u32,
+    /// Number of occurrences.
     pub count: u32,
 }
 
+/// The result of one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestResult {
     /// pytest's node id, including all parameters.
     pub id: String,
+    /// Outcome over all phases of the test.
     pub outcome: Outcome,
     /// The failure; `None` for a test that did not fail.
     pub failure: Option<Failure>,
@@ -60,6 +65,7 @@ pub struct TestResult {
     /// test that passed.
     #[serde(default)]
     pub captured: String,
+    /// Duration of all phases, in seconds.
     pub seconds: f64,
     /// Repository files, except test code, of which this test or its Python child processes ran a function. Filled if
     /// the run was told to trace. Paths are relative to the workspace.
@@ -81,29 +87,39 @@ impl TestResult {
     }
 }
 
+/// The outcome of a test, in pytest's terms.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
+    /// All phases passed.
     Passed,
     /// The call phase failed.
     Failed,
     /// Setup or teardown failed, or the module could not be collected.
     Error,
+    /// The test or its module was skipped.
     Skipped,
+    /// The test failed, as its xfail mark expects.
     Xfailed,
+    /// The test passed although its xfail mark expects a failure.
     Xpassed,
     /// The test was requested but did not run: the process died or the deadline passed.
     Absent,
 }
 
+/// The phase of a test run in which a failure occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
+    /// Collection, which imports the test modules.
     Collect,
+    /// Setup of fixtures.
     Setup,
+    /// The test itself.
     Call,
+    /// Teardown of fixtures.
     Teardown,
 }
 
@@ -119,9 +135,12 @@ pub enum FailureClass {
     Error,
 }
 
+/// The failure of a test, or of a collection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
+    /// Phase in which the failure occurred.
     pub phase: Phase,
+    /// Class of the failure, by its exception and traceback.
     pub class: FailureClass,
     /// Qualified name of the exception's class, e.g. `AssertionError` or `requests.exceptions.InvalidURL`.
     pub exception: String,
@@ -182,17 +201,22 @@ impl Failure {
     }
 }
 
+/// A frame of a traceback.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
     /// Path relative to the workspace, or to site-packages or the standard library for external code.
     pub file: String,
+    /// Line number, from 1; 0 if it is unknown.
     pub line: u32,
+    /// Name of the function, qualified on Python 3.11 and later.
     pub function: String,
     /// The source line, stripped.
     pub code: String,
+    /// Kind of code that the frame runs.
     pub place: Place,
 }
 
+/// The kind of code that a frame runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
@@ -204,10 +228,12 @@ pub enum Place {
     External,
 }
 
+/// A file or package that could not be collected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionError {
     /// Node id of the file (or package) that could not be collected.
     pub id: String,
+    /// The exception that prevented the collection.
     pub failure: Failure,
 }
 

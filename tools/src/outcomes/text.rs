@@ -25,6 +25,7 @@ const MAX_PARAMETER_CHARS: usize = 300;
 const MAX_FRAMES: usize = 12;
 
 impl Outcome {
+    /// Returns the outcome in words for a model, in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Outcome::Passed => "passed",

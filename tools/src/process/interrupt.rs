@@ -51,6 +51,7 @@ pub fn clear() {
     }
 }
 
+/// Returns whether the running call has been interrupted.
 pub fn is_raised() -> bool {
     let interrupt = INTERRUPT.get();
     interrupt.is_some_and(|interrupt| interrupt.is_raised.load(Ordering::SeqCst))

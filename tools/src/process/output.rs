@@ -20,6 +20,7 @@ impl CapturedStream {
         }
     }
 
+    /// Appends output. Beyond the limit, bytes in the middle are dropped and counted.
     pub fn push(&mut self, mut bytes: &[u8]) {
         let room = self.half.saturating_sub(self.head.len()).min(bytes.len());
         let (now, later) = bytes.split_at(room);
@@ -35,6 +36,7 @@ impl CapturedStream {
         self.cut += over as u64;
     }
 
+    /// Returns whether there was no output.
     pub fn is_empty(&self) -> bool {
         self.head.is_empty()
     }

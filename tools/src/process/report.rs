@@ -17,6 +17,7 @@ const MAX_REPORT_LEN: usize = 128 << 20;
 /// Maximum number of descriptors in one message (SCM_MAX_FD).
 const MAX_DESCRIPTORS: usize = 253;
 
+/// A channel for the report of a test run, and the data that was read from it.
 pub struct ProcessReport {
     reader: UnixStream,
     /// Kept open here too, so that the report does not end while programs come and go.

@@ -11,10 +11,13 @@ use super::tokens::{code_tokens, tokens};
 /// An assert statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
+    /// Byte range of the statement in the module.
     pub bytes: Range<usize>,
-    /// Line numbers from 1.
+    /// First line, from 1.
     pub first: usize,
+    /// Last line, from 1.
     pub last: usize,
+    /// Condition, parsed into its operands.
     pub comparison: Comparison,
     /// Tokens of the failure message.
     pub message: Vec<String>,
@@ -26,11 +29,19 @@ pub struct Assertion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparison {
     /// `assert x`, or with `negated` `assert not x`.
-    Unary { negated: bool, operand: Operand },
+    Unary {
+        /// Whether `not` precedes the operand.
+        negated: bool,
+        /// Expression after `assert` or `assert not`.
+        operand: Operand,
+    },
     /// `assert x == y`.
     Binary {
+        /// Operand on the left.
         left: Operand,
+        /// Operator with single spaces, e.g. `==` or `not in`.
         operator: String,
+        /// Operand on the right.
         right: Operand,
     },
     /// `assert x < y < z`.
@@ -40,8 +51,11 @@ pub enum Comparison {
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operand {
+    /// Byte range in the module, surrounding parentheses included.
     pub bytes: Range<usize>,
+    /// Tokens, without surrounding parentheses.
     pub tokens: Vec<String>,
+    /// Whether it is a literal, such as a number, a string or `None`.
     pub is_constant: bool,
 }
 

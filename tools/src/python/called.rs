@@ -14,9 +14,11 @@ use super::{Binding, FoundDefinition, Kind, Module, RepositoryIndex, outer_uses}
 /// A use of a class or function of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
+    /// Class or function that is used.
     pub found: FoundDefinition,
     /// Line number from 1.
     pub line: usize,
+    /// Whether the use is a call.
     pub is_called: bool,
 }
 

@@ -31,6 +31,7 @@ use test_file::{Test, TestFile};
 pub struct ContributedTest {
     /// pytest's node id without parameters: `path::Class::function`.
     pub id: String,
+    /// Whether the test is added, modified or deleted.
     pub change: Change,
     /// First line of the function (decorators included) in the changed file, from 1.
     pub line: u32,

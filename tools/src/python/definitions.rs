@@ -7,17 +7,22 @@ use tree_sitter::Node;
 
 use super::Module;
 
+/// The kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
+    /// A class.
     Class,
+    /// A function or method, also with `async`.
     Function,
 }
 
 /// A class or function. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
+    /// Whether it is a class or a function.
     pub kind: Kind,
+    /// Name without the enclosing scopes.
     pub name: String,
     /// Names of the enclosing classes and functions and its own, joined by dots.
     pub qualified: String,
@@ -29,6 +34,7 @@ pub struct Definition {
     pub first: usize,
     /// The line of `def` or `class`.
     pub line: usize,
+    /// Last line, inclusive.
     pub last: usize,
     /// Byte range of the whole definition, decorators included.
     pub bytes: Range<usize>,
@@ -36,13 +42,16 @@ pub struct Definition {
     pub body: Range<usize>,
     /// Columns of indentation.
     pub indent: usize,
+    /// Definitions nested in its body, in order.
     pub children: Vec<Definition>,
 }
 
 /// The position of a docstring, with lines counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Docstring<'m> {
+    /// First line.
     pub first: usize,
+    /// Last line, inclusive.
     pub last: usize,
     /// Source with its quotes.
     pub source: &'m str,

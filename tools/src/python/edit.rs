@@ -9,12 +9,14 @@ use super::{Binding, Definition, Module, SyntaxError};
 /// The line ends of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnding {
+    /// Line feeds, or a mixture.
     Lf,
+    /// A carriage return before each line feed.
     CrLf,
 }
 
 impl LineEnding {
-    /// Converts a text to ` ` line ends, and returns the original kind. A file with mixed line ends stays unchanged.
+    /// Converts a text to `\n` line ends, and returns the original kind. A file with mixed line ends stays unchanged.
     pub fn split(text: &str) -> (String, LineEnding) {
         let ends = text.matches('\n').count();
         let is_mixed = text.contains("\r\r\n");
@@ -25,6 +27,7 @@ impl LineEnding {
         }
     }
 
+    /// Converts a text to these line ends. `Lf` leaves it unchanged.
     pub fn join(self, text: &str) -> String {
         match self {
             LineEnding::Lf => text.to_owned(),
@@ -36,8 +39,10 @@ impl LineEnding {
 /// The reason why code cannot be inserted into a file.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeError {
+    /// The code does not parse.
     #[error("the code does not parse: {0}")]
     Syntax(#[source] SyntaxError),
+    /// The code contains no complete function or class.
     #[error(
         "the code holds no complete function or class; begin with `def`, `class` or a decorator"
     )]
@@ -48,6 +53,7 @@ pub enum CodeError {
 #[derive(Debug)]
 pub struct Code {
     text: String,
+    /// Names that its imports bind.
     pub imports: Vec<Binding>,
     /// Qualified names of the definitions at its top level.
     pub names: Vec<String>,
@@ -207,6 +213,7 @@ fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
 pub enum InsertionPoint<'a> {
     /// The line above the definition's decorators and comments.
     Before(&'a Definition),
+    /// The line below the definition.
     After(&'a Definition),
     /// The end of a class, as its last member.
     In(&'a Definition),
@@ -217,13 +224,17 @@ pub enum InsertionPoint<'a> {
 /// A text with inserted code, and the lines of that code.
 #[derive(Debug)]
 pub struct EditedText {
+    /// The whole file after the edit.
     pub text: String,
+    /// First line of the inserted code, from 1.
     pub first: usize,
+    /// Last line of the inserted code, inclusive.
     pub last: usize,
     /// Number of lines inside strings that were not indented with the others.
     pub kept: usize,
 }
 
+/// Inserts code into a module, with blank lines around it.
 pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> EditedText {
     let lines: Vec<&str> = module.text().lines().collect();
     let (at, indent) = match point {

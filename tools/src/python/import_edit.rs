@@ -13,22 +13,31 @@ const MAX_COLUMNS: usize = 79;
 /// The reason why an import cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
+    /// A text that should be an import, but is not.
     #[error("`{0}` is not an import statement; write e.g. `from package.module import name`")]
     NotAnImport(String),
+    /// Another import binds the name.
     #[error(
         "`{name}` is bound already by `{existing}`; `{wanted}` would take its place. Import it `as` another name"
     )]
     Bound {
+        /// Local name that the import would bind.
         name: String,
+        /// Statement that binds it in the file.
         existing: String,
+        /// Statement that was to be added.
         wanted: String,
     },
+    /// A class or function of the file has the name.
     #[error(
         "`{name}` is defined in the file already (line {line}), so `{wanted}` would take its place"
     )]
     Defined {
+        /// Local name that the import would bind.
         name: String,
+        /// Line of its `class` or `def`, from 1.
         line: usize,
+        /// Statement that was to be added.
         wanted: String,
     },
 }
@@ -36,6 +45,7 @@ pub enum ImportError {
 /// A text with added imports, and a summary of the changes.
 #[derive(Debug, Default)]
 pub struct ImportedText {
+    /// The whole file after the edit.
     pub text: String,
     /// One statement for each added name.
     pub added: Vec<String>,

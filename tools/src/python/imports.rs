@@ -54,12 +54,15 @@ pub fn joined_imports(statements: &[String]) -> Vec<String> {
 /// An import statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {
+    /// Names that the statement binds, in order.
     pub bindings: Vec<Binding>,
-    /// Lines, counted from 1.
+    /// First line, from 1.
     pub first: usize,
+    /// Last line, from 1.
     pub last: usize,
     /// Whether it is outside of functions, classes, `if` and `try`.
     pub top_level: bool,
+    /// Source of the statement.
     pub source: String,
 }
 

@@ -11,13 +11,17 @@ const MAX_STEPS: usize = 12;
 /// A class or function of the repository. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundDefinition {
+    /// Path of the file, as given to [`RepositoryIndex::new`].
     pub path: String,
     /// Names of its enclosing classes and its own, joined by dots.
     pub qualified: String,
+    /// Whether it is a class or a function.
     pub kind: Kind,
     /// Signature on one line.
     pub signature: String,
+    /// First line, decorators included.
     pub first: usize,
+    /// Last line, inclusive.
     pub last: usize,
     /// First and last lines of the code that runs on use: the body, or for a class with methods their bodies.
     pub bodies: Vec<(usize, usize)>,

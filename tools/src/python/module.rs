@@ -18,6 +18,7 @@ pub struct Module {
     too_deep: Option<usize>,
 }
 
+/// A syntax error in a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct SyntaxError {
@@ -28,6 +29,7 @@ pub struct SyntaxError {
 }
 
 impl Module {
+    /// Parses a text. Never fails: [`Module::errors`] returns syntax errors.
     pub fn parse(text: impl Into<String>) -> Module {
         let text = text.into();
         let mut parser = Parser::new();
@@ -53,10 +55,12 @@ impl Module {
         }
     }
 
+    /// Returns the text that was parsed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
+    /// Returns the root of the syntax tree.
     pub fn root(&self) -> Node<'_> {
         self.tree.root_node()
     }

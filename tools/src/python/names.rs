@@ -13,8 +13,10 @@ use super::Module;
 use super::builtins::is_builtin;
 use walk::Walk;
 
+/// A name that is used but not defined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndefinedName {
+    /// Name as written in the code.
     pub name: String,
     /// Line of its first use, from 1.
     pub line: usize,
@@ -49,6 +51,7 @@ pub struct OuterNames {
     pub others: bool,
 }
 
+/// Returns the names that a byte range of a module takes from outside its functions.
 pub fn outer_names(module: &Module, stretch: &Range<usize>) -> OuterNames {
     let walk = Walk::over(module, true);
     let mut found = OuterNames::default();
@@ -66,6 +69,7 @@ pub fn outer_names(module: &Module, stretch: &Range<usize>) -> OuterNames {
 
 /// A use of a name that no enclosing function binds.
 pub struct OuterUse<'m> {
+    /// Name as written in the code.
     pub name: &'m str,
     /// Byte offset.
     pub at: usize,

@@ -7,9 +7,11 @@
 /// A class or function. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
+    /// Names of the enclosing classes and functions and its own, joined by dots.
     pub qualified: String,
     /// First line, decorators included.
     pub first: usize,
+    /// Last line, inclusive.
     pub last: usize,
 }
 

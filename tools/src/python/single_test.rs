@@ -23,6 +23,7 @@ pub struct SingleTest {
 }
 
 impl SingleTest {
+    /// Returns the text of the file.
     pub fn text(&self) -> String {
         self.with_body(&self.body)
     }

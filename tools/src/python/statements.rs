@@ -9,7 +9,9 @@ use super::Module;
 pub struct Assignment {
     /// The names that it binds; targets such as `a.b` or `a[0]` do not count.
     pub names: Vec<String>,
+    /// First line.
     pub first: usize,
+    /// Last line, inclusive.
     pub last: usize,
 }
 

@@ -54,6 +54,7 @@ pub struct Options {
 }
 
 impl Options {
+    /// Creates options with a deadline and defaults: hash seed 0, usual order, no tracing.
     pub fn with_deadline(deadline: Instant) -> Self {
         Options {
             deadline,

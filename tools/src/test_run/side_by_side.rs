@@ -46,7 +46,9 @@ pub fn max_parallel(config: &Config) -> usize {
 
 /// Tests to run, and their options.
 pub struct Job {
+    /// Node ids, files or folders, relative to the workspace.
     pub ids: Vec<String>,
+    /// Options of the run, with its deadline.
     pub options: Options,
 }
 

@@ -32,6 +32,7 @@ pub struct FileContent {
 }
 
 impl FileContent {
+    /// Encodes the current content of a changed file.
     pub fn of(change: FileChange) -> FileContent {
         FileContent {
             path: change.path,
@@ -41,8 +42,10 @@ impl FileContent {
     }
 }
 
+/// A tool that returns the changed files with their content, for the host.
 pub struct Changes;
 
+/// Arguments of `changes`: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangesArgs {}

@@ -16,6 +16,7 @@ pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>, T
     Ok(of_changes(&changes, workspace.layout()))
 }
 
+/// Returns the contributed tests of these changed files, in their order.
 pub fn of_changes(changes: &[FileChange], layout: &Layout) -> Vec<ContributedTest> {
     changes
         .iter()

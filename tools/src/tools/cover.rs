@@ -18,8 +18,10 @@ use crate::tool::{Context, Reply, Tool, ToolError};
 /// Maximum number of missed ranges that are shown.
 const MAX_SHOWN: usize = 40;
 
+/// A tool that runs tests and shows which wanted lines they miss.
 pub struct Cover;
 
+/// Arguments of `cover`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoverArgs {
@@ -32,9 +34,11 @@ pub struct CoverArgs {
 /// Result data for programs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CoverResult {
+    /// Outcomes of the tests.
     pub report: TestReport,
     /// Wanted statements that ran, by file.
     pub hit: BTreeMap<String, Vec<u32>>,
+    /// Wanted statements that did not run, by file and line.
     pub missed: Vec<MissedLines>,
     /// The reason why more lines may have run.
     pub problem: Option<String>,
@@ -43,8 +47,11 @@ pub struct CoverResult {
 /// Consecutive wanted statements that did not run for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissedLines {
+    /// Path relative to the workspace.
     pub file: String,
+    /// First line, from 1.
     pub first: u32,
+    /// Last line, inclusive.
     pub last: u32,
     /// The line that decided it, and its effect.
     pub by: Option<String>,

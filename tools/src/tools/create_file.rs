@@ -9,8 +9,10 @@ use crate::python::Module;
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
+/// A tool that creates a file.
 pub struct CreateFile;
 
+/// Arguments of `create_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateFileArgs {
@@ -24,6 +26,7 @@ pub struct CreateFileArgs {
 }
 
 impl CreateFileArgs {
+    /// Creates arguments from a path and the content of the new file.
     pub fn new(path: String, content: String) -> Self {
         CreateFileArgs { path, content }
     }

@@ -14,12 +14,15 @@ use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 /// Maximum number of test folders named in the answer.
 const TEST_FOLDERS: usize = 3;
 
+/// A tool that returns facts about the workspace, for the host.
 pub struct Describe;
 
+/// Arguments of `describe`: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DescribeArgs {}
 
+/// Facts about a workspace, for the first prompt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WorkspaceFacts {
     /// `None` if the interpreter did not answer.

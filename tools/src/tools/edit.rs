@@ -17,8 +17,10 @@ use crate::workspace::{forward, unified};
 /// Maximum lines of the change that are shown; the model has just sent a longer change itself.
 const MAX_SHOWN_LINES: usize = 12;
 
+/// A tool that replaces text or a function, or creates or restores a file.
 pub struct Edit;
 
+/// Arguments of `edit`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditArgs {

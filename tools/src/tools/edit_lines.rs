@@ -13,8 +13,10 @@ use crate::workspace::forward;
 /// Lines shown above and below the edit.
 const CONTEXT_LINES: usize = 5;
 
+/// A tool that replaces a range of lines.
 pub struct EditLines;
 
+/// Arguments of `edit_lines`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditLinesArgs {

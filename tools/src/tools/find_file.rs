@@ -10,8 +10,10 @@ use crate::workspace::{Workspace, forward};
 
 const MAX_SHOWN: usize = 50;
 
+/// A tool that finds files by name.
 pub struct FindFile;
 
+/// Arguments of `find_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindFileArgs {

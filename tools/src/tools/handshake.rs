@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// A tool that identifies the toolbox, for the host.
 pub struct Handshake;
 
+/// Arguments of `handshake`: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandshakeArgs {}

@@ -14,8 +14,10 @@ use crate::python::{Binding, Kind, Module, plain_name};
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
+/// A tool that inserts functions or classes into a file.
 pub struct InsertFunction;
 
+/// Arguments of `insert_function`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertFunctionArgs {
@@ -151,6 +153,7 @@ pub fn wanted_imports(given: &[String], code: &Code) -> Result<Vec<Binding>, Too
     Ok(wanted)
 }
 
+/// Appends to an answer which imports were added, and which existed elsewhere.
 pub fn report_imports(out: &mut String, imported: &ImportedText) {
     if !imported.added.is_empty() {
         out.push_str(&format!("Imports added: {}\n", imported.added.join("; ")));

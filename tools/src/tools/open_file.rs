@@ -10,8 +10,10 @@ use crate::workspace::forward;
 const DEFAULT_LINES: usize = 100;
 const MAX_LINES: usize = 400;
 
+/// A tool that shows numbered lines of a file.
 pub struct OpenFile;
 
+/// Arguments of `open_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenFileArgs {

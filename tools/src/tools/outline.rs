@@ -15,8 +15,10 @@ const MAX_SHOWN: usize = 200;
 const WIDTH: usize = 160;
 const FIXTURES: usize = 30;
 
+/// A tool that lists the classes and functions of a file.
 pub struct Outline;
 
+/// Arguments of `outline`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutlineArgs {

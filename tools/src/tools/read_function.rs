@@ -34,8 +34,10 @@ const DOCSTRING_KEPT: usize = 4;
 /// Maximum number of the module's functions and classes that are named.
 const DEFINITIONS: usize = 12;
 
+/// A tool that shows the source of a function or class.
 pub struct ReadFunction;
 
+/// Arguments of `read_function`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFunctionArgs {

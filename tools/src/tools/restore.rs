@@ -12,8 +12,10 @@ use serde_json::Value;
 use super::changes::{FileContent, LINK};
 use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 
+/// A tool that writes a recorded state into the workspace, for the host.
 pub struct Restore;
 
+/// Arguments of `restore`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreArgs {

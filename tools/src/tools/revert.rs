@@ -10,8 +10,10 @@ use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::Change;
 use crate::workspace::forward;
 
+/// A tool that restores files to the base commit.
 pub struct Revert;
 
+/// Arguments of `revert`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevertArgs {
@@ -22,6 +24,7 @@ pub struct RevertArgs {
 }
 
 impl RevertArgs {
+    /// Creates arguments that restore a file, or everything in a folder.
     pub fn of(path: String) -> Self {
         RevertArgs { path: Some(path) }
     }

@@ -19,8 +19,10 @@ const DOCSTRING: usize = 2;
 /// Lines before a place in a function that is longer than [`MAX_LINES`], and of the head of a class.
 const BEFORE: usize = 16;
 
+/// A tool that returns code for the reviewer of a submission, for the host.
 pub struct ReviewContext;
 
+/// Arguments of `review_context`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewContextArgs {
@@ -33,10 +35,13 @@ pub struct ReviewContextArgs {
 /// A line of a file, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceLine {
+    /// Path relative to the workspace.
     pub path: String,
+    /// Line number, from 1.
     pub line: usize,
 }
 
+/// Code that a reviewer should see beside a change.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Excerpts {
     /// Code of their files that the tests use and the change does not show.

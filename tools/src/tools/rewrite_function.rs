@@ -12,8 +12,10 @@ use crate::python::{Definition, Module, flatten, plain_name};
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
+/// A tool that replaces or deletes a function or class.
 pub struct RewriteFunction;
 
+/// Arguments of `rewrite_function`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RewriteFunctionArgs {
@@ -33,6 +35,7 @@ pub struct RewriteFunctionArgs {
 }
 
 impl RewriteFunctionArgs {
+    /// Creates arguments that add no imports besides those in the code.
     pub fn new(path: String, name: String, code: String) -> Self {
         RewriteFunctionArgs {
             path,

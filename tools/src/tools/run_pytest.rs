@@ -13,8 +13,10 @@ use crate::runners::{self, Options};
 use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::Workspace;
 
+/// A tool that runs tests.
 pub struct RunPytest;
 
+/// Arguments of `run_pytest`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunPytestArgs {

@@ -15,8 +15,10 @@ use crate::tool::{Context, Reply, Tool, ToolError};
 /// Maximum bytes kept of each stream.
 const MAX_OUTPUT_BYTES: usize = 10_000;
 
+/// A tool that runs a snippet of Python.
 pub struct RunPython;
 
+/// Arguments of `run_python`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunPythonArgs {
@@ -35,6 +37,7 @@ pub struct ProgramResult {
     /// `null` if a signal or the deadline ended it.
     exit_code: Option<i32>,
     timed_out: bool,
+    /// Standard output, cut in the middle if it is long.
     pub stdout: String,
     stderr: String,
 }
@@ -94,6 +97,7 @@ impl Tool for RunPython {
 
 /// The time limit of a program.
 pub struct Limit {
+    /// The time when the program is killed.
     pub at: Instant,
     seconds: u64,
     /// Whether a longer `timeout` would have allowed more time.
@@ -101,6 +105,7 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// Returns the limit of a call: `asked` or `default` seconds, but not beyond the call's deadline.
     pub fn new(context: &Context<'_>, asked: Option<u64>, default: u64) -> Self {
         let seconds = asked.unwrap_or(default).max(1);
         let left = context.left();
@@ -121,6 +126,7 @@ impl Limit {
 }
 
 impl ProgramResult {
+    /// Creates the data about a finished program. `clean` is applied to the text of each stream.
     pub fn new(finished: &ProcessOutput, clean: impl Fn(String) -> String) -> Self {
         ProgramResult {
             exit_code: finished.exit_code(),

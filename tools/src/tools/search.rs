@@ -28,8 +28,10 @@ const FILES: usize = 20;
 const MAX_NAMED: usize = 20;
 const WIDTH: usize = 200;
 
+/// A tool that searches files for a regular expression.
 pub struct Search;
 
+/// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchArgs {

@@ -19,8 +19,10 @@ const MAX_SHOWN_CHARS: usize = 6_000;
 /// Maximum characters of a line that is shown whole.
 const WIDTH: usize = 1_000;
 
+/// A tool that runs a command line.
 pub struct Shell;
 
+/// Arguments of `shell`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShellArgs {

@@ -15,8 +15,10 @@ const MAX_PATCH: usize = 1 << 20;
 /// Maximum number of large files that are named.
 const MAX_LARGE_FILES: usize = 10;
 
+/// A tool that shows the changes as a diff.
 pub struct ShowPatch;
 
+/// Arguments of `show_patch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowPatchArgs {

@@ -8,6 +8,7 @@ use crate::outcomes::report::TestReport;
 pub use crate::python::ContributedTest;
 pub use crate::workspace::Change;
 
+/// Facts about a submitted test patch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
     /// The patch for `git apply`: only test files and the files they need. Empty if nothing remains.
@@ -44,9 +45,12 @@ pub struct SiblingTests {
     pub now: TestReport,
 }
 
+/// A file that differs from the base commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedFile {
+    /// Path relative to the workspace.
     pub path: String,
+    /// Kind of difference from the base commit.
     pub change: Change,
     /// Whether the file is part of the patch.
     pub kept: bool,
@@ -55,13 +59,16 @@ pub struct ChangedFile {
     pub reason: Option<String>,
 }
 
+/// A problem of a submission.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
+    /// Category of the problem.
     pub kind: ProblemKind,
     /// Message for the model: the error and its place.
     pub text: String,
 }
 
+/// Category of a problem that is visible without running tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
@@ -83,11 +90,13 @@ pub enum ProblemKind {
     TooLarge,
 }
 
+/// Another run of the failing contributed tests, under other conditions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rerun {
     /// `PYTHONHASHSEED` of the run.
     pub hash_seed: u32,
     /// The order in which the tests ran: `given`, `reversed`, or `alone`.
     pub order: String,
+    /// Outcomes of the tests in this run.
     pub report: TestReport,
 }

@@ -30,8 +30,10 @@ use crate::tools::submission::{
 use crate::workspace::FileChange;
 use split_patch::SplitPatch;
 
+/// A tool that gathers the facts about a submission, for the gate.
 pub struct Submit;
 
+/// Arguments of `submit`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubmitArgs {

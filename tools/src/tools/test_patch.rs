@@ -9,8 +9,10 @@ use super::submit::split_patch;
 use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 use crate::tools::submission::{ChangedFile, Problem};
 
+/// A tool that selects the changes of a test patch, for the host.
 pub struct TestPatch;
 
+/// Arguments of `test_patch`: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestPatchArgs {}
@@ -20,6 +22,7 @@ pub struct TestPatchArgs {}
 pub struct SortedChanges {
     /// Every file that differs from the base commit.
     pub files: Vec<ChangedFile>,
+    /// Problems of the patch that are visible without running tests.
     pub problems: Vec<Problem>,
     /// Files that a test patch may contain, for `restore`.
     pub kept: Vec<FileContent>,

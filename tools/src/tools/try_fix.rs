@@ -24,8 +24,10 @@ use sibling_tests::{SiblingTests, TrialScope, run_some};
 /// Maximum number of fixes in one call.
 const MAX_VARIANTS: usize = 4;
 
+/// A tool that runs tests on changed code under test.
 pub struct TryFix;
 
+/// Arguments of `try_fix`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TryFixArgs {

@@ -28,8 +28,11 @@ const MAX_TOTAL_LEN: u64 = 128 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
+    /// New since the base commit.
     Added,
+    /// Changed since the base commit.
     Modified,
+    /// Deleted since the base commit.
     Deleted,
 }
 
@@ -38,6 +41,7 @@ pub enum Change {
 pub struct FileChange {
     /// Relative path, with forward slashes.
     pub path: String,
+    /// Kind of difference from the base commit.
     pub change: Change,
     /// Content at the base commit (a link's target for a link); `None` for a new file.
     pub base: Option<Vec<u8>>,
@@ -45,6 +49,7 @@ pub struct FileChange {
     pub now: Option<Vec<u8>>,
     /// Mode as git records it: 0o100644, 0o100755 or 0o120000.
     pub base_mode: Option<u32>,
+    /// Mode now, in the same form; `None` for a deleted file.
     pub mode: Option<u32>,
     /// Size in bytes, before or after, if it exceeds the limit. Then `base` and `now` are `None`.
     pub oversized: Option<u64>,

@@ -41,10 +41,12 @@ impl Checkout {
         Checkout { layout, ..self }
     }
 
+    /// Returns the settings that the checkout was opened with.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
+    /// Returns the root folder: absolute, with links resolved.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -10,6 +10,7 @@ use super::files::is_build_product;
 /// Inode, size, and time of the last status change of a file.
 type Stamp = (u64, u64, i64, i64);
 
+/// Stamps of all files of a folder, by path relative to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamps(BTreeMap<String, Stamp>);
 

@@ -14,9 +14,11 @@ use crate::workspace::Layout;
 /// An excerpt of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Excerpt {
+    /// Path relative to the workspace.
     pub path: String,
     /// First line, from 1.
     pub line: usize,
+    /// Text of the excerpt.
     pub source: String,
 }
 
