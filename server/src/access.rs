@@ -4,8 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
+/// The names of this server, and whether clients must send a token.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
+    /// Whether each request needs a token, except for the open paths.
     pub tokens_required: bool,
     /// Names and addresses besides the loopback ones.
     hosts: Vec<String>,

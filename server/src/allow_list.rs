@@ -13,6 +13,7 @@ const FILE_SCHEME: &str = "file://";
 /// The pattern that applies by default.
 pub const DEFAULT: &str = "https://github.com/*/*";
 
+/// The repositories that clients may name, and whether models may be recordings.
 #[derive(Debug, Clone)]
 pub struct AllowList {
     patterns: Vec<String>,

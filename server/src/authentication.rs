@@ -15,6 +15,7 @@ use crate::store::Scope;
 
 /// Cookie with the token that was entered at /login.
 pub const COOKIE: &str = "testwright_token";
+/// Path of the page for entering a token.
 pub const LOGIN: &str = "/login";
 /// Path of GitHub's signed deliveries.
 pub const GITHUB_WEBHOOK: &str = "/v1/github/webhook";
@@ -27,6 +28,7 @@ const OPEN_PATHS: [&str; 3] = ["/v1/openapi.json", LOGIN, GITHUB_WEBHOOK];
 /// An authenticated client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
+    /// Owner of its token; the default is the owner of a server without authentication.
     pub owner: String,
     /// The span of the request, if traces are enabled.
     pub traceparent: Option<String>,
@@ -41,6 +43,7 @@ impl Default for Caller {
     }
 }
 
+/// Returns whether this is the path of a probe, which needs no token.
 pub fn is_probe(path: &str) -> bool {
     PROBES.contains(&path)
 }
@@ -49,6 +52,7 @@ fn is_open(path: &str) -> bool {
     is_probe(path) || OPEN_PATHS.contains(&path)
 }
 
+/// Middleware that rejects requests without a valid token, and adds the [`Caller`] to the others.
 pub async fn check(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
     let caller = match state.access.tokens_required && !is_open(request.uri().path()) {
         false => Caller::default(),

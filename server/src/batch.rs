@@ -11,10 +11,14 @@ use testwright_config::error::{Error, Result};
 /// Name of the file with the batch id, in the folder of the command's results.
 const FILE: &str = "batch";
 
+/// The jobs that one command gives to the workers of a database.
 #[derive(Clone)]
 pub struct Batch {
+    /// Database with the jobs.
     pub store: Store,
+    /// Owner of the jobs.
     pub owner: String,
+    /// Id of the batch, which stays the same when the command is repeated.
     pub id: JobId,
     /// The span of the request that caused the batch.
     pub traceparent: Option<String>,

@@ -19,6 +19,7 @@ const MAX_RECONNECTS: u32 = 30;
 /// Maximum bytes of an event.
 const MAX_EVENT_LEN: usize = 256 << 20;
 
+/// A client of a server's API.
 pub struct ApiClient {
     server: Url,
     http: reqwest::Client,

@@ -20,7 +20,9 @@ use crate::store::Store;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
+/// A server without a listener.
 pub struct Embedded {
+    /// State of the API, which the client uses directly.
     pub api: ApiState,
     stop: watch::Sender<bool>,
     /// The worker; `None` if other processes run the jobs.

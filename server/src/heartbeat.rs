@@ -13,6 +13,7 @@ const INTERVAL: Duration = Duration::from_secs(3);
 /// first.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(4);
 
+/// The heartbeat of this process, with the jobs that it holds.
 pub struct Heartbeat {
     store: Store,
     process: WorkerProcess,
@@ -39,6 +40,7 @@ impl Heartbeat {
         })
     }
 
+    /// Returns the name of this process, unique among all processes.
     pub fn name(&self) -> &str {
         &self.process.name
     }

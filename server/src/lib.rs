@@ -1,5 +1,7 @@
 //! The testwright server: the HTTP API, web pages, the GitHub webhook, MCP tools, and workers for queued jobs.
 
+#![warn(missing_docs)]
+
 pub mod access;
 pub mod allow_list;
 pub mod api;

@@ -25,6 +25,7 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Creates a problem without a hint.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Problem {
             kind: "about:blank",
@@ -46,11 +47,13 @@ impl Problem {
         }
     }
 
+    /// Sets the hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
+    /// Returns the status of the response.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
@@ -63,11 +66,13 @@ impl Problem {
         }
     }
 
+    /// Creates the answer, 404, for an unknown run.
     pub fn no_run() -> Self {
         Problem::new(StatusCode::NOT_FOUND, "no run has this id")
             .hint("GET /v1/runs lists all runs")
     }
 
+    /// Creates the answer, 404, for an unknown matrix.
     pub fn no_matrix() -> Self {
         Problem::new(StatusCode::NOT_FOUND, "no matrix has this id")
             .hint("GET /v1/matrices lists all matrices")

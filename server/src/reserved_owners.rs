@@ -9,4 +9,5 @@ pub const EVAL: &str = "eval";
 /// Prefix of owners for requests on GitHub; the repository's name follows.
 pub const GITHUB: &str = "github";
 
+/// Names that tokens cannot have as owners.
 pub const RESERVED: [&str; 4] = [LOCAL, COMPARE, EVAL, GITHUB];

@@ -26,8 +26,11 @@ pub fn build_log(record: &str) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
+/// Access to the files of runs.
 pub struct RunFiles<'a> {
+    /// Database with the list of files.
     pub store: &'a Store,
+    /// Store with their contents.
     pub artifacts: &'a Artifacts,
 }
 

@@ -40,8 +40,11 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 /// Number of changes a slow event stream can lag behind before it polls the store.
 pub const CHANGE_CAPACITY: usize = 1024;
 
+/// Settings of a server.
 pub struct ServerSettings {
+    /// Address to listen on.
     pub listen: SocketAddr,
+    /// Names of the server, and whether clients must send a token.
     pub access: Access,
     /// `sqlite:FILE` or `postgres://…`
     pub database: String,
@@ -57,6 +60,7 @@ pub struct ServerSettings {
     pub keep_runs: Option<u32>,
     /// Maximum bytes of the artifact store; `None` means no limit.
     pub artifact_bytes: Option<u64>,
+    /// Repositories that clients may name.
     pub allowed: AllowList,
     /// Maximum concurrent connections.
     pub connections: usize,
@@ -68,13 +72,17 @@ pub struct ServerSettings {
 
 /// Settings of a worker process, which serves no API.
 pub struct WorkerSettings {
+    /// `sqlite:FILE` or `postgres://…`
     pub database: String,
+    /// Maximum concurrent runs of this process.
     pub workers: usize,
+    /// Folder for runs in progress.
     pub runs: PathBuf,
     /// Store for the files of runs, if files are kept.
     pub artifacts: Option<Artifacts>,
     /// Address for probes and Prometheus.
     pub metrics: Option<SocketAddr>,
+    /// Settings for all runs.
     pub settings: Settings,
 }
 
@@ -223,6 +231,7 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
     address.map_err(|error| Error::io("read the listening address", &error))
 }
 
+/// A server that listens, but does not answer requests yet.
 pub struct Server {
     listener: TcpListener,
     metrics: Option<TcpListener>,

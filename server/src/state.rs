@@ -18,22 +18,30 @@ use crate::telemetry::Telemetry;
 #[derive(Clone)]
 pub struct ApiState(Arc<ApiParts>);
 
+/// The parts of the state.
 pub struct ApiParts {
+    /// Database with all jobs.
     pub store: Store,
     /// Store for the files of runs, if files are kept.
     pub artifacts: Option<Artifacts>,
+    /// Settings of the server.
     pub settings: Settings,
+    /// Repositories that clients may name.
     pub allowed: AllowList,
+    /// Names of the server, and whether clients must send a token.
     pub access: Access,
     /// Publishes the ids of runs that have changed.
     pub changes: broadcast::Sender<JobId>,
     /// Signals streams that this process is shutting down.
     pub stop: StopSignal,
+    /// Metrics and traces.
     pub telemetry: Arc<Telemetry>,
+    /// Checks of the health of this process.
     pub probes: Probes,
 }
 
 impl ApiState {
+    /// Makes the parts shareable.
     pub fn new(parts: ApiParts) -> Self {
         ApiState(Arc::new(parts))
     }

@@ -42,10 +42,13 @@ use testwright_models::ModelName;
 use testwright_models::price::Prices;
 use testwright_models::quota::Quota;
 
+/// A worker, which executes runs, matrices and gradings in this process.
 pub struct Worker {
+    /// Database with the jobs.
     pub store: Store,
     /// Store for the files of runs, if files are kept.
     pub artifacts: Option<Artifacts>,
+    /// Settings for all runs.
     pub settings: Settings,
     /// Folder for runs in progress.
     pub folder: PathBuf,
@@ -53,7 +56,9 @@ pub struct Worker {
     pub changes: broadcast::Sender<JobId>,
     /// Signals that this process is shutting down; runs are then returned to the queue.
     pub stop: StopSignal,
+    /// Metrics and traces.
     pub telemetry: Arc<Telemetry>,
+    /// Harnesses for grading, created when first needed.
     pub harnesses: HarnessCache,
     /// Health of this machine, which decides whether a job returns to the queue after a shortage. If `None`, a shortage
     /// ends the job.

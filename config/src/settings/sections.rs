@@ -176,7 +176,7 @@ pub struct Docker {
 pub enum Pull {
     /// Images are pulled before each use.
     Always,
-    /// If the engine lacks the image.
+    /// Images are pulled if the engine lacks them.
     #[default]
     Missing,
     /// Images are never pulled: the engine must have them.

@@ -25,15 +25,18 @@ use testwright_config::error::Error;
 /// A comparison of approaches and models on a dataset. Workers execute its runs.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparison {
+    /// Id of the comparison.
     pub id: String,
     /// Name of the dataset.
     pub name: String,
     owner: String,
+    /// Status of the comparison; its runs have statuses of their own.
     pub status: JobStatus,
     /// Reason why it has no result.
     pub message: Option<String>,
     /// Times are RFC 3339, UTC.
     pub created_at: String,
+    /// Time at which it ended; absent while it is open.
     pub ended_at: Option<String>,
     /// Approaches with their models.
     pub systems: Vec<String>,
@@ -48,6 +51,11 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Creates the view of a stored comparison.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
     pub async fn of(state: &ApiState, stored: &StoredComparison) -> ApiResult<Self> {
         let all = Comparison::all(state, std::slice::from_ref(stored)).await?;
         all.into_iter().next().ok_or_else(no_comparison)
@@ -112,6 +120,7 @@ impl Comparison {
 /// A page of comparisons, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparisons {
+    /// Comparisons of the page.
     pub comparisons: Vec<Comparison>,
     /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,11 +150,21 @@ fn no_comparison() -> Problem {
         .hint("GET /v1/comparisons lists all comparisons")
 }
 
+/// Returns the comparison with this id.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such comparison, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
     let id = JobId::parse(id).ok_or_else(no_comparison)?;
     state.store.comparison(&id).await?.ok_or_else(no_comparison)
 }
 
+/// Returns a page of the comparisons that a filter selects.
+///
+/// # Errors
+///
+/// Fails if the database query fails.
 pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Comparisons> {
     let limit = filter.limit;
     let filter = ComparisonFilter {
@@ -187,6 +206,10 @@ pub async fn create(
 }
 
 /// Stores a comparison for a server to run; `false` if the request is repeated.
+///
+/// # Errors
+///
+/// Fails if the request is invalid, the key belongs to another request, or the database query fails.
 pub async fn add(
     state: &ApiState,
     caller: &Caller,
@@ -262,6 +285,7 @@ pub async fn report(State(state): Api, Path(id): Path<String>) -> ApiResult<Resp
     Ok((kind, report.report).into_response())
 }
 
+/// Creates the answer, 404, for a comparison without a report.
 pub fn not_graded() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,

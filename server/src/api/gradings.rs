@@ -16,6 +16,7 @@ use crate::store::{GradingBatch, GradingFilter, JobId, JobStatus, timestamp};
 pub struct Gradings {
     /// Id of the comparison, or of the evaluation (in the file `batch` of its folder).
     pub batch: String,
+    /// Owner of the jobs.
     pub owner: String,
     /// Creation of the oldest: RFC 3339, UTC.
     pub created_at: String,
@@ -44,6 +45,7 @@ impl Gradings {
 /// A page of gradings by evaluation or comparison, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct GradingList {
+    /// Evaluations and comparisons with their gradings.
     pub batches: Vec<Gradings>,
     /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +79,11 @@ fn no_gradings() -> Problem {
     )
 }
 
+/// Returns a page of the gradings that a filter selects, by evaluation or comparison.
+///
+/// # Errors
+///
+/// Fails if the database query fails.
 pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingList> {
     let limit = filter.limit;
     let filter = GradingFilter {
@@ -92,6 +99,10 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
 }
 
 /// Cancels the gradings of a batch and returns their counts.
+///
+/// # Errors
+///
+/// Fails with 404 if the batch has no gradings, or if the database query fails.
 pub async fn cancel_batch(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
     state.store.cancel_gradings(batch).await?;
     let of_batch = GradingFilter {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{ApiResult, Problem};
 use crate::probes::Probes;
 
+/// The answer to a probe.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Health {
     /// `ok`

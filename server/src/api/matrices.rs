@@ -22,8 +22,11 @@ use testwright_config::error::Error;
 /// Summary of a matrix.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct MatrixRow {
+    /// Id of the matrix.
     pub id: String,
+    /// Status of the matrix.
     pub status: JobStatus,
+    /// Repository: a URL, or a folder on the server.
     pub repository: String,
     /// Owner of the token that created it.
     pub owner: String,
@@ -38,6 +41,7 @@ pub struct MatrixRow {
 /// A page of matrices, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Matrices {
+    /// Matrices of the page.
     pub matrices: Vec<MatrixRow>,
     /// Value of `before` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +65,11 @@ pub struct MatrixSelection {
     limit: Option<u32>,
 }
 
+/// Returns the matrix with this id.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such matrix, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let id = MatrixId::parse(id).ok_or_else(Problem::no_matrix)?;
     let found = state.store.matrix(&id).await?;
@@ -94,6 +103,10 @@ pub async fn create(
 }
 
 /// Stores and queues a matrix; `false` if the request is repeated.
+///
+/// # Errors
+///
+/// Fails if the request is invalid, the key belongs to another request, or the database query fails.
 pub async fn add(
     state: &ApiState,
     caller: &Caller,
@@ -145,6 +158,10 @@ pub async fn list(
 }
 
 /// Lists matrices of all owners.
+///
+/// # Errors
+///
+/// Fails if the database query fails.
 pub async fn page(state: &ApiState, before: Option<&MatrixId>, limit: u32) -> ApiResult<Matrices> {
     let all = MatrixFilter {
         before: before.cloned(),
@@ -204,6 +221,10 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matri
 }
 
 /// Cancels a matrix and returns it.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such matrix, with 409 if it has ended, or if the database query fails.
 pub async fn cancel_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
     super::cancel(state, JobKind::Matrix, stored.id.job_id()).await?;
@@ -222,6 +243,11 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix
 }
 
 /// Queues a matrix again and returns it.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such matrix, with 409 if it is running or has a result, or if the database
+/// query fails.
 pub async fn retry_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
     let job = (JobKind::Matrix, stored.id.job_id(), stored.status);

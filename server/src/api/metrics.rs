@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::probes::Probes;
 use crate::telemetry::CONTENT_TYPE;
 
+/// Shows the metrics of this process and the queue, in the text format of Prometheus.
 pub async fn show(State(probes): State<Probes>) -> Response {
     // Without a database, the metrics of this process are still available.
     let queue = probes.queue_state().await;

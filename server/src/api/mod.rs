@@ -82,12 +82,14 @@ pub fn description() -> utoipa::openapi::OpenApi {
     parts().1
 }
 
+/// Returns the routes of the API, with that of its description.
 pub fn router() -> Router<ApiState> {
     let (router, description) = parts();
     let description = get(move || async move { Json(description) });
     router.route("/v1/openapi.json", description)
 }
 
+/// The result of a request; a problem becomes its response.
 pub type ApiResult<T> = Result<T, Problem>;
 type Api = State<ApiState>;
 /// The result of a request that was accepted but takes effect later.

@@ -10,6 +10,10 @@ const PAGE: u32 = 50;
 const MAX_PAGE_SIZE: u32 = 500;
 
 /// Returns the page size that a client asks for, or the default.
+///
+/// # Errors
+///
+/// Fails with 400 if the size is not between 1 and 500.
 pub fn limit(asked: Option<u32>) -> ApiResult<u32> {
     let limit = asked.unwrap_or(PAGE);
     match (1..=MAX_PAGE_SIZE).contains(&limit) {
@@ -19,6 +23,10 @@ pub fn limit(asked: Option<u32>) -> ApiResult<u32> {
 }
 
 /// Parses the id before which a page starts; `what` names the kind of item.
+///
+/// # Errors
+///
+/// Fails with 400 if the id is malformed.
 pub fn before<I>(
     asked: Option<&str>,
     parse: impl Fn(&str) -> Option<I>,
@@ -37,6 +45,10 @@ pub fn truncate_page<T>(found: &mut Vec<T>, limit: u32) -> Option<&T> {
 }
 
 /// Checks the values of filters.
+///
+/// # Errors
+///
+/// Fails with 400 if a value is too long, has invisible characters, or begins or ends with whitespace.
 pub fn check_filters(filters: &[(&str, &Option<String>)]) -> ApiResult<()> {
     for (field, text) in filters {
         let text = text.as_deref().unwrap_or_default();

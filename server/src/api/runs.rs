@@ -60,6 +60,7 @@ pub struct Run {
 }
 
 impl Run {
+    /// Creates the view of a stored run.
     pub fn of(run: &StoredRun) -> Self {
         let record = run.record_value();
         let field = |name: &str| record.get(name).cloned();
@@ -126,6 +127,11 @@ pub struct RunSelection {
     limit: Option<u32>,
 }
 
+/// Returns the run with this id.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such run, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let id = JobId::parse(id).ok_or_else(Problem::no_run)?;
     state.store.run(&id).await?.ok_or_else(Problem::no_run)
@@ -157,6 +163,10 @@ pub async fn create(
 }
 
 /// Stores and queues a run; `false` if the request is repeated.
+///
+/// # Errors
+///
+/// Fails if the request is invalid, the key belongs to another request, or the database query fails.
 pub async fn add(
     state: &ApiState,
     caller: &Caller,
@@ -234,6 +244,10 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Run> 
 }
 
 /// Cancels a run and returns it.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such run, with 409 if it has ended, or if the database query fails.
 pub async fn cancel_run(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
     super::cancel(state, JobKind::Run, &run.id).await?;
@@ -252,6 +266,11 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
 }
 
 /// Queues a run again and returns it.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such run, with 409 if it is running or has a result, or if the database
+/// query fails.
 pub async fn retry_run(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
     let hint = "retry only a run that was cancelled or ended as infrastructure; POST /v1/runs starts a new one";

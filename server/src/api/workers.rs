@@ -10,7 +10,9 @@ use crate::store::{JobStatus, StoredWorker, timestamp};
 /// A worker process.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Worker {
+    /// Name, unique among all processes.
     pub name: String,
+    /// Host name of its machine.
     pub host: String,
     /// Version of testwright.
     pub version: String,
@@ -18,6 +20,7 @@ pub struct Worker {
     pub slots: i64,
     /// Times are RFC 3339, UTC.
     pub started_at: String,
+    /// Time of its last heartbeat.
     pub last_seen: String,
     /// Whether it was seen within the last 15 seconds. Other workers take over the jobs of a dead worker.
     pub alive: bool,
@@ -48,7 +51,9 @@ impl Worker {
 /// Numbers of queued and running runs.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Queue {
+    /// Number of queued runs.
     pub queued: i64,
+    /// Number of running runs.
     pub running: i64,
     /// Age of the oldest queued run, in seconds.
     pub oldest_seconds: Option<i64>,
@@ -59,6 +64,7 @@ pub struct Queue {
 pub struct Workers {
     /// Oldest first; includes workers that died within the last hour.
     pub workers: Vec<Worker>,
+    /// Numbers of queued and running runs.
     pub queue: Queue,
 }
 
@@ -68,6 +74,11 @@ pub async fn list(State(state): Api) -> ApiResult<Json<Workers>> {
     Ok(Json(read(&state).await?))
 }
 
+/// Reads the workers and the queue.
+///
+/// # Errors
+///
+/// Fails if the database query fails.
 pub async fn read(state: &ApiState) -> ApiResult<Workers> {
     let (workers, queue) = (
         state.store.workers().await?,

@@ -48,6 +48,7 @@ pub struct SharedEnvironment {
     entry: Path,
     /// Digest of the archive; `None` if another version wrote the entry.
     archive: Option<Digest>,
+    /// Size of the archive in bytes.
     pub bytes: u64,
     /// Time of creation or the last fetch, to within a day.
     pub used: SystemTime,

@@ -55,6 +55,7 @@ impl Digest {
         Digest(hex(&hash.finalize()))
     }
 
+    /// Returns the SHA-256 hash as hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,7 +64,9 @@ impl Digest {
 /// An object in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
+    /// Digest of the content, which names the object.
     pub digest: Digest,
+    /// Size in bytes.
     pub bytes: u64,
 }
 

@@ -27,7 +27,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The request for a run of a comparison, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellRequest {
+    /// Instance, approach and model of the run.
     pub task: CellTask,
+    /// Settings of the comparison.
     #[serde(flatten)]
     pub shared: CellSettings,
 }
@@ -35,6 +37,7 @@ pub struct CellRequest {
 /// Settings that all runs of a comparison share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellSettings {
+    /// Limits of every run.
     pub limits: PlanLimits,
     /// Template of the repositories' addresses, with `{owner}` and `{name}`.
     pub repositories: String,
@@ -54,6 +57,7 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
+    /// Takes the settings that affect results from those of this process.
     pub fn of(settings: &Settings) -> Self {
         let model = &settings.model;
         ModelSettings {
@@ -115,6 +119,7 @@ pub struct StoreRuns {
     pub batch: Batch,
     /// Budget for all runs together, in US dollars.
     pub max_dollars: Option<f64>,
+    /// Settings that all runs share.
     pub shared: CellSettings,
 }
 

@@ -17,6 +17,7 @@ use testwright_models::ModelName;
 /// Maximum number of instances, and maximum number of approaches and of models.
 const MAX_INSTANCES: usize = 1_000;
 const MAX_NAMES: usize = 20;
+/// Maximum number of runs of each approach with each model on each instance.
 pub const MAX_SAMPLES: u32 = 100;
 /// Maximum number of runs: the product of systems, instances and samples.
 const MAX_RUNS: usize = 20_000;
@@ -24,6 +25,7 @@ const MAX_RUNS: usize = 20_000;
 const MAX_NAME_LEN: usize = 100;
 /// Default and maximum timeout of a test run, in seconds.
 const TEST_SECONDS: u64 = 900;
+/// Maximum timeout of a test run, in seconds.
 pub const MAX_TEST_SECONDS: u64 = 7_200;
 
 /// A request to compare approaches and models on instances of a dataset.
@@ -47,6 +49,7 @@ pub struct ComparisonRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100)]
     pub samples: Option<u32>,
+    /// Limits of the comparison and of each run.
     #[serde(default, skip_serializing_if = "ComparisonLimits::is_empty")]
     pub limits: ComparisonLimits,
     /// Effort level, which sets options of approaches that have levels.
@@ -87,9 +90,13 @@ pub struct ComparisonLimits {
 
 /// A checked and planned comparison.
 pub struct PreparedComparison {
+    /// Instances of the request.
     pub dataset: Dataset,
+    /// Runs to execute.
     pub plan: Plan,
+    /// Inputs of the runs beyond the issues.
     pub inputs: Inputs,
+    /// Settings of the server, with those of the request.
     pub settings: Settings,
 }
 
@@ -116,10 +123,12 @@ impl ComparisonLimits {
 }
 
 impl ComparisonRequest {
+    /// Returns the address of the repositories, by default GitHub's.
     pub fn repositories(&self) -> &str {
         self.repositories.as_deref().unwrap_or(FORGE)
     }
 
+    /// Returns the timeout of a test run, in seconds.
     pub fn test_seconds(&self) -> u64 {
         self.test_seconds.unwrap_or(TEST_SECONDS)
     }

@@ -29,9 +29,12 @@ use testwright_config::stop_signal::StopSignal;
 /// Maximum concurrent comparisons of a server.
 pub const SLOTS: usize = 4;
 
+/// The part of a server that executes comparisons of clients.
 #[derive(Clone)]
 pub struct ComparisonServer {
+    /// Database with the comparisons and their jobs.
     pub store: Store,
+    /// Settings of the server.
     pub settings: Settings,
     /// Store for the files of comparisons.
     pub artifacts: Artifacts,

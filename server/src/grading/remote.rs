@@ -28,6 +28,7 @@ pub struct StoreGradings {
 }
 
 impl StoreGradings {
+    /// Delegates a grading to the workers of the batch's database.
     pub fn new(batch: Batch, grading: &GradingRun) -> Self {
         StoreGradings {
             batch,

@@ -13,8 +13,11 @@ use crate::harnesses::HarnessCache;
 use crate::store::{Attempt, Store};
 use testwright_config::error::{Error, Result};
 
+/// The inputs for executing gradings.
 pub struct GradingWork<'w> {
+    /// Database with the gradings.
     pub store: &'w Store,
+    /// Harnesses, which grade predictions.
     pub harnesses: &'w HarnessCache,
     /// Folder for logs during grading.
     pub folder: PathBuf,

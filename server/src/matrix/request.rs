@@ -67,17 +67,24 @@ pub struct MatrixTests {
 )]
 #[serde(deny_unknown_fields)]
 pub struct NamedPatch {
+    /// Name of the patch, unique in the request.
     pub name: String,
+    /// Patch in the unified format.
     pub patch: String,
 }
 
 /// The complete and checked request, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatrixInput {
+    /// Repository: a URL, or a folder on the server.
     pub repository: String,
+    /// Commit, tag or branch of the old code; `None` for HEAD.
     pub commit: Option<String>,
+    /// Issue that the patches should fix, if given.
     pub issue: Option<String>,
+    /// Sets of tests, as patches.
     pub tests: Vec<NamedPatch>,
+    /// Candidate code patches.
     pub patches: Vec<NamedPatch>,
 }
 

@@ -13,10 +13,13 @@ use testwright_config::error::{Error, Result};
 /// A matrix with its results so far.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
 pub struct Matrix {
+    /// Id of the matrix.
     pub id: String,
+    /// Status of the matrix.
     pub status: JobStatus,
     /// Reason why it has no result.
     pub message: Option<String>,
+    /// Repository: a URL, or a folder on the server.
     pub repository: String,
     /// Commit of the old code, as requested.
     pub commit: Option<String>,
@@ -24,7 +27,9 @@ pub struct Matrix {
     pub issue: Option<String>,
     /// Times are RFC 3339, UTC.
     pub created_at: String,
+    /// Time at which a worker started it.
     pub started_at: Option<String>,
+    /// Time at which it ended.
     pub ended_at: Option<String>,
     /// Number of times a worker has claimed it.
     pub attempts: i64,
@@ -46,12 +51,15 @@ pub struct Matrix {
 /// A candidate patch.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
 pub struct PatchResult {
+    /// Name of the patch.
     pub name: String,
+    /// Verdict on the patch.
     pub verdict: PatchVerdict,
     /// CodeT's score; 0 for a patch that is not kept.
     pub score: u32,
 }
 
+/// The verdict of tests on a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchVerdict {

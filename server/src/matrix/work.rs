@@ -19,8 +19,11 @@ use testwright_agent::setup::{HarnessArgs, harness};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
+/// The inputs for executing matrices.
 pub struct MatrixWork<'w> {
+    /// Database with the matrices.
     pub store: &'w Store,
+    /// Settings of the worker.
     pub settings: &'w Settings,
     /// Folder for logs during the work.
     pub folder: PathBuf,

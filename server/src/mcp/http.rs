@@ -29,6 +29,7 @@ use testwright_config::stop_signal::stopped;
 const KEEP_ALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 const SESSION_ID: &str = "mcp-session-id";
 
+/// Returns the route `/mcp`, for MCP clients over HTTP.
 pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
     let hosts: Vec<String> = parts.api.access.hosts().map(str::to_owned).collect();
     let config = StreamableHttpServerConfig::default()

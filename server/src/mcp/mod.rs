@@ -33,6 +33,8 @@ pub use stdio::serve_stdio;
 
 /// State that all clients share.
 pub struct McpParts {
+    /// State of the API.
     pub api: ApiState,
+    /// Open sessions of all clients.
     pub sessions: Arc<OpenSessions>,
 }

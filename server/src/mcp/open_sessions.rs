@@ -14,6 +14,7 @@ use testwright_config::error::{Error, Result};
 /// Maximum number of clients over HTTP.
 const MAX_CLIENTS: u32 = 256;
 
+/// Limits on sessions of clients.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
     /// Maximum concurrent sandboxes of clients.
@@ -22,6 +23,7 @@ pub struct SessionLimits {
     pub idle: Duration,
 }
 
+/// The open sessions of all clients.
 pub struct OpenSessions {
     limits: SessionLimits,
     sandboxes: SandboxLimits,
@@ -70,6 +72,7 @@ impl ClientSession {
 pub struct CallInUse<'s>(&'s OpenSession);
 
 impl OpenSessions {
+    /// Creates the state without any session.
     pub fn new(limits: SessionLimits) -> Self {
         OpenSessions {
             limits,
@@ -89,6 +92,7 @@ impl OpenSessions {
         admitted.is_ok()
     }
 
+    /// Removes a client that was admitted.
     pub fn dismiss_client(&self) {
         self.clients.fetch_sub(1, Ordering::Relaxed);
     }

@@ -47,6 +47,7 @@ impl RawTools {
         &self.source.name
     }
 
+    /// Creates the tools of a session; `issue` is empty if no issue is given.
     pub fn new(session: Arc<Session>, source: Source, issue: String) -> Self {
         RawTools {
             session,

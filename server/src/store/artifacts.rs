@@ -9,11 +9,14 @@ use super::runs::JobId;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
+/// A file of a run or a comparison, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredArtifact {
+    /// Path in the folder of the run or comparison.
     pub name: String,
     /// SHA-256 hash of its content, as hexadecimal digits.
     pub digest: String,
+    /// Size in bytes.
     pub bytes: i64,
 }
 

@@ -11,11 +11,14 @@ use super::runs::{JobId, StoredRun, now};
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
+/// A comparison in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredComparison {
     /// Id of the comparison and of the batch of its runs.
     pub id: JobId,
+    /// Creation time, in milliseconds since 1970, UTC.
     pub created_at: i64,
+    /// Owner of the token that requested it, or a reserved owner.
     pub owner: String,
     /// Name of the dataset.
     pub name: String,
@@ -29,7 +32,9 @@ pub struct StoredComparison {
     pub is_cancelled: bool,
     /// Request of a client; `None` if a command makes the comparison.
     pub request: Option<String>,
+    /// Status of the comparison.
     pub status: JobStatus,
+    /// Time at which it ended, in milliseconds since 1970, UTC.
     pub ended_at: Option<i64>,
     /// Reason why it has no result, or why it returned to the queue.
     pub message: Option<String>,
@@ -40,20 +45,26 @@ pub struct StoredComparison {
 /// A comparison to store.
 #[derive(Debug, Clone)]
 pub struct NewComparison<'n> {
+    /// Id of the comparison and of the batch of its runs.
     pub id: &'n JobId,
+    /// Owner of the comparison and its jobs.
     pub owner: &'n str,
+    /// Name of the dataset.
     pub name: &'n str,
     /// Content of `comparison.json`.
     pub plan: &'n str,
+    /// Budget for all runs together, in US dollars; `None` for no limit.
     pub max_dollars: Option<f64>,
 }
 
 /// A comparison that a client requests from a server.
 #[derive(Debug, Clone)]
 pub struct RequestedComparison<'n> {
+    /// The comparison.
     pub comparison: NewComparison<'n>,
     /// The request, as JSON.
     pub request: &'n str,
+    /// Key that identifies repetitions of the request; it includes the owner.
     pub idempotency_key: Option<String>,
     /// Span of the request, in the format of the `traceparent` header.
     pub traceparent: Option<String>,
@@ -71,12 +82,15 @@ pub struct ComparisonReport {
 /// Filters for listing comparisons.
 #[derive(Debug, Clone, Default)]
 pub struct ComparisonFilter {
+    /// Selects comparisons of this status.
     pub status: Option<JobStatus>,
+    /// Selects comparisons of this owner.
     pub owner: Option<String>,
     /// Name of the dataset.
     pub name: Option<String>,
     /// Selects comparisons created before this one.
     pub before: Option<JobId>,
+    /// Maximum number of comparisons to return.
     pub limit: u32,
 }
 

@@ -6,8 +6,10 @@ use super::runs::JobId;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
+/// An event of a run in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
+    /// Number in the trajectory, counted from 1.
     pub number: i64,
     /// The event, as JSON.
     pub line: String,

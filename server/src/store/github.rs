@@ -8,6 +8,7 @@ use super::runs::{JobId, now};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
+/// The kind of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GitHubTaskKind {
     /// Answer an issue with a test.
@@ -30,9 +31,11 @@ impl GitHubTaskKind {
 pub struct NewGitHubTask {
     /// Deterministic id, so that a task is done only once.
     pub id: String,
+    /// Kind of the task.
     pub kind: GitHubTaskKind,
     /// Repository, as `OWNER/NAME`.
     pub repository: String,
+    /// Number of the issue.
     pub issue: u64,
     /// Details of the task, as JSON.
     pub details: String,
@@ -41,10 +44,15 @@ pub struct NewGitHubTask {
 /// A task in progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GitHubTask {
+    /// Id, deterministic for the cause of the task.
     pub id: String,
+    /// Creation time, in milliseconds since 1970, UTC.
     pub created_at: i64,
+    /// Repository, as `OWNER/NAME`.
     pub repository: String,
+    /// Number of the issue.
     pub issue: u64,
+    /// Details of the task, as JSON.
     pub details: String,
     /// The run that writes the test.
     pub run: Option<JobId>,

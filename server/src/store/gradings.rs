@@ -16,16 +16,22 @@ use testwright_config::error::{Error, Result};
 pub struct NewGrading {
     /// The request, as JSON.
     pub request: String,
+    /// Owner of the evaluation or comparison.
     pub owner: String,
     /// The evaluation or comparison to which it belongs.
     pub batch: String,
+    /// Key that identifies repetitions of the request.
     pub idempotency_key: String,
 }
 
+/// A grading in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredGrading {
+    /// Id of the grading.
     pub id: JobId,
+    /// Status of the grading.
     pub status: JobStatus,
+    /// Id of the evaluation or comparison to which it belongs.
     pub batch: String,
     /// Reason why it has no result.
     pub message: Option<String>,
@@ -34,10 +40,13 @@ pub struct StoredGrading {
 /// The gradings of an evaluation or a comparison in the store, counted by status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradingBatch {
+    /// Id of the evaluation or comparison.
     pub batch: String,
+    /// Owner of the evaluation or comparison.
     pub owner: String,
     /// Creation time of the oldest one.
     pub created_at: i64,
+    /// Number of gradings by status.
     pub by_status: BTreeMap<String, i64>,
 }
 
@@ -46,10 +55,13 @@ pub struct GradingBatch {
 pub struct GradingFilter {
     /// Selects batches with at least one grading of this status.
     pub status: Option<JobStatus>,
+    /// Selects gradings of this owner.
     pub owner: Option<String>,
+    /// Selects gradings of this evaluation or comparison.
     pub batch: Option<String>,
     /// Selects batches before this one.
     pub before: Option<String>,
+    /// Maximum number of batches to return.
     pub limit: u32,
 }
 

@@ -20,6 +20,7 @@ use sqlx::any::AnyRow;
 pub enum JobStatus {
     /// Waiting for a worker.
     Queued,
+    /// A worker runs the job.
     Running,
     /// A run ended with an accepted test.
     Accepted,
@@ -31,6 +32,7 @@ pub enum JobStatus {
     Done,
     /// The machine, the model service or the address of an issue failed. This says nothing about the approach.
     Infrastructure,
+    /// The job was cancelled before it had a result.
     Cancelled,
 }
 
@@ -51,6 +53,7 @@ impl JobStatus {
         Self::ALL.into_iter().filter(|s| *s != JobStatus::Done)
     }
 
+    /// Returns the status as it is stored, in snake case.
     pub fn as_str(self) -> &'static str {
         match self {
             JobStatus::Queued => "queued",
@@ -64,6 +67,7 @@ impl JobStatus {
         }
     }
 
+    /// Parses a stored status; `None` if it is unknown.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
@@ -73,6 +77,7 @@ impl JobStatus {
         matches!(self, JobStatus::Infrastructure | JobStatus::Cancelled)
     }
 
+    /// Returns whether the job has ended, with or without a result.
     pub fn has_ended(self) -> bool {
         !matches!(self, JobStatus::Queued | JobStatus::Running)
     }

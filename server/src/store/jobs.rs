@@ -15,12 +15,18 @@ use testwright_config::error::Result;
 /// Maximum number of times a job is queued again after its process died: the job itself may kill processes.
 const MAX_LOSSES: i64 = 25;
 
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobKind {
+    /// A run, which writes a test for an issue.
     Run,
+    /// A matrix, which runs tests on candidate patches.
     Matrix,
+    /// A grading of predictions on one instance.
     Grading,
+    /// A comparison of approaches and models.
     Comparison,
+    /// A task that an event on GitHub caused.
     GitHubTask,
 }
 
@@ -79,6 +85,7 @@ pub struct AttemptResults {
 }
 
 impl AttemptResults {
+    /// Creates results without a patch and a last event, only with an explanation.
     pub fn explained(explanation: impl Into<String>) -> Self {
         AttemptResults {
             explanation: Some(explanation.into()),
@@ -90,7 +97,9 @@ impl AttemptResults {
 /// A job that a process has claimed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attempt {
+    /// Kind of the job.
     pub kind: JobKind,
+    /// Id of the job.
     pub id: JobId,
     /// Number of the attempt. Its writes are rejected once a later attempt has started.
     pub number: i64,

@@ -24,6 +24,7 @@ impl MatrixId {
         JobId::parse(text).map(MatrixId)
     }
 
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -51,36 +52,53 @@ impl fmt::Display for MatrixId {
 pub struct NewMatrix {
     /// The request, as JSON.
     pub request: String,
+    /// Repository: a URL, or a folder on the server.
     pub repository: String,
     /// Owner of the request.
     pub owner: String,
+    /// Key that identifies repetitions of the request; it includes the owner.
     pub idempotency_key: Option<String>,
 }
 
+/// A matrix in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredMatrix {
+    /// Id of the matrix.
     pub id: MatrixId,
     /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
+    /// Time at which a worker started it.
     pub started_at: Option<i64>,
+    /// Time at which it ended.
     pub ended_at: Option<i64>,
+    /// Status of the matrix.
     pub status: JobStatus,
+    /// The request, as JSON.
     pub request: String,
+    /// Repository: a URL, or a folder on the server.
     pub repository: String,
+    /// Owner of the request.
     pub owner: String,
+    /// Number of times a worker has claimed it.
     pub attempt: i64,
+    /// Whether cancellation was requested.
     pub cancel: bool,
+    /// Reason why it has no result.
     pub message: Option<String>,
 }
 
 /// Filters for listing matrices.
 #[derive(Debug, Clone, Default)]
 pub struct MatrixFilter {
+    /// Selects matrices of this status.
     pub status: Option<JobStatus>,
+    /// Selects matrices of this owner.
     pub owner: Option<String>,
+    /// Selects matrices of this repository.
     pub repository: Option<String>,
     /// Selects matrices created before this one.
     pub before: Option<MatrixId>,
+    /// Maximum number of matrices to return.
     pub limit: u32,
 }
 

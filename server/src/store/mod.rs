@@ -55,6 +55,7 @@ pub use workers::{StoredWorker, WorkerProcess};
 /// Bytes of the test write that shows whether the database is writable.
 const WRITE_PROBE_BYTES: usize = 8 << 10;
 
+/// A database with all jobs, their results and their quotas: SQLite or PostgreSQL. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: AnyPool,

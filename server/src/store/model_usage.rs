@@ -26,6 +26,7 @@ const DAY: i64 = 24 * 60 * MINUTE;
 /// The budget of a batch of runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchBudget {
+    /// Id of the batch.
     pub batch: String,
     /// Maximum US dollars; `None` means no limit.
     pub dollars: Option<f64>,
@@ -34,9 +35,11 @@ pub struct BatchBudget {
 /// Limits from the settings and of a batch, counted in the store.
 #[derive(Debug, Clone)]
 pub struct StoreQuota {
+    /// Database that counts the usage.
     pub store: Store,
     /// Limits by model name.
     pub limits: BTreeMap<String, ModelLimits>,
+    /// Budget of the batch, if it has one.
     pub budget: Option<BatchBudget>,
 }
 

@@ -5,6 +5,7 @@ use sqlx::Row;
 use super::{JobStatus, Store, failure, migrations, now};
 use testwright_config::error::{Error, Result};
 
+/// The runs of the queue, by number and age.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueState {
     /// Number of runs by status; includes statuses without runs.
@@ -14,6 +15,7 @@ pub struct QueueState {
 }
 
 impl QueueState {
+    /// Returns the number of runs of a status.
     pub fn count(&self, status: JobStatus) -> i64 {
         let found = self.by_status.iter().find(|(s, _)| *s == status);
         found.map_or(0, |(_, count)| *count)

@@ -66,17 +66,24 @@ const GRADINGS: EndedTable = EndedTable {
 /// Numbers of removed jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemovalCounts {
+    /// Number of removed runs.
     pub runs: u64,
+    /// Number of removed comparisons.
     pub comparisons: u64,
+    /// Number of removed matrices.
     pub matrices: u64,
+    /// Number of removed gradings.
     pub gradings: u64,
 }
 
 /// The files of a run or a comparison that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFiles {
+    /// Id of the run or comparison.
     pub of: JobId,
+    /// Time at which it ended, in milliseconds since 1970, UTC.
     pub ended_at: i64,
+    /// Size of all its files, in bytes.
     pub bytes: u64,
 }
 
