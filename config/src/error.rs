@@ -293,6 +293,6 @@ mod tests {
             &std::io::Error::from(std::io::ErrorKind::StorageFull),
         );
         assert_eq!(error.exit_code(), 3);
-        assert!(error.hint.is_some_and(|h| h.contains("room")));
+        assert!(error.hint.is_some_and(|h| h.contains("space")));
     }
 }

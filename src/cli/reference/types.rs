@@ -62,7 +62,7 @@ const FORMATS: [Format; 11] = [
     },
     Format {
         title: "report.json",
-        what: "The figures of `report.md` and `report.html`. One JSON object, a `Report`. The folder's `run.json` is a `RunMetadata`.",
+        what: "The figures of `report.md` and `report.html`. One JSON object, a `GradingReport`. The folder's `run.json` is a `RunMetadata`.",
         types: &[add::<GradingReport>, add::<RunMetadata>],
     },
     Format {
@@ -72,7 +72,7 @@ const FORMATS: [Format; 11] = [
     },
     Format {
         title: "report.json of a comparison",
-        what: "The figures of its `report.md` and `report.html`. One JSON object, a `Report`.",
+        what: "The figures of its `report.md` and `report.html`. One JSON object, a `ComparisonReport`.",
         types: &[add::<ComparisonReport>],
     },
     Format {

@@ -94,7 +94,10 @@ impl Tool for OpenFile {
         out.push_str(&numbered(&text, first, last));
         let below = total - last;
         if below > 0 {
-            out.push_str(&format!("({below} more; go on with first={})\n", last + 1));
+            out.push_str(&format!(
+                "({below} more; continue with first={})\n",
+                last + 1
+            ));
         }
         let data = OpenedLines {
             path: shown,
@@ -125,7 +128,10 @@ mod tests {
             top.starts_with("a.txt, lines 1-100 of 250\n  1  line 1\n"),
             "{top}"
         );
-        assert!(top.ends_with("(150 more; go on with first=101)\n"), "{top}");
+        assert!(
+            top.ends_with("(150 more; continue with first=101)\n"),
+            "{top}"
+        );
         assert!(
             open(json!({"path": "a.txt", "line": 120, "lines": 3}))
                 .contains("119  line 119\n120  line 120\n121")

@@ -278,7 +278,7 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             }
             if last < definition.last {
                 out.push_str(&format!(
-                    "… {} more; go on with open_file path={path} first={}\n",
+                    "… {} more; continue with open_file path={path} first={}\n",
                     count(definition.last - last, "line"),
                     last + 1
                 ));

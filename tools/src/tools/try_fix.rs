@@ -48,6 +48,7 @@ pub struct TryFixArgs {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "models read the docs of arguments")]
 pub struct FixEdit {
     /// The file.
     path: String,

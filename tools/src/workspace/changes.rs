@@ -237,7 +237,7 @@ struct DifferingPath<'b> {
 enum Content {
     /// Missing or unreadable.
     Nothing,
-    Content(Vec<u8>),
+    Bytes(Vec<u8>),
     /// A file of this many bytes, which is not read.
     TooLarge(u64),
 }
@@ -274,11 +274,11 @@ impl DifferingPath<'_> {
         match &self.data {
             None => Ok(Content::Nothing),
             Some(data) if data.is_symlink() => Ok(match fs::read_link(&self.whole) {
-                Ok(target) => Content::Content(target.into_os_string().into_vec()),
+                Ok(target) => Content::Bytes(target.into_os_string().into_vec()),
                 Err(_) => Content::Nothing,
             }),
             Some(_) => match regular::read_itself(&self.whole, most) {
-                Ok(Ok(bytes)) => Ok(Content::Content(bytes)),
+                Ok(Ok(bytes)) => Ok(Content::Bytes(bytes)),
                 Ok(Err(UnreadReason::TooLarge(size))) => Ok(Content::TooLarge(size)),
                 Ok(Err(UnreadReason::NotRegular)) => Ok(Content::Nothing),
                 Err(e) if is_gone(&e) => Ok(Content::Nothing),
@@ -290,7 +290,7 @@ impl DifferingPath<'_> {
     fn state(&self) -> Result<FileState, ToolError> {
         let digest = match self.now(MAX_FILE_LEN)? {
             Content::Nothing => return Ok(None),
-            Content::Content(bytes) => hex(&Sha256::digest(bytes)),
+            Content::Bytes(bytes) => hex(&Sha256::digest(bytes)),
             Content::TooLarge(size) => format!("{size} bytes"),
         };
         Ok(Some((self.mode().unwrap_or_default(), digest)))
@@ -324,7 +324,7 @@ impl DifferingPath<'_> {
             Content::TooLarge(size) => changed.oversized = Some(size.max(before)),
             Content::Nothing if before > most => changed.oversized = Some(before),
             now => {
-                if let Content::Content(bytes) = now {
+                if let Content::Bytes(bytes) = now {
                     changed.now = Some(bytes);
                 }
                 changed.base = self.entry.map(|entry| base.content(entry)).transpose()?;
