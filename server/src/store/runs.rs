@@ -40,6 +40,7 @@ impl JobId {
         JobId(text)
     }
 
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,9 +59,13 @@ pub struct NewRun {
     pub request: String,
     /// Title of the issue, if it is known; a worker that reads the issue may update it.
     pub title: String,
+    /// URL or path of the repository.
     pub repository: String,
+    /// Name of the approach, with its options.
     pub approach: String,
+    /// Name of the model.
     pub model: String,
+    /// Key under which a repeated request returns this run; unique for an owner.
     pub idempotency_key: Option<String>,
     /// Owner of the request.
     pub owner: String,
@@ -70,25 +75,42 @@ pub struct NewRun {
     pub traceparent: Option<String>,
 }
 
+/// A run as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
+    /// Id of the run.
     pub id: JobId,
     /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
+    /// Time at which the first attempt began; `None` if no worker has claimed the run yet.
     pub started_at: Option<i64>,
+    /// Time at which the run ended.
     pub ended_at: Option<i64>,
+    /// Status of the run.
     pub status: JobStatus,
+    /// The request, as JSON.
     pub request: String,
+    /// Title of the issue; empty if it is not known yet.
     pub title: String,
+    /// URL or path of the repository.
     pub repository: String,
+    /// Name of the approach, with its options.
     pub approach: String,
+    /// Name of the model.
     pub model: String,
+    /// Number of attempts so far.
     pub attempt: i64,
+    /// Whether the run was cancelled.
     pub cancel: bool,
+    /// The accepted test, as a patch.
     pub patch: Option<String>,
+    /// The record of the run (`run.json`), as JSON.
     pub record: Option<String>,
+    /// Owner of the request.
     pub owner: String,
+    /// Comparison or other batch that the run belongs to; empty for a single run.
     pub batch: String,
+    /// Span of the request, in the format of the `traceparent` header.
     pub traceparent: Option<String>,
     /// Number of returns to the queue because of a shortage, since the last retry.
     pub returns: i64,
@@ -129,15 +151,21 @@ impl StoredRun {
 /// Filters for listing runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
+    /// Selects runs with this status.
     pub status: Option<JobStatus>,
+    /// Selects runs of this owner.
     pub owner: Option<String>,
+    /// Selects runs on this repository.
     pub repository: Option<String>,
+    /// Selects runs of this approach.
     pub approach: Option<String>,
+    /// Selects runs with this model.
     pub model: Option<String>,
     /// Selects the runs of a comparison.
     pub batch: Option<JobId>,
     /// Selects runs created before this one.
     pub before: Option<JobId>,
+    /// Maximum number of runs.
     pub limit: u32,
 }
 
@@ -266,6 +294,7 @@ pub fn timestamp(milliseconds: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default()
 }
 
+/// Returns the current time, in milliseconds since 1970, UTC.
 pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }

@@ -31,6 +31,7 @@ pub enum Scope {
 impl Scope {
     const ALL: [Scope; 2] = [Scope::Read, Scope::Write];
 
+    /// Returns the name of the scope.
     pub fn as_str(self) -> &'static str {
         match self {
             Scope::Read => "read",
@@ -39,13 +40,20 @@ impl Scope {
     }
 }
 
+/// A token of the API, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
+    /// Unique name of the token.
     pub name: String,
+    /// Owner of the requests that use the token.
     pub owner: String,
+    /// What the token permits.
     pub scopes: Vec<Scope>,
+    /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
+    /// Time from which the token is rejected; `None` if it does not expire.
     pub expires_at: Option<i64>,
+    /// Time of the latest use, to the precision of `LAST_USE_PRECISION`.
     pub last_used_at: Option<i64>,
 }
 

@@ -20,7 +20,9 @@ const LISTED_FOR: i64 = 3_600_000;
 /// A process that claims jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerProcess {
+    /// Unique name of the process.
     pub name: String,
+    /// Host name of the machine.
     pub host: String,
     /// Version of testwright.
     pub version: String,
@@ -33,10 +35,13 @@ pub struct WorkerProcess {
 /// A process with slots, and its current jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredWorker {
+    /// The process.
     pub process: WorkerProcess,
     /// Time of the last heartbeat, in milliseconds since 1970, UTC.
     pub last_seen: i64,
+    /// Whether its heartbeat has not timed out.
     pub is_alive: bool,
+    /// Ids of its current runs.
     pub runs: Vec<JobId>,
     /// Number of matrices and gradings.
     pub tasks: usize,
