@@ -19,7 +19,7 @@ enum Command {
     Build(build::Args),
     /// Evaluate models on problems
     Eval(eval::Args),
-    /// Write the report again from stored results; for several folders, one report on all
+    /// Write the report again from stored results; several folders give one report on all of them
     Report(report::Args),
 }
 

@@ -39,8 +39,8 @@ pub(super) struct Args {
         required_unless_present = "replay"
     )]
     approaches: Vec<String>,
-    /// Code patches in the format of predictions, used instead of the golden ones by approaches
-    /// with other-patch=on
+    /// Code patches in the format of predictions; approaches with other-patch=on use them instead
+    /// of the golden patches
     #[arg(long, value_name = "PREDICTIONS", conflicts_with = "replay")]
     code_patches: Option<PathBuf>,
     /// Models, separated by commas [default: the model of the settings]
@@ -74,11 +74,11 @@ pub(super) struct Args {
     /// Grade and report the existing runs without starting new ones
     #[arg(long)]
     no_runs: bool,
-    /// Replay the comparison in this folder without a model, with its approaches, models and
-    /// samples
+    /// Replay the comparison in this folder from its recorded replies, with the same approaches,
+    /// models and samples
     #[arg(long, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars", "effort"])]
     replay: Option<PathBuf>,
-    /// Use the workers of this database (`testwright worker`, `serve`) for runs and grading
+    /// Database of a server, to use its workers for runs and grading (`testwright worker`, `serve`)
     #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "prompts"])]
     database: Option<String>,
 }

@@ -44,7 +44,7 @@ pub(super) struct Args {
 /// Options for grading on the workers of a server.
 #[derive(Debug, clap::Args)]
 struct WorkersArgs {
-    /// Use the workers of this database (`testwright worker`, `serve`) for grading
+    /// Database of a server, to use its workers for grading (`testwright worker`, `serve`)
     #[arg(long, value_name = "URL")]
     database: Option<String>,
 }

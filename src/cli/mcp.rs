@@ -19,7 +19,7 @@ use testwright_server::mcp::{McpClient, McpParts, OpenSessions, RawTools, serve_
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Issue, which the gate reads if a test uses a name that does not exist yet
+    /// Issue that names what the fix adds: a test may use a new name only if the issue contains it
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
     /// Repositories that clients may name: a glob for URLs and absolute paths; may be repeated
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// Let clients name recordings (`replay:FILE`) as models
     #[arg(long)]
     allow_recordings: bool,
-    /// Database of a server, whose workers then do the work [default: a temporary one]
+    /// Database of a server, to use its workers [default: a temporary database of this process]
     #[arg(
         long,
         value_name = "URL",

@@ -29,14 +29,14 @@ pub(super) struct Args {
     /// Repository to read: a folder or a URL
     #[arg(long, value_name = "PATH|URL")]
     repo: String,
-    /// Name of the repository [default: from its address or its remote]
+    /// Name of the repository [default: taken from its URL, or from the URL of its remote]
     #[arg(long, value_name = "OWNER/NAME")]
     name: Option<String>,
     /// Use fixes committed on or after this day (UTC): YYYY-MM-DD, or a time such as
     /// 2026-04-01T12:00:00Z
     #[arg(long, value_name = "DATE", value_parser = parse_since)]
     since: Timestamp,
-    /// Use fixes committed on or before this day [default: up to the newest]
+    /// Use fixes committed on or before this day [default: no limit]
     #[arg(long, value_name = "DATE", value_parser = parse_until)]
     until: Option<Timestamp>,
     /// Folder with issues: N.md, or N.json in the format of GitHub's API [default: GitHub's API]
@@ -58,7 +58,7 @@ pub(super) struct Args {
     /// folder for resuming (.work)
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Print only the table, for programs
+    /// Print only the table of changes, as JSON
     #[arg(long)]
     json: bool,
 }

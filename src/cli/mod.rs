@@ -45,8 +45,8 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "testwright", version, max_term_width = 110)]
 struct Cli {
-    /// Settings file that overrides ~/.config/testwright/testwright.toml; a testwright.toml in a
-    /// repository can only define its build and lower limits [env: TESTWRIGHT_CONFIG]
+    /// Settings file that overrides ~/.config/testwright/testwright.toml; the testwright.toml of a
+    /// repository can only define its build and reduce limits [env: TESTWRIGHT_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -61,7 +61,7 @@ enum Command {
     Cover(Box<cover::Args>),
     /// Replay a recorded run in a fresh sandbox and report differences
     Replay(replay::Args),
-    /// Show the result of a run, also as Markdown for a comment on the issue
+    /// Show the result of a run, as text or as Markdown for a comment on the issue
     Show(show::Args),
     /// Build and check the environment of a repository
     Environment(environment::Args),
@@ -69,21 +69,21 @@ enum Command {
     Approaches(approaches::Args),
     /// List the tools and their schemas, as a model sees them
     Tools(tools::Args),
-    /// Serve the tools over MCP on stdio, in a sandbox
+    /// Serve testwright and its tools to other agents, over MCP on stdio
     Mcp(mcp::Args),
     /// Grade test patches on a dataset of issues
     Eval(Box<eval::Args>),
     /// Compare approaches and models on a dataset of issues
     Compare(Box<compare::Args>),
-    /// Generate CLOVER's three tasks from a repository and evaluate models on them
+    /// Generate problems for the benchmark CLOVER from repositories, and evaluate models on them
     Clover(Box<clover::Args>),
-    /// Select code patches with generated tests
+    /// Select the code patches that pass generated tests
     Select(Box<select::Args>),
     /// Create a dataset of recent issues from the history of a repository
     Mine(Box<mine::Args>),
     /// Start a server with an HTTP API and pages, and process its runs
     Serve(Box<serve::Args>),
-    /// Run a worker for a server on another machine
+    /// Process the runs of a server that is on another machine
     Worker(Box<worker::Args>),
     /// List, show, follow, cancel and retry runs of a server
     Runs(runs::Args),

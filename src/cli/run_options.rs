@@ -14,7 +14,7 @@ use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RunOptions {
-    /// Model, by its provider's name; `snippet` needs no API key; `replay:FILE` replays a recording
+    /// Model, such as gpt-5-mini; `snippet` needs no API key; `replay:FILE` replays a recording
     /// [default: gpt-5-mini if OPENAI_API_KEY is set]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,

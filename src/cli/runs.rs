@@ -46,15 +46,28 @@ enum RunsCommand {
         limit: u32,
     },
     /// Show a run and its test
-    Show { id: String },
+    Show {
+        /// Id of the run
+        id: String,
+    },
     /// Stream the events of a run until it ends
-    Follow { id: String },
+    Follow {
+        /// Id of the run
+        id: String,
+    },
     /// Cancel a run
-    Cancel { id: String },
-    /// Resume a run that was cancelled or ended as infrastructure
-    Retry { id: String },
+    Cancel {
+        /// Id of the run
+        id: String,
+    },
+    /// Resume a run that was cancelled, or that ended with the status infrastructure
+    Retry {
+        /// Id of the run
+        id: String,
+    },
     /// Export a run to a folder: trajectory, test, evidence, and the log of its environment
     Export {
+        /// Id of the run
         id: String,
         /// Folder to create
         #[arg(long, value_name = "DIR")]

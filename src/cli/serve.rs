@@ -20,8 +20,8 @@ pub(super) struct Args {
     /// Address to listen on; on a non-loopback address clients need a token (`testwright tokens`)
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
     listen: SocketAddr,
-    /// Additional host name of the server, as behind a proxy; clients then need a token; may be
-    /// repeated
+    /// Additional host name of the server, for example the name of a proxy; clients then need a
+    /// token; may be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// Require tokens on loopback, too
@@ -37,8 +37,8 @@ pub(super) struct Args {
     /// Let clients name recordings (`replay:FILE`) as models
     #[arg(long)]
     allow_recordings: bool,
-    /// Maximum client connections; fewer if the limit of open files is low. New connections replace
-    /// idle ones
+    /// Maximum client connections; fewer if the limit of open files is low. At the limit, a new
+    /// connection replaces an idle one
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
     #[command(flatten)]

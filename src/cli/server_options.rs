@@ -59,8 +59,8 @@ impl DataArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct RunnerArgs {
     /// Artifact store for files of runs and shared environments, the same for all processes:
-    /// s3://BUCKET/PREFIX or file:///FOLDER [default: the data folder, without sharing; none for a
-    /// worker on Postgres]
+    /// s3://BUCKET/PREFIX or file:///FOLDER [default: the data folder, which shares no
+    /// environments; a worker on Postgres has no store by default]
     #[arg(long, value_name = "URL")]
     artifacts: Option<String>,
     /// Maximum concurrent runs [default: half the CPUs]

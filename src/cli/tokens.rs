@@ -26,22 +26,26 @@ pub(super) struct Args {
 enum TokensCommand {
     /// Create a token and print it; it is not shown again
     Create {
-        /// Name of the token in lists
+        /// Name of the token, which lists show and which `revoke` needs
         name: String,
         /// Scopes of the token
         #[arg(long, value_name = "SCOPES", value_enum, value_delimiter = ',', default_values_t = [Scope::Read, Scope::Write])]
         scope: Vec<Scope>,
-        /// Owner of the runs made with it; owners share the workers evenly [default: the name]
+        /// Owner of the runs that are started with the token; owners share the workers evenly
+        /// [default: the name of the token]
         #[arg(long, value_name = "NAME")]
         owner: Option<String>,
-        /// Days until it expires [default: never]
+        /// Days until the token expires [default: never]
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]
         days: Option<u16>,
     },
     /// List the tokens, without their secrets
     List,
     /// Revoke a token at once
-    Revoke { name: String },
+    Revoke {
+        /// Name of the token
+        name: String,
+    },
 }
 
 pub(super) async fn run(args: &Args) -> Result<()> {

@@ -51,8 +51,8 @@ pub(super) struct Args {
     test_seconds: u64,
     #[command(flatten)]
     sandbox: SandboxArgs,
-    /// Folder for the problems, their contexts, and a table of kept and dropped ones. Run again
-    /// with the same folder to resume
+    /// Folder for the problems, their contexts, and a table of the kept and dropped problems. Run
+    /// again with the same folder to resume
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print only the manifest (manifest.json), for programs

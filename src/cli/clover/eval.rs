@@ -34,8 +34,8 @@ pub(super) struct Args {
     /// Models, separated by commas [default: the model of the settings]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
-    /// Approaches, separated by commas: single-call, or the agent cover, which sees what its tests
-    /// miss (task 3 only)
+    /// Approaches, separated by commas: single-call, or cover, an agent that sees which lines its
+    /// tests miss (task 3 only)
     #[arg(
         long = "approach",
         value_name = "NAMES",
@@ -51,8 +51,8 @@ pub(super) struct Args {
         default_value = "1,2,3"
     )]
     tasks: Vec<Task>,
-    /// Token budgets for prompt and answer, for an agent for all its calls; po shows no code of the
-    /// project; task 3 supports only 64k and 128k
+    /// Token budgets, separated by commas: for prompt and answer of a single call, or for all calls
+    /// of an agent; with po, no code of the project is shown; task 3 supports only 64k and 128k
     #[arg(
         long,
         value_name = "LIST",

@@ -12,7 +12,7 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Folders of results; for several, a comparison is written to the first
+    /// Folders of results; if there are several, a comparison is written to the first folder
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// Print only the report (or the comparison), for programs
