@@ -22,7 +22,7 @@ impl Approach for Libro {
     }
 
     fn description(&self) -> &'static str {
-        "five samples, run; a judge of their failures; the shortest of the best"
+        "runs five samples, judges their failures, and takes the shortest of the best-judged tests"
     }
 
     fn workflow(&self) -> Workflow {

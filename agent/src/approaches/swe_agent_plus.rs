@@ -23,7 +23,7 @@ impl Approach for SweAgentPlus {
     }
 
     fn description(&self) -> &'static str {
-        "shell, viewer and line editor, one command at a time; must see the test fail"
+        "an agent with shell, viewer and line editor, one command at a time; it must see its test fail before it submits"
     }
 
     fn workflow(&self) -> Workflow {

@@ -78,7 +78,7 @@ impl Approach for Testwright {
     }
 
     fn description(&self) -> &'static str {
-        "typed tools, gate feedback, candidate fixes on forks, a reviewer"
+        "an agent with typed tools, the gate's feedback, candidate fixes tried on copies of the sandbox, and a reviewer"
     }
 
     fn workflow(&self) -> Workflow {

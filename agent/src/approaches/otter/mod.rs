@@ -39,7 +39,7 @@ impl Approach for Otter {
     }
 
     fn description(&self) -> &'static str {
-        "localizer, planner that reflects, generator, import repair"
+        "locates files and functions, writes and revises a plan, generates the test, repairs imports"
     }
 
     fn workflow(&self) -> Workflow {
