@@ -147,7 +147,7 @@ const PROMISES: [Row; 8] = [
     },
 ];
 
-const REPOSITORY: &str = "a repository can only say how it is built, and lower limits";
+const REPOSITORY: &str = "a repository can only say how it is built, and reduce limits";
 
 fn guarantees(security: &LocalSecurity) -> Vec<Guarantee> {
     let promise = |row: &Row| {

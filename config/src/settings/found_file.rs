@@ -130,7 +130,7 @@ fn note(refused: &[(String, Origin)], file: &Path, user_file: Option<&Path>) -> 
     };
     let own = own(user_file);
     format!(
-        "{place}: ignored {}{more}: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into {own}, or trust the whole file with --config {}",
+        "{place}: ignored {}{more}: a file found in a folder may only say how its own repository is built ([environment]) and reduce limits; put such keys into {own}, or trust the whole file with --config {}",
         named.join(", "),
         file.display()
     )

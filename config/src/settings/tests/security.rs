@@ -96,7 +96,7 @@ fn ignored_keys_are_noted_once() {
                 [local]\nno-isolation = true\n[docker]\nhost = \"tcp://evil.example.org\"\n[build]\noffline = true\ncache-size = 1\n";
     let place = TestDir::new().file("here", text);
     let notes = place.load().notes;
-    insta::assert_snapshot!(place.without_folder(&notes.join("\n")), @"testwright.toml: ignored `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
+    insta::assert_snapshot!(place.without_folder(&notes.join("\n")), @"testwright.toml: ignored `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and reduce limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
 }
 
 #[test]
