@@ -1,35 +1,35 @@
--- The same for SQLite and Postgres. Times are milliseconds since 1970, UTC.
+-- One schema for SQLite and Postgres. Times are milliseconds since 1970, UTC.
 
--- Runs, matrices, gradings, comparisons and tasks of GitHub are jobs, and have these columns in common:
---   status       queued, running, or how it ended
---   attempt      How often a process has claimed it. A process that lost it to another writes nothing more.
---   worker       The process that claimed it last, a name of worker_processes.
---   cancel       1 once its end was asked for.
---   not_before   No process claims it earlier.
---   losses       How often its process died, since it was last retried.
---   returns      How often it went back to the queue because a machine lacked something, since it was last retried;
---                return_reason says why it did so last, earlier_returns counts those before the last retry.
+-- Runs, matrices, gradings, comparisons and GitHub tasks are jobs. They share these columns:
+--   status       queued, running, or the end: done, failed, cancelled …
+--   attempt      Number of claims. A process that lost its claim can no longer write.
+--   worker       Process that claimed it last; a name of worker_processes.
+--   cancel       1 if the job was cancelled.
+--   not_before   Earliest time of the next claim.
+--   losses       Number of processes that died with it since the last retry.
+--   returns      Number of returns to the queue because of a shortage since the last retry;
+--                return_reason has the latest reason, earlier_returns the number before the last retry.
 CREATE TABLE runs (
     id TEXT PRIMARY KEY NOT NULL,
     created_at BIGINT NOT NULL,
     started_at BIGINT,
     ended_at BIGINT,
     status TEXT NOT NULL,
-    -- What was asked for, as JSON.
+    -- The request, as JSON.
     request TEXT NOT NULL,
-    -- Of the issue, once it was read.
+    -- Title of the issue; empty until the issue was read.
     title TEXT NOT NULL,
     repository TEXT NOT NULL,
     approach TEXT NOT NULL,
     model TEXT NOT NULL,
-    -- Whose run it is, and to which comparison or other batch of one owner it belongs (empty: none).
+    -- Owner of the run, and the comparison or other batch that it belongs to (empty for a single run).
     owner TEXT NOT NULL,
     batch TEXT NOT NULL,
     idempotency_key TEXT UNIQUE,
-    -- The span of the request by which it was asked for, as in the header traceparent of W3C Trace Context.
+    -- Span of the request, in the format of the header traceparent (W3C Trace Context).
     traceparent TEXT,
     patch TEXT,
-    -- run.json, or why there is none.
+    -- Content of run.json, or the reason for its absence.
     record TEXT,
     attempt BIGINT NOT NULL DEFAULT 0,
     worker TEXT,
@@ -40,16 +40,16 @@ CREATE TABLE runs (
     earlier_returns BIGINT NOT NULL DEFAULT 0,
     return_reason TEXT
 );
--- Ids sort by the time at which runs were made.
+-- Ids sort by creation time.
 CREATE INDEX runs_status ON runs (status, id);
 CREATE INDEX runs_waiting ON runs (status, owner, batch, id);
 CREATE INDEX runs_repository ON runs (repository, id);
 CREATE INDEX runs_owner ON runs (owner, id);
 CREATE INDEX runs_batch ON runs (batch, status);
--- Old runs are looked for by when they ended.
+-- Retention finds old runs by their end.
 CREATE INDEX runs_ended_at ON runs (ended_at);
 
--- Lines of trajectories, from 1.
+-- Lines of trajectories, numbered from 1.
 CREATE TABLE events (
     run TEXT NOT NULL,
     number BIGINT NOT NULL,
@@ -57,20 +57,20 @@ CREATE TABLE events (
     PRIMARY KEY (run, number)
 );
 
--- Tests × patches: what was asked for, and how far it is.
+-- Matrices of tests and patches: requests and progress.
 CREATE TABLE matrices (
     id TEXT PRIMARY KEY NOT NULL,
     created_at BIGINT NOT NULL,
     started_at BIGINT,
     ended_at BIGINT,
     status TEXT NOT NULL,
-    -- What was asked for, as JSON, with the tests of runs in it.
+    -- The request with the tests of its runs, as JSON.
     request TEXT NOT NULL,
     repository TEXT NOT NULL,
     owner TEXT NOT NULL,
     batch TEXT NOT NULL DEFAULT '',
     idempotency_key TEXT UNIQUE,
-    -- Why it came to no result.
+    -- Reason for a missing result.
     message TEXT,
     attempt BIGINT NOT NULL DEFAULT 0,
     worker TEXT,
@@ -87,7 +87,7 @@ CREATE INDEX matrices_repository ON matrices (repository, id);
 CREATE INDEX matrices_owner ON matrices (owner, id);
 CREATE INDEX matrices_ended_at ON matrices (ended_at);
 
--- A set of tests on a patch, once it is known.
+-- Results of a set of tests on a patch.
 CREATE TABLE matrix_cells (
     matrix TEXT NOT NULL,
     tests TEXT NOT NULL,
@@ -97,20 +97,20 @@ CREATE TABLE matrix_cells (
     PRIMARY KEY (matrix, tests, patch)
 );
 
--- Predictions for an instance that a worker grades.
+-- Gradings: predictions for an instance that a worker grades.
 CREATE TABLE gradings (
     id TEXT PRIMARY KEY NOT NULL,
     created_at BIGINT NOT NULL,
     started_at BIGINT,
     ended_at BIGINT,
     status TEXT NOT NULL,
-    -- The instance, the predictions, and how they are graded, as JSON.
+    -- The instance, its predictions and the options of the grading, as JSON.
     request TEXT NOT NULL,
-    -- Whose it is, and to which evaluation or comparison it belongs.
+    -- Owner, and the evaluation or comparison that the grading belongs to.
     owner TEXT NOT NULL,
     batch TEXT NOT NULL,
     idempotency_key TEXT NOT NULL UNIQUE,
-    -- Why it came to no result.
+    -- Reason for a missing result.
     message TEXT,
     attempt BIGINT NOT NULL DEFAULT 0,
     worker TEXT,
@@ -126,7 +126,7 @@ CREATE INDEX gradings_owner ON gradings (owner, batch);
 CREATE INDEX gradings_batch ON gradings (batch, status);
 CREATE INDEX gradings_ended_at ON gradings (ended_at);
 
--- Results of a grading, with their logs, once they are there.
+-- Results of a grading, with their logs.
 CREATE TABLE graded_predictions (
     grading TEXT NOT NULL,
     prediction TEXT NOT NULL,
@@ -135,29 +135,29 @@ CREATE TABLE graded_predictions (
     PRIMARY KEY (grading, prediction)
 );
 
--- Comparisons whose runs are made by the workers: their id is the batch of the runs. A comparison that a client asks a server
--- for is a job of the servers; one that a command makes has no status.
+-- Comparisons whose runs are made by workers; the id is the batch of the runs. A comparison that a client requests from a
+-- server is a job of the servers; a comparison of a command has no status.
 CREATE TABLE comparisons (
     id TEXT PRIMARY KEY NOT NULL,
     created_at BIGINT NOT NULL,
     started_at BIGINT,
     ended_at BIGINT,
     status TEXT,
-    -- What was asked for, as JSON; none where a command compares.
+    -- The request, as JSON; NULL for a comparison of a command.
     request TEXT,
     owner TEXT NOT NULL,
-    -- Of the dataset.
+    -- Name of the dataset.
     name TEXT NOT NULL,
-    -- comparison.json
+    -- Content of comparison.json.
     plan TEXT NOT NULL,
-    -- Of all runs together.
+    -- Sums over all runs.
     max_dollars DOUBLE PRECISION,
     idempotency_key TEXT UNIQUE,
     traceparent TEXT,
-    -- report.json and report.html, once it was graded.
+    -- Content of report.json and report.html, after grading.
     report TEXT,
     page TEXT,
-    -- Why it came to no result.
+    -- Reason for a missing result.
     message TEXT,
     attempt BIGINT NOT NULL DEFAULT 0,
     worker TEXT,
@@ -169,7 +169,7 @@ CREATE TABLE comparisons (
     return_reason TEXT
 );
 CREATE INDEX comparisons_open ON comparisons (status, id);
--- As the status of a comparison is read.
+-- Used to read the status of a comparison.
 CREATE INDEX comparisons_status ON comparisons (
     (COALESCE(status, CASE WHEN cancel = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)),
     id
@@ -178,7 +178,7 @@ CREATE INDEX comparisons_owner ON comparisons (owner, id);
 CREATE INDEX comparisons_name ON comparisons (name, id);
 CREATE INDEX comparisons_ended_at ON comparisons (ended_at);
 
--- What GitHub has delivered. A delivery that comes twice, under its own id or another, is known by one of the two.
+-- Deliveries of GitHub. A repeated delivery is recognized by its id or by its body.
 CREATE TABLE github_deliveries (
     id TEXT PRIMARY KEY NOT NULL,
     -- SHA-256 of the body.
@@ -186,7 +186,7 @@ CREATE TABLE github_deliveries (
     received_at BIGINT NOT NULL
 );
 
--- What a delivery asks for: an answer to an issue, or the outcome of its test on a pull request. Servers work on it.
+-- Tasks from deliveries: answer an issue, or confirm a test on a pull request. Servers claim them.
 CREATE TABLE github_tasks (
     id TEXT PRIMARY KEY NOT NULL,
     -- answer, confirm
@@ -199,13 +199,13 @@ CREATE TABLE github_tasks (
     -- OWNER/NAME
     repository TEXT NOT NULL,
     issue BIGINT NOT NULL,
-    -- What else the delivery says, as JSON.
+    -- Other data of the delivery, as JSON.
     details TEXT NOT NULL,
     -- The run that writes the test.
     run TEXT,
-    -- How often it failed.
+    -- Number of failures.
     failures BIGINT NOT NULL DEFAULT 0,
-    -- What came of it, in words.
+    -- The result, as text.
     result TEXT,
     attempt BIGINT NOT NULL DEFAULT 0,
     worker TEXT,
@@ -216,19 +216,19 @@ CREATE TABLE github_tasks (
 CREATE INDEX github_tasks_due ON github_tasks (status, kind, not_before);
 CREATE INDEX github_tasks_issue ON github_tasks (repository, issue);
 
--- Processes that claim jobs. A row without a recent heartbeat belongs to a process that died.
+-- Processes that claim jobs. A process without a recent heartbeat is considered dead.
 CREATE TABLE worker_processes (
     name TEXT PRIMARY KEY NOT NULL,
     host TEXT NOT NULL,
     version TEXT NOT NULL,
-    -- Runs, matrices and gradings that it works on at a time; 0: none, as a server without workers.
+    -- Maximum number of concurrent runs, matrices and gradings; 0 for a server without workers.
     slots BIGINT NOT NULL,
     started_at BIGINT NOT NULL,
-    -- By the clock of the database.
+    -- Time of the database's clock.
     last_seen BIGINT NOT NULL
 );
 
--- When an owner's batch was last given a worker, as a number that grows with each.
+-- Order in which workers last claimed a job from each owner's batch; the number increases with each claim.
 CREATE TABLE shares (
     owner TEXT NOT NULL,
     batch TEXT NOT NULL,
@@ -236,32 +236,32 @@ CREATE TABLE shares (
     PRIMARY KEY (owner, batch)
 );
 
--- Who may use the API. A token itself is not stored.
+-- Tokens of the API. Only the hash of a token is stored.
 CREATE TABLE tokens (
     name TEXT PRIMARY KEY NOT NULL,
     -- SHA-256 of the token, in hexadecimal digits.
     hash TEXT NOT NULL UNIQUE,
-    -- Whose runs those are that are made with it.
+    -- Owner of the runs that use the token.
     owner TEXT NOT NULL,
-    -- Separated by commas.
+    -- Comma-separated.
     scopes TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     last_used_at BIGINT
 );
 
--- What calls of models used, all workers together: by minute, by day, by batch of runs. Reservations of calls in flight
--- included.
+-- Model usage of all workers: by minute, by day and by batch of runs. It includes reservations for calls
+-- in flight.
 CREATE TABLE model_usage (
     scope TEXT PRIMARY KEY NOT NULL,
     requests BIGINT NOT NULL,
     tokens BIGINT NOT NULL,
     microdollars BIGINT NOT NULL,
-    -- From when on it is no longer needed.
+    -- Time from which the row is no longer needed.
     ends_at BIGINT
 );
 
--- Files that came of runs. Their content is in the artifact store, under its digest.
+-- Files of runs. The artifact store has their content, under its digest.
 CREATE TABLE artifacts (
     run TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -272,12 +272,12 @@ CREATE TABLE artifacts (
 );
 CREATE INDEX artifacts_digest ON artifacts (digest);
 
--- Digests that a run no longer has; their content goes unless another run has it.
+-- Digests that a run no longer refers to. Their content is deleted unless another run refers to it.
 CREATE TABLE removed_artifacts (
     digest TEXT PRIMARY KEY NOT NULL
 );
 
--- The small write by which a server shows that it can write.
+-- Written by a server to check that it can write.
 CREATE TABLE write_probes (
     name TEXT PRIMARY KEY,
     content TEXT NOT NULL

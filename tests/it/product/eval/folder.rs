@@ -84,7 +84,7 @@ fn unrequested_results_stop_command() {
         assert_exit_code(&output, 2);
         let shown = String::from_utf8(output.stderr).unwrap();
         let out = bench.place.path("out");
-        let cause = format!("{} holds {what}", out.display());
+        let cause = format!("{} contains {what}", out.display());
         assert!(shown.contains(&cause), "{shown}");
         assert!(shown.contains("--out"), "{shown}");
         assert!(files(&out) == before, "the folder was changed");
