@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use testwright_sandboxes::Backend;
 
 use super::local::LocalConnector;
-use super::{Connector, Examination, Holds, Promise};
+use super::{Connector, Examination, Guarantee, GuaranteeStatus};
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
 
@@ -34,9 +34,9 @@ impl Connector for SampleConnector {
         Ok(Examination {
             backend: self.connect(settings).await?,
             summary: "a sample".to_owned(),
-            promises: vec![Promise {
+            guarantees: vec![Guarantee {
                 what: "files",
-                holds: Holds::Yes,
+                holds: GuaranteeStatus::Yes,
                 text: "isolated as in local",
             }],
         })

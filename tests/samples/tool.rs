@@ -7,28 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 
+/// The tool.
 pub struct Sample;
 
+/// Arguments of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Args {
+pub struct SampleArgs {
     /// The file to count.
     path: String,
 }
 
+/// Result of the tool.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Data {
     lines: usize,
 }
 
 impl Tool for Sample {
-    type Args = Args;
+    type Args = SampleArgs;
     type Data = Data;
     const NAME: &'static str = "sample";
     const DESCRIPTION: &'static str = "Counts the lines of a file.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: SampleArgs) -> Result<Reply<Data>, ToolError> {
         let path = context.workspace.resolve_file(&args.path)?;
         let lines = context.workspace.read_text(&path)?.lines().count();
         let text = format!("{} has {lines} lines.", args.path);

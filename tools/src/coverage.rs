@@ -21,7 +21,7 @@ pub use statements::{Statements, statements};
 
 const DRIVER_PROGRAM: &str = include_str!("coverage/driver.py");
 const MARKS_PROGRAM: &str = include_str!("coverage/marks.py");
-const WHOLE_PROGRAM: &str = include_str!("coverage/all_files.py");
+const ALL_FILES_PROGRAM: &str = include_str!("coverage/all_files.py");
 
 /// The files and lines to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ impl Measurement {
         let driver = private.join("driver.py");
         std::fs::write(&driver, DRIVER_PROGRAM)?;
         std::fs::write(private.join("marks.py"), MARKS_PROGRAM)?;
-        std::fs::write(private.join("all_files.py"), WHOLE_PROGRAM)?;
+        std::fs::write(private.join("all_files.py"), ALL_FILES_PROGRAM)?;
         let hook = outcomes::write_hook(&private.join("children"))?;
         let files = (asked.files.iter())
             .filter_map(|name| {

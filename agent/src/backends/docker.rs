@@ -34,7 +34,7 @@ impl Connector for DockerConnector {
         let docker = docker(settings).await?;
         Ok(Examination {
             summary: docker.describe().to_owned(),
-            promises: guarantees(&docker.security().await?),
+            guarantees: guarantees(&docker.security().await?),
             backend: Box::new(docker),
         })
     }
@@ -63,7 +63,7 @@ struct Row {
     no: (GuaranteeStatus, &'static str),
 }
 
-const PROMISES: [Row; 8] = [
+const GUARANTEES: [Row; 8] = [
     Row {
         what: "network",
         holds: |_| true,
@@ -121,7 +121,7 @@ const PROMISES: [Row; 8] = [
 ];
 
 fn guarantees(engine: &EngineSecurity) -> Vec<Guarantee> {
-    let promise = |row: &Row| {
+    let guarantee = |row: &Row| {
         let (holds, text) = if (row.holds)(engine) {
             (Yes, row.yes)
         } else {
@@ -133,7 +133,7 @@ fn guarantees(engine: &EngineSecurity) -> Vec<Guarantee> {
             text,
         }
     };
-    PROMISES.iter().map(promise).collect()
+    GUARANTEES.iter().map(guarantee).collect()
 }
 
 #[cfg(test)]
@@ -149,8 +149,8 @@ mod tests {
             processes: true,
         };
         let lacking = |engine: &EngineSecurity| -> Vec<&str> {
-            let promises = guarantees(engine).into_iter();
-            promises
+            let guarantees = guarantees(engine).into_iter();
+            guarantees
                 .filter(|p| p.holds != Yes)
                 .map(|p| p.what)
                 .collect()

@@ -9,7 +9,7 @@ pub struct Examination {
     /// Short description: the version of an engine, the kind of isolation.
     pub summary: String,
     /// Guarantees of the backend on this machine.
-    pub promises: Vec<Guarantee>,
+    pub guarantees: Vec<Guarantee>,
 }
 
 /// A guarantee that separates untrusted code from this machine, and whether it holds here.

@@ -7,7 +7,7 @@ use super::Guarantee;
 use super::GuaranteeStatus::{self, No, Partly, Yes};
 
 pub(super) fn limits(local: &LocalSecurity) -> [Guarantee; 4] {
-    let promise =
+    let guarantee =
         |what, (holds, text): (GuaranteeStatus, &'static str)| Guarantee { what, holds, text };
     let is_isolated = local.isolation != Isolation::None;
     let monitored = match is_isolated {
@@ -18,10 +18,10 @@ pub(super) fn limits(local: &LocalSecurity) -> [Guarantee; 4] {
         false => (No, "monitored only in the folders of the sandbox"),
     };
     [
-        promise("memory", memory(local)),
-        promise("disk", monitored),
-        promise("number of files", monitored),
-        promise(
+        guarantee("memory", memory(local)),
+        guarantee("disk", monitored),
+        guarantee("number of files", monitored),
+        guarantee(
             "number of processes",
             match (local.isolation, local.own_user) {
                 (Namespaces, _) | (Landlock, true) => (Yes, "enforced by the kernel"),

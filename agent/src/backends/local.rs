@@ -44,7 +44,7 @@ pub(super) async fn examine(settings: &Settings, force: Option<Isolation>) -> Re
         .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
     Ok(Examination {
         summary: format!("{:?}", local.isolation()).to_lowercase(),
-        promises: guarantees(&local.security()),
+        guarantees: guarantees(&local.security()),
         backend: Box::new(local),
     })
 }
@@ -67,7 +67,7 @@ struct Row {
     holds: fn(&LocalSecurity) -> (GuaranteeStatus, &'static str),
 }
 
-const PROMISES: [Row; 8] = [
+const GUARANTEES: [Row; 8] = [
     Row {
         what: "files",
         holds: |local| match local.isolation {
@@ -150,7 +150,7 @@ const PROMISES: [Row; 8] = [
 const REPOSITORY: &str = "a repository can only say how it is built, and reduce limits";
 
 fn guarantees(security: &LocalSecurity) -> Vec<Guarantee> {
-    let promise = |row: &Row| {
+    let guarantee = |row: &Row| {
         let (holds, text) = (row.holds)(security);
         Guarantee {
             what: row.what,
@@ -158,9 +158,9 @@ fn guarantees(security: &LocalSecurity) -> Vec<Guarantee> {
             text,
         }
     };
-    PROMISES
+    GUARANTEES
         .iter()
-        .map(promise)
+        .map(guarantee)
         .chain(limits(security))
         .collect()
 }

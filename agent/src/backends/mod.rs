@@ -41,7 +41,7 @@ pub trait Connector: Send + Sync {
         Ok(Examination {
             backend: self.connect(settings).await?,
             summary: self.description().to_owned(),
-            promises: Vec::new(),
+            guarantees: Vec::new(),
         })
     }
 }

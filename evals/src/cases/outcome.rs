@@ -57,7 +57,7 @@ fn not_collected(report: &TestReport) -> Option<CaseOutcome> {
         return Some(of_failure(&error.id, &error.failure, true));
     }
     let missing = report.not_found.first()?;
-    Some(not_run(format!("test {missing} does not exist")))
+    Some(not_run(format!("no test matches {missing}")))
 }
 
 /// Returns the most informative of the tests that did not pass.

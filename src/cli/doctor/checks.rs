@@ -113,7 +113,7 @@ pub(super) async fn backend(
     let Examination {
         backend,
         summary,
-        promises,
+        guarantees,
     } = examination;
     let mut findings = vec![match backend.isolation_warning() {
         Some(text) => Finding::note(area.clone(), what, text),
@@ -132,14 +132,14 @@ pub(super) async fn backend(
         }
         some => Finding::ok(area.clone(), "Python", some.join(", ")),
     });
-    let promised = format!("guarantees of {}", connector.name());
-    findings.extend(promises.iter().map(|promise| Finding {
-        state: match promise.holds {
+    let topic = format!("guarantees of {}", connector.name());
+    findings.extend(guarantees.iter().map(|guarantee| Finding {
+        state: match guarantee.holds {
             GuaranteeStatus::Yes => FindingStatus::Ok,
             GuaranteeStatus::Partly => FindingStatus::Note,
             GuaranteeStatus::No => FindingStatus::Missing,
         },
-        ..Finding::ok(promised.clone(), promise.what, promise.text)
+        ..Finding::ok(topic.clone(), guarantee.what, guarantee.text)
     }));
     let mut removed = Vec::new();
     if clean {

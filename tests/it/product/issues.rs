@@ -210,7 +210,7 @@ async fn comments_after_fix_are_ignored() {
     let issue = load(URL, &options).await.unwrap();
     assert_eq!(bodies(&issue), ["day 2", "day 4", "day 5"]);
     assert!(
-        issue.notes.iter().any(|n| n.contains("not known")),
+        issue.notes.iter().any(|n| n.contains("unknown")),
         "{:?}",
         issue.notes
     );

@@ -434,7 +434,7 @@ def _kind(settings):
     is_monitored = hasattr(sys, "monitoring")
     if settings.get("root"):
         base = _Monitored if is_monitored else _Ran
-        return _load("whole")["kind"](base, is_monitored, _realpath)(settings)
+        return _load("all_files")["kind"](base, is_monitored, _realpath)(settings)
     if is_monitored:
         return _Monitored(settings)
     if settings["counted"]:

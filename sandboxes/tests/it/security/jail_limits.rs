@@ -206,7 +206,7 @@ async fn full_disk_ends_sandbox() {
         for (script, words) in [
             (BYTES, "200 MiB"),
             (ELSEWHERE, "200 MiB"),
-            (FILES, "20000 files"),
+            (FILES, "limit of 20000 (limits.files)"),
             (DELETED, "200 MiB"),
         ] {
             ended_by(&*backend, python(), script, words).await;
@@ -225,7 +225,7 @@ async fn docker_full_disk_ends_sandbox() {
     let Some(docker) = docker().await else { return };
     let start = SandboxSource::Python("3.11".to_owned());
     ended_by(&docker, start.clone(), BYTES, "200 MiB").await;
-    ended_by(&docker, start, FILES, "20000 files").await;
+    ended_by(&docker, start, FILES, "limit of 20000 (limits.files)").await;
 }
 
 /// Holes, and additional names of one file, take no space.
