@@ -225,7 +225,7 @@ fn full_disk_returns_507_and_unready() {
             .unwrap()
             .contains("the disk is full")
     );
-    assert!(refused.json()["hint"].as_str().unwrap().contains("room"));
+    assert!(refused.json()["hint"].as_str().unwrap().contains("space"));
     assert!(begun.elapsed() < WRITE_TIMEOUT);
     wait_until("it is not ready", || ready() == 503);
     let red = daemon.client.get("/v1/ready").json();

@@ -134,7 +134,7 @@ fn unsigned_or_forbidden_events_are_ignored() {
             &of_stranger,
             "do not run on pull requests of this author",
         ),
-        ("p-2", &of_ours, "testwright's own"),
+        ("p-2", &of_ours, "testwright opened this"),
     ] {
         let ignored = hub.deliver("pull_request", delivery, pull);
         assert!(ignored.body.contains(why), "{ignored:?}");

@@ -13,7 +13,7 @@ use crate::support::program::TestDir;
 fn app_signs_in_once_per_installation() {
     let key = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/tests/it/product/daemon/github/app_key.pem"
+        "/tests/it/product/server/github/app_key.pem"
     );
     let variables = [
         ("TESTWRIGHT_GITHUB_APP_ID", "4242"),
@@ -85,7 +85,7 @@ fn webhooks_need_secret_and_login() {
         ),
         (
             vec![("GITHUB_WEBHOOK_SECRET", "short")],
-            "less than 16 characters",
+            "fewer than 16 characters",
         ),
         (
             vec![("TESTWRIGHT_GITHUB_APP_ID", "1")],
