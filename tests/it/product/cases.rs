@@ -254,7 +254,7 @@ async fn ordinary_cases_have_expected_outcomes() {
     assert!(
         outcome_and_message(&ran[0].outcome)
             .1
-            .contains("no test tests/test_case.py::test_c")
+            .contains("no test matches tests/test_case.py::test_c")
     );
     assert_eq!(ran[1].outcome, CaseOutcome::Passed);
     assert!(
