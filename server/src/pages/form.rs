@@ -148,7 +148,7 @@ impl NewRunForm {
     pub(super) fn limits(&self, server: &Settings) -> [NumberField; 4] {
         let run = &server.run;
         let most = |most: Option<f64>| match most {
-            Some(most) => format!("the server's limit is {most}"),
+            Some(most) => format!("at most {most}"),
             None => String::new(),
         };
         let dollars = match run.max_dollars {

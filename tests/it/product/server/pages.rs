@@ -114,10 +114,10 @@ async fn run_form_accepts_limits() {
     let client = &daemon.client;
     let page = client.get("/new").body;
     for part in [
-        "Model calls (the server allows 60)",
+        "Model calls (at most 60)",
         "name=\"tokens\"",
         "name=\"dollars\"",
-        "Minutes (the server allows 30)",
+        "Minutes (at most 30)",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
