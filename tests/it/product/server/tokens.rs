@@ -67,7 +67,7 @@ fn token_is_valid_until_revoked() {
         assert_eq!(ask(client, "GET", "/v1/runs", &reader, "").status, 200);
         let refused = ask(client, "POST", "/v1/runs", &reader, &body);
         assert_eq!(refused.status, 403, "{refused:?}");
-        assert!(refused.body.contains("its scopes lack `write`"));
+        assert!(refused.body.contains("lacks the scope `write`"));
 
         let made = ask(client, "POST", "/v1/runs", &writer, &body);
         assert_eq!(made.status, 201, "{made:?}");
@@ -84,7 +84,7 @@ fn token_is_valid_until_revoked() {
             assert_eq!(client.send("GET", page, &headers, "").status, 200);
             let refused = client.send("POST", page, &headers, "");
             assert_eq!(refused.status, 403, "{refused:?}");
-            assert!(refused.body.contains("its scopes lack `write`"));
+            assert!(refused.body.contains("lacks the scope `write`"));
         }
         // Probes have no token, and address the server by IP.
         let probe = client.send("GET", "/v1/health", &[("host", "10.0.0.7:8420")], "");
