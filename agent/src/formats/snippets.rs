@@ -239,7 +239,7 @@ mod tests {
             "the <original> is not in `tests/test_x.py`: y = 1"
         );
         assert!(
-            error("<file>../x</file><patched>1</patched>").contains("no path of the repository")
+            error("<file>../x</file><patched>1</patched>").contains("not a path in the repository")
         );
     }
 }

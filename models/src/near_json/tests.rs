@@ -46,7 +46,7 @@ fn ambiguous_text_is_a_positioned_problem() {
         (r#"{"a": 1 "b": 2}"#, 1, 9, "`,` or `}`"),
         ("{\"a\": 1,\n \"b\": x y}", 2, 7, "needs quotes"),
         (r#"{"a": "x"#, 1, 9, "has no end"),
-        (r#"{"a": 01}"#, 1, 7, "no number"),
+        (r#"{"a": 01}"#, 1, 7, "not a number"),
         (r#"{"a": "\d\b"}"#, 1, 10, "two ways"),
         (r#"{"a": 1, "a": 2,}"#, 1, 10, "twice"),
         (r#"{"a": 1} and so on"#, 1, 10, "has ended"),

@@ -136,7 +136,7 @@ fn line_above_all_functions() {
     let (content, repairs) = new(&reply.replace("\n1\n", "\nBOF\n"));
     assert_eq!(content, wanted);
     assert!(
-        repairs[0].contains("stands above its first function"),
+        repairs[0].contains("inserted above its first function"),
         "{repairs:?}"
     );
     let method = reply
@@ -148,12 +148,12 @@ fn line_above_all_functions() {
         "{content}"
     );
     assert!(
-        repairs[0].contains("stands in its first class"),
+        repairs[0].contains("inserted in its first class"),
         "{repairs:?}"
     );
     let old = BTreeMap::from([("tests/test_a.py".to_owned(), "import pkg\n".to_owned())]);
     let proposed = read(&reply.replace("\n1\n", "\nBOF\n"), &old).unwrap();
-    assert!(proposed.repairs[0].contains("stands at its end"));
+    assert!(proposed.repairs[0].contains("inserted at its end"));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn new_files_and_errors() {
     assert_eq!(proposed.files["tests/test_b.py"], content);
     for (reply, why) in [
         ("No test can show it.", "no `diff` block"),
-        ("diff\n../x.py\ninsert\nEOF\nx = 1\nend diff", "no path"),
+        ("diff\n../x.py\ninsert\nEOF\nx = 1\nend diff", "not a path"),
         (
             "diff\ntests/test_a.py\nrewrite\n4\ndef test_one(:\nend diff",
             "does not parse",

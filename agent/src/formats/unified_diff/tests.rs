@@ -167,11 +167,11 @@ fn files_are_added_and_deleted() {
         ("", "no diff"),
         (
             "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n",
-            "no file `x.py`",
+            "`x.py` does not exist",
         ),
         (
             "--- a/../x.py\n+++ b/../x.py\n@@ -1 +1 @@\n-a\n+b\n",
-            "no path",
+            "not a path",
         ),
         (
             "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -1 +1 @@\n-nothing like it\n+b\n",
