@@ -325,7 +325,7 @@ mod tests {
             text.contains(r#"Example: {"path":"tests/test_x.py"}"#),
             "{text}"
         );
-        assert!(refusal(json!({})).contains("`path` is missing (Where)"));
+        assert!(refusal(json!({})).contains("`path` is missing (The path)"));
         assert!(
             refusal(json!({"path": "a", "lines": "many"}))
                 .contains("`lines` must be a whole number")
@@ -362,7 +362,7 @@ mod tests {
         for word in ["title", "$schema", "null", "format", "$ref"] {
             assert!(!text.contains(word), "{word} in {text}");
         }
-        assert_eq!(schema["properties"]["path"]["description"], "Where.");
+        assert_eq!(schema["properties"]["path"]["description"], "The path.");
         assert_eq!(schema["required"], json!(["path"]));
     }
 }
