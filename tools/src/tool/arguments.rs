@@ -332,7 +332,7 @@ mod tests {
         );
         assert!(refusal(json!({"path": ["a"]})).contains("`path` must be a string"));
         assert!(refusal(json!({"path": "a", "names": [1]})).contains("probe"));
-        assert!(refusal(json!([1])).contains("no object"));
+        assert!(refusal(json!([1])).contains("not an object"));
         refusal(json!({"path": "a", "lines": -1}));
         refusal(json!({"path": "a", "lines": 1_u64 << 40}));
     }
