@@ -20,7 +20,7 @@ use testwright_models::Usage;
 pub struct StoredReply {
     /// Id of the problem.
     pub problem: String,
-    /// [`SINGLE_CALL`](super::plan::SINGLE_CALL), which is the default, or the name of an agent.
+    /// [`SINGLE_CALL`], which is the default, or the name of an agent.
     #[serde(default = "single_call")]
     pub approach: String,
     /// The model, as named in the settings.
