@@ -1,11 +1,13 @@
 //! Determines which lines a code patch removes and adds, from its hunks.
 
+#![allow(unreachable_pub)] // fuzz targets use these items
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_sandboxes::repository::header_path;
 
 /// Line numbers, starting at 1, by path.
-pub(super) type Lines = BTreeMap<String, BTreeSet<u32>>;
+pub type Lines = BTreeMap<String, BTreeSet<u32>>;
 
 /// Lines that a patch changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Tar archives, the only format in which an engine accepts files.
 
+#![allow(unreachable_pub)] // fuzz targets use these items
+
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
@@ -9,16 +11,16 @@ use tokio::sync::mpsc;
 
 /// User and group ids that own a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ids {
+pub struct Ids {
     pub uid: u64,
     pub gid: u64,
 }
 
 impl Ids {
-    pub(super) const ROOT: Ids = Ids { uid: 0, gid: 0 };
+    pub const ROOT: Ids = Ids { uid: 0, gid: 0 };
 
     /// Parses `UID` or `UID:GID`.
-    pub(super) fn parse(user: &str) -> Option<Ids> {
+    pub fn parse(user: &str) -> Option<Ids> {
         let (uid, gid) = user.split_once(':').unwrap_or((user, user));
         Some(Ids {
             uid: uid.parse().ok()?,
@@ -129,7 +131,7 @@ pub(super) fn stream_from_writer(
     })
 }
 
-pub(super) fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
+pub fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
     let mut builder = tar::Builder::new(out);
     if !folder.as_os_str().is_empty() {
         builder.append_data(
@@ -192,13 +194,13 @@ impl Write for Channel {
 }
 
 /// Content of the first entry of an archive.
-pub(super) enum FirstEntry {
+pub enum FirstEntry {
     File(Vec<u8>),
     Link(PathBuf),
     Other,
 }
 
-pub(super) fn first(archive: &[u8]) -> io::Result<FirstEntry> {
+pub fn first(archive: &[u8]) -> io::Result<FirstEntry> {
     let length = archive.len() as u64;
     let mut archive = tar::Archive::new(archive);
     let Some(entry) = archive.entries()?.next() else {

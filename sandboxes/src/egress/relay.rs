@@ -351,7 +351,7 @@ pub async fn carry_frames(first: &[u8], again: &[u8], rounds: usize, is_read: bo
         held.truncate(MAX_CONNECTIONS);
     });
     tokio::select! {
-        _ = carry(tokio::io::sink(), stdout, |stream| (super::lock(&accept))(stream)) => {}
+        _ = run_relay(tokio::io::sink(), stdout, |stream| (super::lock(&accept))(stream)) => {}
         () = feed => {}
     }
     drop(accept);

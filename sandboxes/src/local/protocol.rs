@@ -3,6 +3,8 @@
 //! Frames of JSON, each after its length, go over a socket pair. Frames that start a process carry its three standard
 //! streams.
 
+#![allow(unreachable_pub)] // fuzz targets use these items
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -27,7 +29,7 @@ pub enum Isolation {
 
 /// Setup of the jail, the first frame.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Setup {
+pub struct Setup {
     pub isolation: Isolation,
     pub network: bool,
     /// Port of the relay on 127.0.0.1, to which the keeper connects; only without a network namespace.
@@ -50,7 +52,7 @@ pub(super) struct Setup {
 
 /// A host folder or file that is visible inside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Bind {
+pub struct Bind {
     pub host: PathBuf,
     pub inside: PathBuf,
     pub writable: bool,
@@ -58,14 +60,14 @@ pub(super) struct Bind {
 
 /// Host folders of the overlay that is mounted as the workspace.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Overlay {
+pub struct Overlay {
     pub lower: PathBuf,
     pub upper: PathBuf,
     pub work: PathBuf,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub struct Request {
     pub id: u64,
     pub task: Task,
 }
@@ -73,7 +75,7 @@ pub(super) struct Request {
 /// A task for the supervisor. `Run` and the variants after it are processes of the jail, on the three streams that come
 /// with the request.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Task {
+pub enum Task {
     Ping,
     /// Ends every process except those that keep the jail. Answered like `Ping`.
     EndProcesses,
@@ -106,10 +108,10 @@ pub(super) enum Task {
 }
 
 /// Exit code of an `Upload`, `Unpack` or `Download` whose file does not exist.
-pub(super) const NOT_FOUND: i32 = 44;
+pub const NOT_FOUND: i32 = 44;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub enum Reply {
     /// The jail is ready. `lacking` lists protections that are not in force, for people.
     Ready {
         lacking: Vec<String>,
@@ -134,20 +136,20 @@ pub(super) enum Reply {
 }
 
 /// Maximum bytes of a frame to the jail, far more than arguments and environment of a process need.
-pub(super) const MAX_REQUEST: u32 = 64 << 20;
+pub const MAX_REQUEST: u32 = 64 << 20;
 
 /// Maximum bytes of a frame from the jail, which the host reads into its memory. The longest one contains an error
 /// message.
 const MAX_REPLY: u32 = 64 << 10;
 
-pub(super) fn encode<T: Serialize>(message: &T) -> io::Result<([u8; 4], Vec<u8>)> {
+pub fn encode<T: Serialize>(message: &T) -> io::Result<([u8; 4], Vec<u8>)> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).ok().filter(|n| *n <= MAX_REQUEST);
     let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
     Ok((length.to_le_bytes(), body))
 }
 
-pub(super) fn body_length(header: [u8; 4], max: u32) -> io::Result<usize> {
+pub fn body_length(header: [u8; 4], max: u32) -> io::Result<usize> {
     let length = u32::from_le_bytes(header);
     if length > max {
         return Err(io::Error::from(io::ErrorKind::InvalidData));
@@ -155,7 +157,7 @@ pub(super) fn body_length(header: [u8; 4], max: u32) -> io::Result<usize> {
     Ok(length as usize)
 }
 
-pub(super) fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
+pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
     let mut body = vec![0; body_length(header, MAX_REQUEST)?];
@@ -164,7 +166,7 @@ pub(super) fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T>
 }
 
 /// Reads a frame from the jail, on the host.
-pub(super) async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Reply> {
+pub async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Reply> {
     let mut header = [0; 4];
     stream.read_exact(&mut header).await?;
     let mut body = vec![0; body_length(header, MAX_REPLY)?];
@@ -172,7 +174,7 @@ pub(super) async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Res
     Ok(serde_json::from_slice(&body)?)
 }
 
-pub(super) fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
+pub fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
     let (header, body) = encode(message)?;
     stream.write_all(&header)?;
     stream.write_all(&body)

@@ -1,5 +1,7 @@
 //! The base commit: a tar archive with an index in memory; content is read on demand.
 
+#![allow(unreachable_pub)] // fuzz targets use these items
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,14 +12,14 @@ use crate::error::ToolError;
 /// Bytes compared at a time.
 const PIECE: usize = 64 << 10;
 
-pub(super) struct Archive {
+pub struct Archive {
     file: File,
     entries: BTreeMap<PathBuf, Entry>,
     folders: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub struct Entry {
     offset: u64,
     pub size: u64,
     /// Permission bits.
@@ -28,12 +30,12 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Returns the mode that git records.
-    pub(super) fn git_mode(&self) -> u32 {
+    pub fn git_mode(&self) -> u32 {
         git_mode(self.link.is_some(), self.mode)
     }
 }
 
-pub(super) fn git_mode(link: bool, permissions: u32) -> u32 {
+pub fn git_mode(link: bool, permissions: u32) -> u32 {
     match (link, permissions & 0o100 != 0) {
         (true, _) => 0o120_000,
         (false, true) => 0o100_755,
@@ -42,7 +44,7 @@ pub(super) fn git_mode(link: bool, permissions: u32) -> u32 {
 }
 
 impl Archive {
-    pub(super) fn open(path: &Path) -> Result<Archive, ToolError> {
+    pub fn open(path: &Path) -> Result<Archive, ToolError> {
         let broken = |e: std::io::Error| {
             ToolError::Broken(format!(
                 "the base archive {} cannot be read: {e}",
@@ -92,15 +94,15 @@ impl Archive {
         })
     }
 
-    pub(super) fn entry(&self, path: &Path) -> Option<&Entry> {
+    pub fn entry(&self, path: &Path) -> Option<&Entry> {
         self.entries.get(path)
     }
 
-    pub(super) fn entries(&self) -> &BTreeMap<PathBuf, Entry> {
+    pub fn entries(&self) -> &BTreeMap<PathBuf, Entry> {
         &self.entries
     }
 
-    pub(super) fn has_folder(&self, path: &Path) -> bool {
+    pub fn has_folder(&self, path: &Path) -> bool {
         self.folders.contains(path)
     }
 
@@ -109,7 +111,7 @@ impl Archive {
     /// # Errors
     ///
     /// Fails if the archive cannot be read.
-    pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+    pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
         match self.entries.get(path) {
             Some(entry) if entry.link.is_none() => Ok(Some(self.content(entry)?)),
             _ => Ok(None),
@@ -117,7 +119,7 @@ impl Archive {
     }
 
     /// Returns whether the file has this content.
-    pub(super) fn holds(&self, entry: &Entry, file: &File) -> std::io::Result<bool> {
+    pub fn holds(&self, entry: &Entry, file: &File) -> std::io::Result<bool> {
         let (mut then, mut now) = (vec![0; PIECE], vec![0; PIECE]);
         let mut at = 0;
         while at < entry.size {
@@ -137,7 +139,7 @@ impl Archive {
     }
 
     /// Returns the content that git records; for a link, its target.
-    pub(super) fn content(&self, entry: &Entry) -> Result<Vec<u8>, ToolError> {
+    pub fn content(&self, entry: &Entry) -> Result<Vec<u8>, ToolError> {
         use std::os::unix::ffi::OsStrExt;
         if let Some(link) = &entry.link {
             return Ok(link.as_os_str().as_bytes().to_vec());

@@ -2,6 +2,8 @@
 //!
 //! Files that are not UTF-8 become git binary patches, so a patch is always a string.
 
+#![allow(unreachable_pub)] // fuzz targets use these items
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -16,7 +18,7 @@ const CONTEXT: usize = 3;
 const MAX_HEADING_CHARS: usize = 80;
 
 /// Implements [`super::Workspace::patch`].
-pub(super) fn patch(changes: &[FileChange]) -> String {
+pub fn patch(changes: &[FileChange]) -> String {
     let mut out = String::new();
     for changed in changes.iter().filter(|c| c.oversized.is_none()) {
         let is_link = |mode: Option<u32>| mode == Some(0o120_000);
