@@ -15,7 +15,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
         return;
     };
     let lines = ChangedLines::of(&first);
-    let paths = touched(&first);
+    let paths = touched_paths(&first);
     for file in lines.removed.keys().chain(lines.added.keys()) {
         assert!(paths.contains(file), "{file:?} is not among {paths:?}");
     }
@@ -39,7 +39,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     if first == second || first.contains('\0') || second.contains('\0') {
         return;
     }
-    assert!(touched(&written).contains(&changed.path), "{written}");
+    assert!(touched_paths(&written).contains(&changed.path), "{written}");
     let lines = ChangedLines::of(&written);
     let without = |text: &str, gone: Option<&BTreeSet<u32>>| -> Vec<String> {
         let numbered = (1..).zip(text.split_inclusive('\n'));

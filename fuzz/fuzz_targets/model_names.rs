@@ -30,7 +30,7 @@ fn settings(number: usize) -> Settings {
     Settings::load(&sources).expect("settings")
 }
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+fuzz_target!(init: testwright_fuzz::handle_stack_overflow(), |data: &[u8]| {
     static SETTINGS: LazyLock<[Settings; 2]> = LazyLock::new(|| [settings(3), settings(4)]);
     let Some((kind, text)) = data.split_first() else {
         return;

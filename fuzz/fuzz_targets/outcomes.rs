@@ -28,6 +28,6 @@ bounded_target!(fixed: 8 << 20, per_byte: 64, |data: &[u8]| {
     let short = text::without_passed(&report);
     assert!(short.len() <= all.len());
     let record = serde_json::to_string(&report).expect("a record");
-    let again: Report = serde_json::from_str(&record).expect("the report of a record");
+    let again: TestReport = serde_json::from_str(&record).expect("the report of a record");
     assert_eq!(text::text(&again), all);
 });

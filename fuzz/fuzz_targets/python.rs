@@ -16,7 +16,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
         return;
     };
     let code = code.unwrap_or_default();
-    let (text, lines) = Lines::split(&file);
+    let (text, lines) = LineEnding::split(&file);
     assert_eq!(lines.join(&text), file);
     let module = Module::parse(text.clone());
     let is_whole = module.errors().is_empty();

@@ -11,13 +11,13 @@ const ROUNDS: usize = 200;
 const MAX_CONNECTION_BYTES: usize = 1 << 20;
 const FIXED: usize = 512 << 10;
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+fuzz_target!(init: testwright_fuzz::handle_stack_overflow(), |data: &[u8]| {
     let mut parts = data.splitn(2, |byte| *byte == DIVIDER);
     let first = parts.next().unwrap_or_default();
     let again = parts.next().unwrap_or_default();
     for is_read in [false, true] {
-        let (opened, held) = held_by(|| block_on(carry_frames(first, again, ROUNDS, is_read)));
-        let max = FIXED + opened * CONNECTION;
+        let (opened, held) = peak_allocation(|| block_on(carry_frames(first, again, ROUNDS, is_read)));
+        let max = FIXED + opened * MAX_CONNECTION_BYTES;
         assert!(held <= max, "{held} bytes were held for {opened} connections");
     }
 });

@@ -15,7 +15,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(lines), text] = texts(data) else {
         return;
     };
-    let Ok(stored) = ResultsFile::read(&mut Lines::new(lines.as_bytes())) else {
+    let Ok(stored) = ResultsFile::read(&mut LineReader::new(lines.as_bytes())) else {
         return;
     };
     let text = format!("{}{TAG} a='\"`>", text.unwrap_or_default());

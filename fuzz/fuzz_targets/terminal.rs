@@ -15,11 +15,11 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(text), secret] = texts(data) else {
         return;
     };
-    let shown = visible(&text);
+    let shown = escape(&text);
     let lines = shown.replace("\r\n", "\n");
-    assert!(!lines.chars().any(|c| steers(c) && c != '\n' && c != '\t'), "{shown:?}");
-    let line = single_line(&text);
-    assert!(!line.chars().any(|c| steers(c) && c != '\t'), "{line:?}");
+    assert!(!lines.chars().any(|c| is_control(c) && c != '\n' && c != '\t'), "{shown:?}");
+    let line = escape_line(&text);
+    assert!(!line.chars().any(|c| is_control(c) && c != '\t'), "{line:?}");
     // Each hidden character becomes at most ten characters.
     assert!(shown.len() <= 10 * text.len());
     let secret = secret.unwrap_or_default();

@@ -106,9 +106,9 @@ pub fn handle_stack_overflow() {
 #[macro_export]
 macro_rules! bounded_target {
     (fixed: $fixed:expr, per_byte: $per_byte:expr, |$data:ident: &[u8]| $body:expr) => {
-        $crate::fuzz_target!(init: $crate::prepare(), |$data: &[u8]| {
+        $crate::fuzz_target!(init: $crate::handle_stack_overflow(), |$data: &[u8]| {
             let max = $fixed + $per_byte * $data.len();
-            $crate::within(max, || $body)
+            $crate::assert_allocation(max, || $body)
         });
     };
 }
