@@ -131,6 +131,11 @@ pub(super) fn stream_from_writer(
     })
 }
 
+/// Writes the archive with its entries below a folder, and with other owners.
+///
+/// # Errors
+///
+/// Fails if the archive cannot be read or is damaged, or if writing fails.
 pub fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
     let mut builder = tar::Builder::new(out);
     if !folder.as_os_str().is_empty() {
@@ -200,6 +205,11 @@ pub enum FirstEntry {
     Other,
 }
 
+/// Reads the first entry of an archive.
+///
+/// # Errors
+///
+/// Fails if the archive is damaged.
 pub fn first(archive: &[u8]) -> io::Result<FirstEntry> {
     let length = archive.len() as u64;
     let mut archive = tar::Archive::new(archive);

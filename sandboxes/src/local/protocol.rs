@@ -142,6 +142,11 @@ pub const MAX_REQUEST: u32 = 64 << 20;
 /// message.
 const MAX_REPLY: u32 = 64 << 10;
 
+/// Encodes a message as a frame: its length and its body.
+///
+/// # Errors
+///
+/// Fails if the message cannot be written as JSON or is too long for a frame.
 pub fn encode<T: Serialize>(message: &T) -> io::Result<([u8; 4], Vec<u8>)> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).ok().filter(|n| *n <= MAX_REQUEST);
@@ -149,6 +154,11 @@ pub fn encode<T: Serialize>(message: &T) -> io::Result<([u8; 4], Vec<u8>)> {
     Ok((length.to_le_bytes(), body))
 }
 
+/// Reads the length of a frame's body from its header.
+///
+/// # Errors
+///
+/// Fails if the length exceeds the maximum.
 pub fn body_length(header: [u8; 4], max: u32) -> io::Result<usize> {
     let length = u32::from_le_bytes(header);
     if length > max {
@@ -157,6 +167,11 @@ pub fn body_length(header: [u8; 4], max: u32) -> io::Result<usize> {
     Ok(length as usize)
 }
 
+/// Reads a frame.
+///
+/// # Errors
+///
+/// Fails if the stream ends or fails, or the frame is too long or not the expected message.
 pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
@@ -166,6 +181,10 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
 }
 
 /// Reads a frame from the jail, on the host.
+///
+/// # Errors
+///
+/// Fails if the stream ends or fails, or the frame is too long or not a reply.
 pub async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Reply> {
     let mut header = [0; 4];
     stream.read_exact(&mut header).await?;
@@ -174,6 +193,11 @@ pub async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Rep
     Ok(serde_json::from_slice(&body)?)
 }
 
+/// Writes a message as a frame.
+///
+/// # Errors
+///
+/// Fails if the message cannot be encoded, or the stream fails.
 pub fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
     let (header, body) = encode(message)?;
     stream.write_all(&header)?;

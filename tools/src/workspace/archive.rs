@@ -44,6 +44,11 @@ pub fn git_mode(link: bool, permissions: u32) -> u32 {
 }
 
 impl Archive {
+    /// Opens the archive of the base commit and reads its index.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read or is damaged.
     pub fn open(path: &Path) -> Result<Archive, ToolError> {
         let broken = |e: std::io::Error| {
             ToolError::Broken(format!(
@@ -119,6 +124,10 @@ impl Archive {
     }
 
     /// Returns whether the file has this content.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive or the file cannot be read.
     pub fn holds(&self, entry: &Entry, file: &File) -> std::io::Result<bool> {
         let (mut then, mut now) = (vec![0; PIECE], vec![0; PIECE]);
         let mut at = 0;
@@ -139,6 +148,10 @@ impl Archive {
     }
 
     /// Returns the content that git records; for a link, its target.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read or is damaged.
     pub fn content(&self, entry: &Entry) -> Result<Vec<u8>, ToolError> {
         use std::os::unix::ffi::OsStrExt;
         if let Some(link) = &entry.link {
