@@ -47,7 +47,7 @@ pub struct Token {
     pub name: String,
     /// Owner of the requests that use the token.
     pub owner: String,
-    /// What the token permits.
+    /// Permissions of the token.
     pub scopes: Vec<Scope>,
     /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
