@@ -57,6 +57,12 @@ fn programs() -> Option<PathBuf> {
         .filter(|programs| programs.join("initdb").exists())
 }
 
+/// Copies a folder with its owners and modes.
+fn copy_folder(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(status.unwrap().success());
+}
+
 impl Postgres {
     fn start(folder: PathBuf, owned: Option<tempfile::TempDir>) -> Option<Database> {
         let Some(programs) = programs() else {
@@ -82,13 +88,34 @@ impl Postgres {
             programs,
             options,
         };
-        let data = postgres.folder.join("data");
+        postgres.create_data();
+        postgres.control("start");
+        Some(Database {
+            url: Some(format!("postgres://testwright@127.0.0.1:{port}/postgres")),
+            postgres: Some(postgres),
+        })
+    }
+
+    /// Creates the data folder. Only the first test on a machine runs `initdb`, which takes seconds; the others copy its
+    /// result.
+    fn create_data(&self) {
+        let version = self.programs.parent().unwrap().file_name().unwrap();
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("postgres-{}", version.to_str().unwrap()));
+        std::fs::create_dir_all(&shared).unwrap();
+        let lock = std::fs::File::create(shared.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let (template, data) = (shared.join("data"), self.folder.join("data"));
+        if template.exists() {
+            lock.unlock().unwrap();
+            return copy_folder(&template, &data);
+        }
         std::fs::create_dir(&data).unwrap();
         if is_root() {
-            let own = Command::new("chown").arg("postgres").arg(&data).status();
-            assert!(own.unwrap().success());
+            let status = Command::new("chown").arg("postgres").arg(&data).status();
+            assert!(status.unwrap().success());
         }
-        postgres.run(
+        self.run(
             "initdb",
             &[
                 "--auth=trust",
@@ -97,11 +124,10 @@ impl Postgres {
                 "--wal-segsize=1",
             ],
         );
-        postgres.control("start");
-        Some(Database {
-            url: Some(format!("postgres://testwright@127.0.0.1:{port}/postgres")),
-            postgres: Some(postgres),
-        })
+        let incomplete = shared.join("incomplete");
+        let _ = std::fs::remove_dir_all(&incomplete);
+        copy_folder(&data, &incomplete);
+        std::fs::rename(&incomplete, &template).unwrap();
     }
 
     fn control(&self, what: &str) {

@@ -163,14 +163,19 @@ async fn postgres_recovers_from_outages() {
     execute("ALTER SYSTEM RESET default_transaction_read_only");
     execute("SELECT pg_reload_conf()");
     while is_read_only().await {}
-    assert_eq!(write_all(&store, 2).await, 0);
-
-    database.restart();
-    let mut round = 3;
-    // Connections that the restart closed are detected on their next use.
+    // Each backend reads the settings again when it is next idle.
+    let mut round = 2;
     while write_all(&store, round).await > 0 {
         round += 1;
         assert!(round < 6);
+    }
+
+    database.restart();
+    // Connections that the restart closed are detected on their next use.
+    round = 10;
+    while write_all(&store, round).await > 0 {
+        round += 1;
+        assert!(round < 13);
     }
 }
 
@@ -252,11 +257,11 @@ fn run_is_requeued_on_full_disk() {
     disk.fill();
     let run = daemon.run(&issue());
     let shown = || daemon.client.get(&format!("/v1/runs/{run}")).json();
-    wait_until("it is returned", || shown()["returns"] == 1);
+    wait_until("it is returned", || shown()["requeues"] == 1);
     let returned = shown();
     assert_eq!(returned["status"], "queued");
     assert_eq!(returned["attempts"], 0);
-    let reason = returned["return_reason"].as_str().unwrap();
+    let reason = returned["requeue_reason"].as_str().unwrap();
     assert!(reason.starts_with("the disk is full"), "{reason}");
     assert!(returned["not_before"].is_string());
     let red = daemon.client.get("/v1/ready");
@@ -294,9 +299,9 @@ fn run_waits_for_artifact_space() {
     disk.fill();
     let run = daemon.run(&issue());
     let shown = || daemon.client.get(&format!("/v1/runs/{run}")).json();
-    wait_until("it is returned", || shown()["returns"] == 1);
+    wait_until("it is returned", || shown()["requeues"] == 1);
     assert_eq!(shown()["status"], "queued");
-    let reason = shown()["return_reason"].as_str().unwrap().to_owned();
+    let reason = shown()["requeue_reason"].as_str().unwrap().to_owned();
     assert!(reason.starts_with("the disk is full"), "{reason}");
     assert!(reason.contains("artifact store"), "{reason}");
     disk.free();
