@@ -61,7 +61,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
             approach: format!("approach-{n}"),
             model: "some-model".to_owned(),
             oracle_samples: (n == 12).then_some(SAMPLES),
-            given: Vec::new(),
+            extra_inputs: Vec::new(),
         })
         .collect();
     let names: Vec<String> = systems
@@ -84,7 +84,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
                 id: result.instance_id.clone(),
                 repository: result.repo.clone(),
                 issue_tokens: result.issue_tokens,
-                given: None,
+                extra_inputs: None,
             },
         );
     }

@@ -49,7 +49,7 @@ pub struct Record {
     pub settings: Value,
     /// Extra inputs of the approach beyond the issue, as its options require.
     #[serde(default, skip_serializing_if = "ExtraInputs::is_empty")]
-    pub given: ExtraInputs,
+    pub extra_inputs: ExtraInputs,
     /// Isolation in force, and paths in the sandbox.
     pub sandbox: Value,
     /// Recipe, Python version and packages, log of the build, and whether the environment came from the
@@ -162,7 +162,7 @@ impl RunJob {
         let model = ModelName::parse(&recorded.started.model)?;
         Ok(RunJob {
             notes: settings.notes.clone(),
-            given: recorded.settings.given.clone(),
+            given: recorded.settings.extra_inputs.clone(),
             recorded: Some(recorded),
             ..RunJob::new(settings, issue, place, approach, model, out)
         })
@@ -390,7 +390,7 @@ impl RunJob {
             approach: self.approach.name(),
             model: self.model.to_string(),
             settings: self.settings.record(),
-            given: self.given,
+            extra_inputs: self.given,
             sandbox: facts,
             environment: serde_json::to_value(&environment).unwrap_or_default(),
             exit_code: outcome.exit_code(),

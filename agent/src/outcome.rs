@@ -48,7 +48,7 @@ pub enum Outcome {
         /// Version of the Python interpreter there.
         python: String,
         /// Calls that the model made, each with one line of its answer.
-        tried: Vec<String>,
+        calls: Vec<String>,
     },
     /// A budget was used up before a test was accepted.
     OutOfBudget {

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             instance_id: "pallets__flask-1".to_owned(),
             kind: WarningKind::Unknown,
         }],
-        remarks: vec!["using one worker fewer than requested: memory is low".to_owned()],
+        notes: vec!["using one worker fewer than requested: memory is low".to_owned()],
     };
     metadata.write(&folder)?;
     let start = Instant::now();

@@ -84,7 +84,7 @@ pub struct GradingReport {
     /// Facts about the run of the harness.
     pub run: RunMetadata,
     /// Anomalies in results and predictions.
-    pub remarks: Vec<String>,
+    pub notes: Vec<String>,
     /// Headline figures by prediction set.
     pub summary: BTreeMap<String, Summary>,
     /// Detailed figures by prediction set.
@@ -128,7 +128,7 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<GradingReport,
         let (results, odd) = results(folder)?;
         let run = RunMetadata::read(folder)?;
         let place = folder.display();
-        let odd = odd.into_iter().chain(run.remarks.iter().cloned());
+        let odd = odd.into_iter().chain(run.notes.iter().cloned());
         let odd = odd.chain(group_warnings(&run.predictions));
         remarks.extend(odd.map(|r| format!("{place}: {r}")));
         let found = prediction_sets::group(results, &run).into_iter();
@@ -167,12 +167,12 @@ fn write_reports(
 
 impl GradingReport {
     fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunMetadata) -> GradingReport {
-        remarks.extend(run.remarks.iter().cloned());
+        remarks.extend(run.notes.iter().cloned());
         remarks.extend(group_warnings(&run.predictions));
         let by_name = |set: &PredictionSet| set.prediction.clone();
         GradingReport {
             run: run.clone(),
-            remarks,
+            notes: remarks,
             summary: sets
                 .iter()
                 .map(|s| (by_name(s), summary::summary(s)))

@@ -28,7 +28,7 @@ pub struct InstanceResult {
     /// Estimated length of the issue in tokens (characters / 4).
     pub issue_tokens: u64,
     /// Whether there was a patch (`false`: null, empty or missing).
-    pub given: bool,
+    pub has_patch: bool,
     /// Whether the patch applies to the base commit.
     pub applied: bool,
     /// Notes on how the patch was applied or why it could not be (e.g. `with fuzz`), and on its content (e.g. `edits
@@ -72,7 +72,7 @@ pub struct InstanceResult {
     pub logs: BTreeMap<String, String>,
     /// Result of searching the sandbox of the old code for the new code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peeking: Option<Leakage>,
+    pub leakage: Option<Leakage>,
 }
 
 /// Reason why a line cannot have been written by grading.
@@ -251,7 +251,7 @@ impl Seconds {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Leakage {
     /// Number of files searched.
-    pub searched: u64,
+    pub files_searched: u64,
     /// Places where the new code was found; none is the expected result.
-    pub found: Vec<String>,
+    pub places: Vec<String>,
 }

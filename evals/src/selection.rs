@@ -72,7 +72,7 @@ pub struct SelectionSummary {
     /// Patches without infrastructure failures.
     pub patches: u64,
     /// Patches that pass at least one test that fails on the old code.
-    pub kept: u64,
+    pub selected: u64,
     /// Patches that pass no test and fail at least one.
     pub dropped: u64,
     /// Patches for which no test fails on the old code.
@@ -146,7 +146,7 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
     SelectionSummary {
         tests: tests.to_owned(),
         patches: known.len() as u64,
-        kept: kept.len() as u64,
+        selected: kept.len() as u64,
         dropped: known
             .iter()
             .filter(|r| r.is_sorted() && !r.is_kept())
@@ -270,7 +270,7 @@ mod tests {
         let summary = &summaries(&all)[0];
         let counts = (
             summary.patches,
-            summary.kept,
+            summary.selected,
             summary.dropped,
             summary.undecided,
             summary.infrastructure,

@@ -35,19 +35,19 @@ pub struct Observations {
     /// Contributed tests, without parameters: `path::Class::function`.
     pub contributed: Vec<String>,
     /// Tests in the files that the prediction touches, with the prediction applied.
-    pub with: Pairs,
+    pub patched: Pairs,
     /// Tests in the same files without the prediction.
     pub base: Pairs,
     /// Outcomes of running only the contributed tests, as TDD-Bench does. `None` if the files contain no other tests,
     /// in which case `with` has the same outcomes.
-    pub alone: Option<Pairs>,
+    pub isolated: Option<Pairs>,
     /// Failure classes of contributed tests on the old code.
     pub failures: BTreeMap<String, FailureClass>,
     /// Contributed tests that do not run on the old code because a name is missing that the issue asks for.
-    pub asked_for: Vec<String>,
+    pub missing_names: Vec<String>,
     /// Ids that one side cannot have, because it ran the same test with other parameters. They are absent there, but
     /// did not fail.
-    pub elsewhere: BTreeSet<String>,
+    pub unmatched: BTreeSet<String>,
     /// Files that both the prediction and the golden code patch change, so that the prediction itself determines what
     /// is old and new there.
     pub edits: Vec<String>,
@@ -67,7 +67,7 @@ impl Observations {
     }
 
     fn contributed(&self) -> impl Iterator<Item = (&String, Pair)> {
-        self.with
+        self.patched
             .iter()
             .filter(|(id, _)| self.is_contributed(id))
             .map(|(id, pair)| (id, *pair))
@@ -75,11 +75,11 @@ impl Observations {
 
     /// Returns whether a test failed. A test that did not finish counts as failed.
     fn fails(&self, id: &str, outcome: Outcome) -> bool {
-        fails(outcome) && !(outcome == Outcome::Absent && self.elsewhere.contains(id))
+        fails(outcome) && !(outcome == Outcome::Absent && self.unmatched.contains(id))
     }
 
     fn others(&self) -> impl Iterator<Item = (&String, Pair)> {
-        self.with
+        self.patched
             .iter()
             .filter(|(id, _)| !self.is_contributed(id))
             .map(|(id, pair)| (id, *pair))

@@ -45,9 +45,9 @@ pub struct ListAgreement {
     /// Number of tests in the list.
     pub listed: usize,
     /// Number of tests with the listed outcomes.
-    pub agree: usize,
+    pub matching: usize,
     /// Tests with another outcome, and that outcome.
-    pub otherwise: Vec<String>,
+    pub mismatches: Vec<String>,
 }
 
 /// Maximum characters of a reason or a test's name in the output.
@@ -102,15 +102,15 @@ fn agreement(list: &[String], pairs: &Pairs, old: &dyn Fn(Outcome) -> bool) -> L
     for name in list {
         let mut seen = pairs.iter().filter(|(id, _)| is_named(id, name)).peekable();
         if seen.peek().is_none() {
-            found.otherwise.push(format!("{name}: not found"));
+            found.mismatches.push(format!("{name}: not found"));
             continue;
         }
         let other = seen.find(|(_, pair)| !(old(pair.old) && passes(pair.new)));
         match other {
-            None => found.agree += 1,
+            None => found.matching += 1,
             Some((_, Pair { old, new })) => {
                 found
-                    .otherwise
+                    .mismatches
                     .push(format!("{name}: {old:?}, then {new:?}").to_lowercase());
             }
         }
@@ -176,15 +176,15 @@ impl fmt::Display for SetupCheck {
             writeln!(
                 f,
                 "{what} of the dataset: {} of {} tests agree",
-                sum(|a| a.agree),
+                sum(|a| a.matching),
                 sum(|a| a.listed)
             )?;
             for (checked, list) in &lists {
-                for line in list.otherwise.iter().take(5) {
+                for line in list.mismatches.iter().take(5) {
                     writeln!(f, "  {}: {}", checked.instance_id, excerpt(line, SHOWN))?;
                 }
-                if list.otherwise.len() > 5 {
-                    let more = list.otherwise.len() - 5;
+                if list.mismatches.len() > 5 {
+                    let more = list.mismatches.len() - 5;
                     writeln!(f, "  {}: and {more} more", checked.instance_id)?;
                 }
             }
@@ -228,9 +228,9 @@ mod tests {
         ]);
         let list = ["a::x", "a::y", "a::z"].map(str::to_owned);
         let found = agreement(&list, &pairs, &|old| old != Outcome::Passed);
-        assert_eq!((found.listed, found.agree), (3, 1));
+        assert_eq!((found.listed, found.matching), (3, 1));
         assert_eq!(
-            found.otherwise,
+            found.mismatches,
             ["a::y: failed, then failed", "a::z: not found"]
         );
     }

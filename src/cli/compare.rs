@@ -158,7 +158,7 @@ fn replayed_plan(recorded: Plan, grading: &GradingRun) -> Plan {
             .instances
             .iter()
             .find(|i| i.id == id)?
-            .given
+            .extra_inputs
             .clone()
     };
     Plan {

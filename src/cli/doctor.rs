@@ -108,7 +108,7 @@ async fn collect_report(args: &Args, settings: Arc<Settings>) -> DoctorReport {
 fn check_requirements(findings: &[Finding]) -> Result<()> {
     let works = |area: &str, what: &str| {
         let mut findings = findings.iter();
-        findings.any(|f| f.area == area && f.what == what && f.state != FindingStatus::Missing)
+        findings.any(|f| f.area == area && f.name == what && f.state != FindingStatus::Missing)
     };
     let error = |cause: &str| Error::infrastructure("find everything a run needs").cause(cause);
     if !works("programs", "git") {

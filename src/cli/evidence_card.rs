@@ -30,10 +30,10 @@ pub(super) fn render(outcome: &Outcome) -> Text {
                 rows(evidence, &mut text);
             }
         }
-        Outcome::Abstained { tried, .. } => {
+        Outcome::Abstained { calls, .. } => {
             text.push(RED, escape_line(&outcome.summary()))
                 .push(PLAIN, "\n");
-            for line in tried {
+            for line in calls {
                 text.push(DIM, "  tried ")
                     .push(PLAIN, escape_line(line))
                     .push(PLAIN, "\n");
@@ -107,8 +107,8 @@ mod tests {
                     missing_name: None,
                     executed: vec!["a.py".into()],
                     unreached: vec![(7, 7), (9, 12)],
-                    stand_in: None,
-                    turned_warning: false,
+                    test_double: None,
+                    warning_as_error: false,
                 }],
                 issue_sentence: Some("f(1) returns 1.".into()),
                 reruns: vec!["hash seed 1, order given: 1 failed again".into()],
@@ -121,7 +121,7 @@ mod tests {
                 review: Some(Review {
                     verdict: ReviewVerdict::Unsure,
                     reason: "Hard to say.".into(),
-                    beyond: vec!["the order of keys".into()],
+                    extra_requirements: vec!["the order of keys".into()],
                 }),
                 python: Some("3.11 (the issue names 3.14)".into()),
                 steps: 7,

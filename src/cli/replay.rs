@@ -157,7 +157,7 @@ fn describe(replayed: &ReplayReport) -> String {
         n => text.push_str(&format!("{n} answers differ\n")),
     }
     for difference in &replayed.differences {
-        let diff = first_difference(&difference.recorded, &difference.now);
+        let diff = first_difference(&difference.recorded, &difference.replayed);
         text.push_str(&format!(
             "step {}, {}:\n{diff}",
             difference.step,

@@ -221,7 +221,7 @@ fn table(summaries: &[SelectionSummary]) -> String {
     for s in summaries {
         let cells = [
             s.patches.to_string(),
-            s.kept.to_string(),
+            s.selected.to_string(),
             s.dropped.to_string(),
             s.undecided.to_string(),
             short_rate(&s.precision),

@@ -31,7 +31,7 @@ pub struct ReplayDifference {
     /// Answer in the recording.
     pub recorded: String,
     /// Answer now.
-    pub now: String,
+    pub replayed: String,
 }
 
 /// A recorded reply.
@@ -167,7 +167,7 @@ impl Replay {
             _ => return None,
         }
         match self.events.pop_front() {
-            Some(Event::NoReply { why, .. }) => Some(why),
+            Some(Event::NoReply { cause, .. }) => Some(cause),
             _ => None,
         }
     }
@@ -224,7 +224,7 @@ mod tests {
         Event::Reply {
             purpose,
             request: String::new(),
-            asked: vec![],
+            messages: vec![],
             reply: Reply {
                 content: content.into(),
                 ..Reply::default()
@@ -253,7 +253,7 @@ mod tests {
                 content: content.map(str::to_owned),
                 base,
             }],
-            left_out: Vec::new(),
+            omitted: Vec::new(),
         }
     }
 
@@ -291,7 +291,9 @@ mod tests {
     fn missing_reply_is_replayed() {
         let missing = |purpose| Event::NoReply {
             purpose,
-            why: NoReplyCause::TimeUp { begun: false },
+            cause: NoReplyCause::TimeUp {
+                call_started: false,
+            },
         };
         let mut whole = Replay::resume(vec![missing(Purpose::Review), answer("a")]);
         assert!(whole.answer("a").is_some(), "a review on the way");

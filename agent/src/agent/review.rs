@@ -290,10 +290,10 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
             let _ = write!(out, "\n  {file}:{line} in {function}: {code}");
         }
     }
-    if let Some(stand_in) = &test.stand_in {
+    if let Some(test_double) = &test.test_double {
         let _ = write!(
             out,
-            "\nIt was raised by {stand_in}, which is the test's own code and stands in for something real."
+            "\nIt was raised by {test_double}, which is the test's own code and stands in for something real."
         );
     }
     if let Some(printed) = found.and_then(printed_errors) {
@@ -392,7 +392,7 @@ pub(super) fn doubt_message(review: &Review) -> Option<ReviewDoubt> {
         ReviewVerdict::Unsure => {
             "is not sure that the tests fail for the reason that the issue states"
         }
-        ReviewVerdict::Yes if !review.beyond.is_empty() => {
+        ReviewVerdict::Yes if !review.extra_requirements.is_empty() => {
             "agrees that the tests fail for the reason that the issue states, but finds that they ask for more than it does"
         }
         ReviewVerdict::Yes | ReviewVerdict::Unreadable => return None,
@@ -400,7 +400,7 @@ pub(super) fn doubt_message(review: &Review) -> Option<ReviewDoubt> {
     Some(ReviewDoubt {
         opinion: opinion.to_owned(),
         reason: review.reason.clone(),
-        beyond: review.beyond.clone(),
+        beyond: review.extra_requirements.clone(),
     })
 }
 
@@ -422,8 +422,9 @@ fn read_review(text: &str) -> Review {
         .unwrap_or(ReviewVerdict::Unreadable);
     let marks = ['*', '#', '-', '`', ' ', '_'];
     let is_beyond = |line: &&str| line.trim_start_matches(marks).starts_with("BEYOND");
-    let (beyond, reason): (Vec<&str>, Vec<&str>) = text.trim().lines().partition(is_beyond);
-    let beyond = beyond
+    let (extra_requirements, reason): (Vec<&str>, Vec<&str>) =
+        text.trim().lines().partition(is_beyond);
+    let extra_requirements = extra_requirements
         .into_iter()
         .map(|line| line.trim_start_matches(marks).trim_start_matches("BEYOND"))
         .map(|line| line.trim_start_matches(['*', ':', ' ']).trim())
@@ -444,7 +445,7 @@ fn read_review(text: &str) -> Review {
     Review {
         verdict,
         reason,
-        beyond,
+        extra_requirements,
     }
 }
 

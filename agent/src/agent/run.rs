@@ -232,7 +232,7 @@ impl Run {
                 step: self.budget.spent.steps,
                 tool: call.name.clone(),
                 recorded: recorded.result.content.clone(),
-                now: now.result.content.clone(),
+                replayed: now.result.content.clone(),
             });
         }
         RecordedAnswer {
@@ -397,7 +397,7 @@ impl Run {
         if self.replay.has_live_tools() {
             return Ok(());
         }
-        let (now, left_out) = self.session.changes().await.map_err(infrastructure)?;
+        let (now, omitted) = self.session.changes().await.map_err(infrastructure)?;
         let changed = now
             .iter()
             .filter(|(path, content)| self.state.get(*path) != Some(content))
@@ -416,8 +416,8 @@ impl Run {
                 base: true,
             });
         let files: Vec<FileState> = changed.chain(back).collect();
-        if !files.is_empty() || !left_out.is_empty() {
-            self.record(&Event::State { files, left_out })?;
+        if !files.is_empty() || !omitted.is_empty() {
+            self.record(&Event::State { files, omitted })?;
             self.state = now;
         }
         Ok(())

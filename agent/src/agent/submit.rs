@@ -33,16 +33,16 @@ pub(super) struct SubmissionRecord {
     fixes: Vec<FixTrial>,
     review: Option<Review>,
     /// Whether a candidate fix was requested instead of accepting.
-    asked_for_fix: bool,
+    requested_fix: bool,
     /// Whether the reviewer's doubts were sent back instead of accepting.
-    doubted: bool,
+    returned_doubts: bool,
     #[serde(default)]
     reason: Option<String>,
 }
 
 impl SubmissionRecord {
     fn is_final(&self) -> bool {
-        self.verdict.accepted() && !self.asked_for_fix && !self.doubted
+        self.verdict.accepted() && !self.requested_fix && !self.returned_doubts
     }
 }
 
@@ -89,8 +89,8 @@ impl Run {
             verdict,
             fixes: Vec::new(),
             review: None,
-            asked_for_fix: false,
-            doubted: false,
+            requested_fix: false,
+            returned_doubts: false,
             reason: reason.map(str::to_owned),
         };
         let mut text = if self.submission_policy.feedback {
@@ -110,7 +110,7 @@ impl Run {
             }
             let is_tried = submitted.fixes.iter().any(|fix| fix.crash.is_none());
             if self.submission_policy.wants_fix && !self.fix_asked_for && !is_tried {
-                submitted.asked_for_fix = true;
+                submitted.requested_fix = true;
                 text = prompt(TryAFix {}.render())?;
             } else if self.submission_policy.reviews > 0 {
                 let reviewed = AcceptedSubmission {
@@ -124,7 +124,7 @@ impl Run {
                     && self.may_doubt(review)
                     && let Some(doubt) = doubt_message(review)
                 {
-                    submitted.doubted = true;
+                    submitted.returned_doubts = true;
                     text = prompt(doubt.render())?;
                 }
             }
@@ -199,8 +199,8 @@ impl Run {
     }
 
     fn record_submission(&mut self, submitted: &SubmissionRecord) {
-        self.fix_asked_for |= submitted.asked_for_fix;
-        self.doubts += u32::from(submitted.doubted);
+        self.fix_asked_for |= submitted.requested_fix;
+        self.doubts += u32::from(submitted.returned_doubts);
         self.submission = submitted.is_final().then(|| {
             (
                 submitted.submission.patch.clone(),
@@ -219,7 +219,7 @@ impl Run {
             return Some(Outcome::Abstained {
                 reason: record.abstained,
                 python: self.python(),
-                tried: self.tried(),
+                calls: self.tried(),
             });
         }
         if let Some((patch, evidence)) = self.submission.take() {
@@ -282,7 +282,7 @@ impl Run {
             python: Some(self.python()),
             fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),
-            given: self.given.clone(),
+            extra_inputs: self.given.clone(),
             dropped: verdict.dropped.clone(),
             ..Evidence::default()
         };

@@ -136,10 +136,10 @@ impl ExtraInputs {
     ///
     /// Fails if the recorded inputs cannot be read.
     pub fn of_record(settings: &Value) -> Result<ExtraInputs> {
-        let Some(given) = settings.get("given") else {
+        let Some(inputs) = settings.get("extra_inputs") else {
             return Ok(ExtraInputs::default());
         };
-        serde_json::from_value(given.clone()).map_err(|error| {
+        serde_json::from_value(inputs.clone()).map_err(|error| {
             Error::usage("read what the recorded run was given beyond the issue")
                 .cause(error.to_string())
         })

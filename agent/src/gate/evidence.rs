@@ -32,7 +32,7 @@ pub struct Evidence {
     pub review: Option<Review>,
     /// Extra inputs of the approach beyond the issue, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<String>,
+    pub extra_inputs: Vec<String>,
     /// Changes omitted from the patch.
     pub dropped: Vec<String>,
     /// Number of model calls so far.
@@ -75,10 +75,10 @@ pub struct TestEvidence {
     pub unreached: Vec<(usize, usize)>,
     /// Code of the test itself, called by the code under test, in which it failed: `FUNCTION (FILE:LINE)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stand_in: Option<String>,
+    pub test_double: Option<String>,
     /// Whether the failure is a warning that the project's settings turn into an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub turned_warning: bool,
+    pub warning_as_error: bool,
 }
 
 /// The effect of a candidate fix.
@@ -139,7 +139,7 @@ pub struct Review {
     pub reason: String,
     /// Requirements of the tests beyond the issue, one assertion each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beyond: Vec<String>,
+    pub extra_requirements: Vec<String>,
 }
 
 /// The verdict of a review.
@@ -173,7 +173,7 @@ impl TestEvidence {
 
     fn class_name(&self) -> &'static str {
         match self.class {
-            _ if self.turned_warning => "warning turned into an error",
+            _ if self.warning_as_error => "warning turned into an error",
             FailureClass::Assertion => "assertion",
             FailureClass::Exception => "exception",
             FailureClass::Error => "error",
@@ -229,7 +229,7 @@ impl Evidence {
     /// Returns how far each check holds, from 0 to 1.
     fn checks(&self) -> Vec<f64> {
         let opinion = (self.review.as_ref()).and_then(|review| match review.verdict {
-            ReviewVerdict::Yes if review.beyond.is_empty() => Some(1.0),
+            ReviewVerdict::Yes if review.extra_requirements.is_empty() => Some(1.0),
             ReviewVerdict::Yes | ReviewVerdict::Unsure => Some(0.5),
             ReviewVerdict::No => Some(0.0),
             ReviewVerdict::Unreadable => None,
@@ -272,7 +272,7 @@ impl Evidence {
         let opinion = match self.review.as_ref() {
             None => "no reviewer read it",
             Some(review) => match review.verdict {
-                ReviewVerdict::Yes if review.beyond.is_empty() => "",
+                ReviewVerdict::Yes if review.extra_requirements.is_empty() => "",
                 ReviewVerdict::Yes => {
                     "the reviewer finds that it asks for more than the issue does"
                 }
@@ -333,19 +333,22 @@ mod tests {
                 missing_name: None,
                 executed: Vec::new(),
                 unreached: Vec::new(),
-                stand_in: None,
-                turned_warning: false,
+                test_double: None,
+                warning_as_error: false,
             }],
             review,
             ..Evidence::default()
         }
     }
 
-    fn review(verdict: ReviewVerdict, beyond: &[&str]) -> Option<Review> {
+    fn review(verdict: ReviewVerdict, extra_requirements: &[&str]) -> Option<Review> {
         Some(Review {
             verdict,
             reason: String::new(),
-            beyond: beyond.iter().map(|line| (*line).to_owned()).collect(),
+            extra_requirements: extra_requirements
+                .iter()
+                .map(|line| (*line).to_owned())
+                .collect(),
         })
     }
 

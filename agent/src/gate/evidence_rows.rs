@@ -12,8 +12,11 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     for test in &evidence.tests {
         row("test", &test.id);
         row("fails", &format!("{}{}", test.line(), test.limits()));
-        if let Some(stand_in) = &test.stand_in {
-            row("through", &format!("{stand_in}, the test's own stand-in"));
+        if let Some(test_double) = &test.test_double {
+            row(
+                "through",
+                &format!("{test_double}, the test's own stand-in"),
+            );
         }
     }
     let is_for_lines = !evidence.covered.is_empty();
@@ -52,8 +55,8 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     {
         row("python", python);
     }
-    for given in &evidence.given {
-        row("given", given);
+    for input in &evidence.extra_inputs {
+        row("given", input);
     }
     for dropped in &evidence.dropped {
         row("left out", dropped);
@@ -94,7 +97,7 @@ fn opinion(review: &Review) -> String {
         ReviewVerdict::Unsure => format!("unsure: {}", review.reason),
         ReviewVerdict::Unreadable => "gave an answer that cannot be read".to_owned(),
     };
-    for beyond in &review.beyond {
+    for beyond in &review.extra_requirements {
         text.push_str(&format!("\nbeyond the issue: {beyond}"));
     }
     text

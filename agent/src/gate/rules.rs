@@ -130,9 +130,9 @@ fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) 
         missing_name: failure.missing_name.clone(),
         executed: executed.to_vec(),
         unreached: Vec::new(),
-        stand_in: (failure.raised_by_test_double())
+        test_double: (failure.raised_by_test_double())
             .map(|frame| format!("{} ({}:{})", frame.function, frame.file, frame.line)),
-        turned_warning: failure.is_turned_warning(),
+        warning_as_error: failure.is_turned_warning(),
     }
 }
 

@@ -77,7 +77,7 @@ pub struct RecordedSettings {
     pub min_confidence: Option<f64>,
     /// Extra inputs, by content, so that the resumed run uses the same.
     #[serde(default, skip_serializing_if = "ExtraInputs::is_empty")]
-    pub given: ExtraInputs,
+    pub extra_inputs: ExtraInputs,
     /// Digest of the custom prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
@@ -87,7 +87,7 @@ impl RecordedSettings {
     pub(super) fn new(
         settings: &Settings,
         place: &RepositoryLocation,
-        given: &ExtraInputs,
+        extra_inputs: &ExtraInputs,
     ) -> Self {
         let absolute = std::path::absolute(&place.location)
             .ok()
@@ -103,7 +103,7 @@ impl RecordedSettings {
             max_tokens: settings.run.max_tokens,
             max_minutes: settings.run.max_minutes,
             min_confidence: settings.run.min_confidence,
-            given: given.clone(),
+            extra_inputs: extra_inputs.clone(),
             prompts: custom_prompts::digest(),
         }
     }

@@ -42,7 +42,7 @@ pub fn entries_of(event: &Event) -> Vec<Entry> {
         Event::Message { message } => vec![asked(message)],
         Event::Reply {
             purpose,
-            asked: messages,
+            messages,
             reply,
             seconds,
             ..
@@ -87,19 +87,19 @@ pub fn entries_of(event: &Event) -> Vec<Entry> {
                 result.clone(),
             )]
         }
-        Event::NoReply { purpose, why } => {
+        Event::NoReply { purpose, cause } => {
             let what = match purpose {
                 Purpose::Step | Purpose::Prompt => "the model",
                 Purpose::Review => "the reviewer",
             };
-            let text = match why {
+            let text = match cause {
                 NoReplyCause::ContextFull { message } => message.clone(),
-                NoReplyCause::TimeUp { begun: true } => {
+                NoReplyCause::TimeUp { call_started: true } => {
                     "The time was up during the call.".to_owned()
                 }
-                NoReplyCause::TimeUp { begun: false } => {
-                    "The time was up before the call.".to_owned()
-                }
+                NoReplyCause::TimeUp {
+                    call_started: false,
+                } => "The time was up before the call.".to_owned(),
             };
             vec![entry(
                 EntryKind::Stage,

@@ -32,7 +32,7 @@ pub enum Event {
         request: String,
         /// Messages of a side call, such as a review; empty for the conversation.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        asked: Vec<Message>,
+        messages: Vec<Message>,
         /// The reply, with its tokens and cost.
         reply: Reply,
         /// Seconds until the reply arrived.
@@ -47,7 +47,7 @@ pub enum Event {
         files: Vec<FileState>,
         /// Files that differ but are too large to store; a resumed run continues without them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        left_out: Vec<String>,
+        omitted: Vec<String>,
     },
     /// Older tool answers among the first `until` messages were cut because the model's context was full.
     Compacted {
@@ -59,7 +59,7 @@ pub enum Event {
         /// Purpose of the call.
         purpose: Purpose,
         /// Reason why there is no reply.
-        why: NoReplyCause,
+        cause: NoReplyCause,
     },
     /// The end of one of several drafts and of its conversation.
     DraftEnded {
@@ -142,7 +142,7 @@ pub enum NoReplyCause {
     /// The minutes of the run were up, before the call or during it.
     TimeUp {
         /// Whether the call had begun.
-        begun: bool,
+        call_started: bool,
     },
 }
 

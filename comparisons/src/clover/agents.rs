@@ -312,7 +312,7 @@ mod tests {
                 content: text.map(|text| BASE64_STANDARD.encode(text)),
                 base,
             }],
-            left_out: Vec::new(),
+            omitted: Vec::new(),
         };
         let mut events = vec![
             state("t.py", Some("first"), false),

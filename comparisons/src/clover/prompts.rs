@@ -86,11 +86,11 @@ pub fn messages(
 
 fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String; 2], RenderError> {
     let user = match &problem.question {
-        Question::Assertion { lead, tail, .. } => CloverAssertion {
+        Question::Assertion { prefix, suffix, .. } => CloverAssertion {
             repository: problem.repository.clone(),
             path: problem.path.clone(),
             code: above(problem),
-            assertion: format!("{lead}{BLANK}{tail}"),
+            assertion: format!("{prefix}{BLANK}{suffix}"),
             after: problem.text.after.trim_matches('\n').to_owned(),
             whole: form == Form::Assertion,
             context: context.unwrap_or_default().trim_end().to_owned(),
@@ -98,7 +98,7 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
         .render()?,
         Question::Target {
             path,
-            qualified,
+            qualified_name,
             is_class,
         } => CloverTarget {
             repository: problem.repository.clone(),
@@ -106,7 +106,7 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
             test: problem.test.clone(),
             code: problem.text.without_statements().trim_end().to_owned(),
             target_kind: if *is_class { "class" } else { "function" }.to_owned(),
-            target: qualified.clone(),
+            target: qualified_name.clone(),
             target_path: context.map_or_else(String::new, |_| path.clone()),
             part: form == Form::Part,
             context: context.unwrap_or_default().trim_end().to_owned(),

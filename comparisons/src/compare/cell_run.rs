@@ -32,13 +32,18 @@ pub struct CellTask {
     /// The model, as named in the settings.
     pub model: String,
     /// Extra inputs for the system, in addition to the issue.
-    pub given: ExtraInputs,
+    pub extra_inputs: ExtraInputs,
 }
 
 impl CellTask {
     /// Returns the task of one run. Golden patches, test names, comments and unknown fields of the instance are
     /// removed.
-    pub fn new(instance: &Instance, approach: &str, model: &str, given: ExtraInputs) -> Self {
+    pub fn new(
+        instance: &Instance,
+        approach: &str,
+        model: &str,
+        extra_inputs: ExtraInputs,
+    ) -> Self {
         CellTask {
             instance: Instance {
                 patch: None,
@@ -51,7 +56,7 @@ impl CellTask {
             },
             approach: approach.to_owned(),
             model: model.to_owned(),
-            given,
+            extra_inputs,
         }
     }
 
@@ -81,7 +86,7 @@ impl CellTask {
         };
         let (model, out) = (ModelName::parse(&self.model)?, out.to_owned());
         Ok(RunJob {
-            given: self.given.clone(),
+            given: self.extra_inputs.clone(),
             ..RunJob::new(settings, issue, place, approach, model, out)
         })
     }
@@ -149,15 +154,15 @@ pub async fn execute(
 
 /// Prepares the coverage measurement if tests for given lines are requested.
 async fn wanted_coverage(
-    given: &ExtraInputs,
+    extra_inputs: &ExtraInputs,
     harness: &Harness,
     source: &Source,
     environment: &Environment,
 ) -> Result<Option<WantedCoverage>> {
-    if given.lines.is_empty() {
+    if extra_inputs.lines.is_empty() {
         return Ok(None);
     }
-    let ranges = lines::resolve(&source.tree()?, &given.lines)?;
+    let ranges = lines::resolve(&source.tree()?, &extra_inputs.lines)?;
     let package = coverage::package(&environment.python_version, &harness.build).await?;
     Ok(Some(WantedCoverage {
         package,

@@ -54,7 +54,7 @@ pub struct System {
     /// Extra inputs in addition to the issue. They make the task easier, so results are not comparable with systems
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<String>,
+    pub extra_inputs: Vec<String>,
 }
 
 /// Limits of every run.
@@ -82,7 +82,7 @@ pub struct PlannedInstance {
     pub issue_tokens: u64,
     /// Extra inputs that systems are given in addition to the issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<PlannedGiven>,
+    pub extra_inputs: Option<PlannedGiven>,
 }
 
 /// Extra inputs for an instance, limited to those that some system uses. The full inputs are in each run's trajectory.
@@ -125,7 +125,7 @@ impl System {
                 approach: variant.name(),
                 model: model.to_owned(),
                 oracle_samples: (samples > 1).then_some(samples),
-                given: extra_inputs::labels(variant.options()),
+                extra_inputs: extra_inputs::labels(variant.options()),
             };
             let found: Vec<System> = match variant.approach.model() {
                 ModelKind::Rules(model) => vec![system(model)],
@@ -220,7 +220,7 @@ impl Plan {
     /// Adds the extra inputs of each instance.
     pub fn with_given(mut self, of: impl Fn(&str) -> Option<PlannedGiven>) -> Self {
         for instance in &mut self.instances {
-            instance.given = of(&instance.id);
+            instance.extra_inputs = of(&instance.id);
         }
         self
     }
@@ -337,7 +337,7 @@ impl PlannedInstance {
             repository: instance.repo.clone(),
             issue_tokens: testwright_agent::retrieval::tokens::count(&instance.problem_statement)
                 as u64,
-            given: None,
+            extra_inputs: None,
         }
     }
 
@@ -349,10 +349,10 @@ impl PlannedInstance {
 
     /// Returns whether all earlier inputs are unchanged; inputs may be added.
     fn extends_inputs(&self, earlier: &PlannedInstance) -> bool {
-        let Some(earlier) = &earlier.given else {
+        let Some(earlier) = &earlier.extra_inputs else {
             return true;
         };
-        let now = self.given.clone().unwrap_or_default();
+        let now = self.extra_inputs.clone().unwrap_or_default();
         let is_kept = |now: &Option<String>, was: &Option<String>| was.is_none() || now == was;
         is_kept(&now.golden_patch, &earlier.golden_patch)
             && is_kept(&now.other_patch, &earlier.other_patch)

@@ -39,9 +39,11 @@ impl RecordedModel {
             Event::Reply { reply, .. } => Some(Ok(Box::new(reply))),
             // The context was full, so older tool answers were cut.
             Event::Compacted { .. } => Some(Err(ModelError::ContextFull("as recorded".to_owned()))),
-            Event::NoReply { why, .. } => Some(Err(match why {
+            Event::NoReply { cause: why, .. } => Some(Err(match why {
                 NoReplyCause::ContextFull { message } => ModelError::ContextFull(message),
-                NoReplyCause::TimeUp { begun } => ModelError::TimeUp { begun },
+                NoReplyCause::TimeUp {
+                    call_started: begun,
+                } => ModelError::TimeUp { begun },
             })),
             _ => None,
         });
@@ -82,14 +84,14 @@ mod tests {
         let reply = |purpose, content: &str| Event::Reply {
             purpose,
             request: String::new(),
-            asked: Vec::new(),
+            messages: Vec::new(),
             reply: Reply {
                 content: content.to_owned(),
                 ..Reply::default()
             },
             seconds: 0.0,
         };
-        let missing = |purpose, why| Event::NoReply { purpose, why };
+        let missing = |purpose, cause| Event::NoReply { purpose, cause };
         let message = "too long".to_owned();
         let full = NoReplyCause::ContextFull { message };
         for event in [
@@ -98,7 +100,7 @@ mod tests {
             reply(Purpose::Step, "two"),
             Event::Compacted { until: 2 },
             reply(Purpose::Step, "three"),
-            missing(Purpose::Step, NoReplyCause::TimeUp { begun: true }),
+            missing(Purpose::Step, NoReplyCause::TimeUp { call_started: true }),
         ] {
             run.append(&event).unwrap();
         }

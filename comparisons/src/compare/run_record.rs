@@ -246,7 +246,7 @@ impl RunRecord {
             approach: self.approach.clone(),
             model: self.model.clone(),
             oracle_samples: None,
-            given: Vec::new(),
+            extra_inputs: Vec::new(),
         };
         system.prediction_set(self.sample)
     }

@@ -214,7 +214,7 @@ impl GradingRun {
             grader: Some(harness::VERSION.to_owned()),
             workers: workers.and_then(|workers| u32::try_from(workers.number).ok()),
             sandbox: Some(harness.backend.name().to_owned()),
-            remarks,
+            notes: remarks,
             ..RunMetadata::default()
         }
     }

@@ -61,10 +61,10 @@ pub fn read(problem: &Problem, form: Form, code: &str) -> Result<RunnableAnswer,
     }
     let usable = match &problem.question {
         Question::Assertion {
-            lead,
+            prefix,
             reference,
-            tail,
-        } => fill(problem, form, code, [lead, reference, tail])?,
+            suffix,
+        } => fill(problem, form, code, [prefix, reference, suffix])?,
         _ => test_file(problem, form, code)?,
     };
     match forbidden(&usable.source, &problem.golden()) {
@@ -79,28 +79,28 @@ fn fill(
     problem: &Problem,
     form: Form,
     code: &str,
-    [lead, reference, tail]: [&str; 3],
+    [prefix, reference, suffix]: [&str; 3],
 ) -> Result<RunnableAnswer, RejectedAnswer> {
-    let (_, golden) = one_assertion(&format!("{lead}{reference}{tail}"))
+    let (_, golden) = one_assertion(&format!("{prefix}{reference}{suffix}"))
         .ok_or_else(|| RejectedAnswer::Refused("the golden assertion does not parse".to_owned()))?;
     let side = golden
         .comparison
         .operands()
         .iter()
-        .position(|operand| operand.bytes.start == lead.len());
+        .position(|operand| operand.bytes.start == prefix.len());
     let frame = AssertionFrame {
         golden: &golden,
         side: side.unwrap_or_default(),
     };
     let code = reindented(code.trim_matches('\n').trim_end(), "");
     let operand = match form {
-        Form::Operand => frame.operand_alone(&code, lead, tail),
+        Form::Operand => frame.operand_alone(&code, prefix, suffix),
         _ => frame.operand_of(&code),
     }?;
-    let mut assertion = format!("{lead}{operand}{tail}");
+    let mut assertion = format!("{prefix}{operand}{suffix}");
     // A multi-line operand may have relied on brackets around it, so add them.
     if operand.contains('\n') && operand != reference {
-        assertion = format!("{lead}({operand}){tail}");
+        assertion = format!("{prefix}({operand}){suffix}");
     }
     let Some((_, read)) = one_assertion(&assertion).filter(|(_, read)| frame.fits(read)) else {
         return Err(wrong_assertion());
@@ -199,15 +199,20 @@ impl AssertionFrame<'_> {
         source.get(self.operand(&assertion.comparison)?.bytes.clone())
     }
 
-    fn operand_alone(&self, code: &str, lead: &str, tail: &str) -> Result<String, RejectedAnswer> {
+    fn operand_alone(
+        &self,
+        code: &str,
+        prefix: &str,
+        suffix: &str,
+    ) -> Result<String, RejectedAnswer> {
         let code = code.trim().trim_matches('`').trim();
         let (mut text, mut read) = (
             code.to_owned(),
-            one_assertion(&format!("{lead}{code}{tail}")),
+            one_assertion(&format!("{prefix}{code}{suffix}")),
         );
         if read.is_none() && code.contains('\n') {
             text = format!("({code})");
-            read = one_assertion(&format!("{lead}{text}{tail}"));
+            read = one_assertion(&format!("{prefix}{text}{suffix}"));
         }
         match read {
             Some((_, read)) if self.fits(&read) => Ok(text),

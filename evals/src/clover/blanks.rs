@@ -65,9 +65,9 @@ pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
         for (side, operand) in operands.iter().enumerate() {
             let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default().to_owned();
             let question = Question::Assertion {
-                lead: part(assertion.bytes.start, operand.bytes.start),
+                prefix: part(assertion.bytes.start, operand.bytes.start),
                 reference: part(operand.bytes.start, operand.bytes.end),
-                tail: part(operand.bytes.end, assertion.bytes.end),
+                suffix: part(operand.bytes.end, assertion.bytes.end),
             };
             found.push(Blank {
                 path: test.path.clone(),
@@ -225,9 +225,9 @@ mod tests {
         for n in 0..200 {
             let mut other = found[0].clone();
             other.question = Question::Assertion {
-                lead: String::new(),
+                prefix: String::new(),
                 reference: format!("r{}", n.max(2)),
-                tail: String::new(),
+                suffix: String::new(),
             };
             found.push(other);
         }

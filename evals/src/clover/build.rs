@@ -180,7 +180,7 @@ impl Builder<'_> {
                 None => kept.push(test),
             }
         }
-        counts.kept = kept.len();
+        counts.selected = kept.len();
         Ok(kept)
     }
 
@@ -250,7 +250,7 @@ impl Builder<'_> {
             (self.report)(&format!("task {}: {} problems", task.numeral(), kept.len()));
         }
         drawn.for_each(|_| candidates.counts.drop(DropReason::OverCap));
-        candidates.counts.kept = kept.len();
+        candidates.counts.selected = kept.len();
         for (at, problem) in kept.iter_mut().enumerate() {
             let name = problem.repository.replace('/', "__");
             problem.id = format!("{name}-{}-{:03}", task.number(), at + 1);
@@ -315,11 +315,11 @@ impl Builder<'_> {
     fn fits(&self, problem: &Problem) -> std::result::Result<(), DropReason> {
         match &problem.question {
             Question::Assertion {
-                lead,
+                prefix,
                 reference,
-                tail,
+                suffix,
             } => {
-                let answer = format!("{lead}{reference}{tail}");
+                let answer = format!("{prefix}{reference}{suffix}");
                 match self.prompts.tokenizer().count(&answer) > problem.task.max_answer_tokens() {
                     true => Err(DropReason::LongReference),
                     false => Ok(()),
@@ -385,12 +385,12 @@ fn golden_answers(problem: &Problem) -> [ModelAnswer; 2] {
     };
     match &problem.question {
         Question::Assertion {
-            lead,
+            prefix,
             reference,
-            tail,
+            suffix,
         } => [
             answer(Form::Operand, reference.clone()),
-            answer(Form::Assertion, format!("{lead}{reference}{tail}")),
+            answer(Form::Assertion, format!("{prefix}{reference}{suffix}")),
         ],
         _ => [
             answer(Form::Full, problem.golden()),

@@ -279,7 +279,9 @@ impl Grader<'_> {
                 self.triviality_reason(problem, answer, filled, copies)
             }
             Question::Target {
-                path, qualified, ..
+                path,
+                qualified_name: qualified,
+                ..
             } => {
                 let target = (path.as_str(), qualified.as_str());
                 let is_called = calls(

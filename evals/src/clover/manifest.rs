@@ -82,10 +82,10 @@ impl Manifest {
                 ]);
         let mut sums = [0; 9];
         for facts in &self.repositories {
-            let mut figures = vec![facts.test_files, facts.tests.found, facts.tests.kept];
+            let mut figures = vec![facts.test_files, facts.tests.found, facts.tests.selected];
             for task in Task::ALL {
                 let counts = facts.tasks.get(&task).cloned().unwrap_or_default();
-                figures.extend([counts.kept, counts.found]);
+                figures.extend([counts.selected, counts.found]);
             }
             for (sum, figure) in sums.iter_mut().zip(&figures) {
                 *sum += figure;

@@ -205,21 +205,21 @@ impl TestText {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Question {
-    /// Fill a blank. The assertion is `lead`, `reference` and `tail`, joined; it is the last line of the test.
+    /// Fill a blank. The assertion is `prefix`, `reference` and `suffix`, joined; it is the last line of the test.
     Assertion {
         /// Text of the assertion before the blank.
-        lead: String,
+        prefix: String,
         /// Golden content of the blank.
         reference: String,
         /// Text of the assertion after the blank.
-        tail: String,
+        suffix: String,
     },
     /// Write a test that calls this class or function.
     Target {
         /// Path of the file that defines the target.
         path: String,
         /// Names of the enclosing classes and of the target, joined by dots.
-        qualified: String,
+        qualified_name: String,
         /// Whether the target is a class; otherwise it is a function.
         is_class: bool,
     },
@@ -320,10 +320,10 @@ impl Problem {
 pub fn golden(text: &TestText, question: &Question) -> String {
     match question {
         Question::Assertion {
-            lead,
+            prefix,
             reference,
-            tail,
-        } => text.with_body(&format!("{}{lead}{reference}{tail}\n", text.body)),
+            suffix,
+        } => text.with_body(&format!("{}{prefix}{reference}{suffix}\n", text.body)),
         _ => text.with_body(&text.body),
     }
 }

@@ -114,7 +114,7 @@ pub struct Counts {
     /// Number found, before any rejection.
     pub found: usize,
     /// Number kept.
-    pub kept: usize,
+    pub selected: usize,
     /// Number dropped, by reason.
     pub dropped: BTreeMap<DropReason, usize>,
 }

@@ -106,13 +106,13 @@ pub struct Utilisation {
     /// Number of problems that were asked without context and with every context.
     pub problems: u64,
     /// Best context rate, minus the rate without context.
-    pub most: f64,
+    pub maximum: f64,
     /// Worst context rate, minus the rate without context.
-    pub least: f64,
+    pub minimum: f64,
     /// Bootstrap interval of `most` over problems, 95 %.
-    pub most_interval: Option<[f64; 2]>,
+    pub maximum_interval: Option<[f64; 2]>,
     /// Bootstrap interval of `least` over problems, 95 %.
-    pub least_interval: Option<[f64; 2]>,
+    pub minimum_interval: Option<[f64; 2]>,
 }
 
 /// Comparison of two systems on the same problems with the same context.
@@ -260,10 +260,10 @@ fn utilisation(judgements: &[Grade]) -> Vec<Utilisation> {
                 task,
                 form,
                 problems: whole.len() as u64,
-                most: most(&all),
-                least: least(&all),
-                most_interval: bootstrap_of(whole.len(), most),
-                least_interval: bootstrap_of(whole.len(), least),
+                maximum: most(&all),
+                minimum: least(&all),
+                maximum_interval: bootstrap_of(whole.len(), most),
+                minimum_interval: bootstrap_of(whole.len(), least),
             })
         };
     by_problem(judgements)

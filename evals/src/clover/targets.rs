@@ -48,7 +48,7 @@ fn covers(lines: &Lines, found: &FoundDefinition) -> bool {
 pub fn question(found: &FoundDefinition) -> Question {
     Question::Target {
         path: found.path.clone(),
-        qualified: found.qualified.clone(),
+        qualified_name: found.qualified.clone(),
         is_class: found.kind == Kind::Class,
     }
 }

@@ -50,7 +50,7 @@ impl Harness {
         timeline: &Timeline<'_>,
     ) -> InstanceResult {
         let mut graded = empty_result(self, instance, prediction);
-        graded.peeking.clone_from(&baseline.leakage);
+        graded.leakage.clone_from(&baseline.leakage);
         if let Some(log) = &baseline.build_log {
             graded.logs.insert("build".to_owned(), log.clone());
         }
@@ -156,7 +156,7 @@ impl Harness {
         for (side, runs) in [("old", &old), ("new", &new)] {
             self.keep_logs(graded, side, runs).map_err(at_stage(side))?;
         }
-        let all = serde_json::to_string(&seen.with).unwrap_or_default();
+        let all = serde_json::to_string(&seen.patched).unwrap_or_default();
         let owner = Owner::Prediction(&graded.prediction);
         let path = log(&self.out, &graded.instance_id, owner, TESTS, &all);
         let path = path.map_err(at_stage("new"))?;
@@ -210,17 +210,17 @@ fn observed(
     new: &Runs,
 ) -> Observations {
     let [then, now] = [old, new].map(|runs| &runs.whole_file_run().answer.report);
-    let alone = (old.has_other_tests() && new.has_other_tests()).then(|| {
+    let isolated = (old.has_other_tests() && new.has_other_tests()).then(|| {
         outcome_pairs::pairs(&old.own.answer.report, &new.own.answer.report, &tests.tests)
     });
     Observations {
         contributed: tests.tests.clone(),
-        with: outcome_pairs::pairs(then, now, &tests.tests),
+        patched: outcome_pairs::pairs(then, now, &tests.tests),
         base: outcome_pairs::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
-        alone,
-        elsewhere: outcome_pairs::unmatched_parameters(then, now),
+        isolated,
+        unmatched: outcome_pairs::unmatched_parameters(then, now),
         failures: outcome_pairs::failures(then),
-        asked_for: outcome_pairs::tests_of_requested_names(
+        missing_names: outcome_pairs::tests_of_requested_names(
             then,
             &tests.tests,
             &instance.problem_statement,
@@ -256,7 +256,7 @@ fn forged(prepared: &PreparedInstance, old: &Runs, new: &Runs) -> Vec<String> {
 }
 
 fn contributed_pairs(seen: &Observations) -> Vec<TestPair> {
-    let pairs: &Pairs = &seen.with;
+    let pairs: &Pairs = &seen.patched;
     pairs
         .iter()
         .filter(|(id, _)| seen.is_contributed(id))

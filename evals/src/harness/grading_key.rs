@@ -76,7 +76,7 @@ pub(super) fn empty_result(
         key: key(harness, instance, prediction),
         repo: instance.repo.clone(),
         issue_tokens: instance.problem_statement.chars().count().div_ceil(4) as u64,
-        given: prediction.model_patch.is_some(),
+        has_patch: prediction.model_patch.is_some(),
         applied: false,
         notes: Vec::new(),
         contributed: Vec::new(),
@@ -94,6 +94,6 @@ pub(super) fn empty_result(
         seconds: Seconds::default(),
         cached: Vec::new(),
         logs: BTreeMap::new(),
-        peeking: None,
+        leakage: None,
     }
 }

@@ -35,8 +35,8 @@ impl Harness {
             .run(Activity::Build, self.search_sandbox(prepared, wanted))
             .await?;
         let leakage = Leakage {
-            searched: findings.searched,
-            found: findings.places,
+            files_searched: findings.searched,
+            places: findings.places,
         };
         test_run_cache::write(&record, &leakage).await?;
         Ok(leakage)

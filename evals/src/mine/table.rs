@@ -96,7 +96,7 @@ pub struct RejectedChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// Condition that the changes meet, in words.
-    pub what: &'static str,
+    pub condition: &'static str,
     /// Number of changes.
     pub changes: usize,
 }
@@ -130,7 +130,7 @@ impl Table {
     /// Builds the table, with reasons sorted by stage, then by descending frequency.
     pub fn new(counts: Counts, dropped: Vec<RejectedChange>) -> Table {
         let stages = Stage::ALL.map(|stage| Row {
-            what: stage.words(),
+            condition: stage.words(),
             changes: counts.of(stage),
         });
         let mut reasons: BTreeMap<(Stage, String), (usize, String)> = BTreeMap::new();
@@ -170,7 +170,7 @@ impl Table {
             .words("changes that")
             .figures(&["number"]);
         for row in &self.stages {
-            stages.labelled(row.what, [row.changes.to_string()]);
+            stages.labelled(row.condition, [row.changes.to_string()]);
         }
         let mut reasons = Cells::new("Reasons for rejection")
             .words("reason")
@@ -197,7 +197,7 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.stages {
-            writeln!(f, "{:>7}  {}", row.changes, row.what)?;
+            writeln!(f, "{:>7}  {}", row.changes, row.condition)?;
         }
         if !self.reasons.is_empty() {
             writeln!(f, "rejected:")?;

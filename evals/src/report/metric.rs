@@ -47,7 +47,7 @@ impl Metric {
 
 /// Returns whether there is a prediction that applies; every other result counts as 0.
 pub(super) fn counts(graded: &InstanceResult) -> bool {
-    graded.given && graded.applied
+    graded.has_patch && graded.applied
 }
 
 /// Returns the share of results for which `holds` is true. Missing and non-applying predictions count as failures.

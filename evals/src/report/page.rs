@@ -194,7 +194,7 @@ fn state(graded: &InstanceResult) -> (&'static str, String) {
             format!("{}: {}", failed.stage, failed.cause),
         );
     }
-    if !graded.given {
+    if !graded.has_patch {
         return ("none", notes("the prediction is missing"));
     }
     if !graded.applied {

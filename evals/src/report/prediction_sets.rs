@@ -72,7 +72,7 @@ fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Instanc
         key: String::new(),
         repo,
         issue_tokens,
-        given: false,
+        has_patch: false,
         applied: false,
         notes: Vec::new(),
         contributed: Vec::new(),
@@ -93,7 +93,7 @@ fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Instanc
         seconds: Seconds::default(),
         cached: Vec::new(),
         logs: BTreeMap::new(),
-        peeking: None,
+        leakage: None,
     }
 }
 

@@ -53,7 +53,7 @@ pub struct RunMetadata {
     pub predictions: Vec<Warning>,
     /// Other remarks for the reader.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl RunMetadata {
@@ -97,7 +97,7 @@ impl RunMetadata {
         );
         if before != after {
             let remark = format!("invalid values in {FILE} were ignored");
-            self.remarks.push(remark);
+            self.notes.push(remark);
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
         );
         let metadata = RunMetadata {
             workers: Some(2),
-            remarks: vec!["slow disk".to_owned()],
+            notes: vec!["slow disk".to_owned()],
             ..RunMetadata::default()
         };
         metadata.write(folder.path()).unwrap();

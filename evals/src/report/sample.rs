@@ -76,8 +76,8 @@ pub(crate) fn results(sets: &[&str], instances: usize, seed: u64) -> Vec<Instanc
 }
 
 fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
-    let given = random.chance(97);
-    let applied = given && random.chance(94);
+    let has_patch = random.chance(97);
+    let applied = has_patch && random.chance(94);
     let contributed = "tests/test_topic.py::TestTopic::test_issue".to_owned();
     let mut seen = Observations::default();
     if applied {
@@ -108,7 +108,7 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
                 FailureClass::Exception
             };
             seen.failures.insert(id.clone(), class);
-            seen.with.insert(id, Pair { old, new });
+            seen.patched.insert(id, Pair { old, new });
         }
     }
     let verdict = seen.verdict();
@@ -138,16 +138,16 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
         key: String::new(),
         repo: String::new(),
         issue_tokens: 0,
-        given,
+        has_patch,
         applied,
-        notes: if given && !applied {
+        notes: if has_patch && !applied {
             vec!["tests/test_topic.py: the patch does not apply at line 214".to_owned()]
         } else {
             Vec::new()
         },
         contributed: seen.contributed.clone(),
         tests: seen
-            .with
+            .patched
             .iter()
             .map(|(id, pair)| TestPair {
                 id: id.clone(),
@@ -178,6 +178,6 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
         },
         cached: Vec::new(),
         logs: BTreeMap::new(),
-        peeking: None,
+        leakage: None,
     }
 }

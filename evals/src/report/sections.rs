@@ -27,12 +27,8 @@ pub(super) fn sections(report: &GradingReport, labels: &Labels) -> Vec<Section> 
     sections.extend(tables::comparison(report, labels));
     sections.push(tables::time(report, labels));
     sections.extend(tables::infrastructure(report, &labels.short));
-    if !report.remarks.is_empty() {
-        sections.push(Section::new(
-            "remarks",
-            "Remarks",
-            [remarks(&report.remarks)],
-        ));
+    if !report.notes.is_empty() {
+        sections.push(Section::new("remarks", "Remarks", [remarks(&report.notes)]));
     }
     sections
 }

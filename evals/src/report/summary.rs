@@ -24,7 +24,7 @@ pub struct Summary {
     /// Instances without a result so far; not in any denominator.
     pub not_graded: u64,
     /// Graded instances without a prediction.
-    pub not_given: u64,
+    pub missing_predictions: u64,
     /// Share of predictions that are patches and apply.
     pub applicability: Rate,
     /// Share with F→×: a contributed test fails on the old code.
@@ -55,7 +55,7 @@ pub struct Summary {
     /// Mean adequacy ("coverage" in the paper), 0 to 1.
     pub adequacy: Mean,
     /// Number of instances without a value for adequacy.
-    pub adequacy_left_out: u64,
+    pub adequacy_excluded: u64,
     /// Differences that this number of instances can show.
     pub power: Power,
 }
@@ -65,9 +65,9 @@ pub struct Summary {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Power {
     /// Difference if the two disagree as often as two published runs of one system: on 16 % of the instances.
-    pub if_alike: Option<f64>,
+    pub correlated: Option<f64>,
     /// Difference if the two solve instances independently of each other.
-    pub if_independent: Option<f64>,
+    pub independent: Option<f64>,
 }
 
 pub(super) fn summary(set: &PredictionSet) -> Summary {
@@ -86,7 +86,7 @@ pub(super) fn summary(set: &PredictionSet) -> Summary {
         graded: judged.len() as u64,
         infrastructure: (set.all.len() - judged.len()) as u64,
         not_graded: set.instances.saturating_sub(set.all.len() as u64),
-        not_given: judged.iter().filter(|g| !g.given).count() as u64,
+        missing_predictions: judged.iter().filter(|g| !g.has_patch).count() as u64,
         applicability: rate(&judged, |_| true),
         fail_to_any: rate(&judged, |g| g.swt.fail_to_any),
         fail_to_pass,
@@ -101,7 +101,7 @@ pub(super) fn summary(set: &PredictionSet) -> Summary {
         tdd_fail_to_pass: Metric::TddFailToPass.rate(&judged),
         tdd_score: Mean::of(&scores),
         adequacy: Mean::of(&adequacies),
-        adequacy_left_out: (judged.len() - adequacies.len()) as u64,
+        adequacy_excluded: (judged.len() - adequacies.len()) as u64,
         power: power(&fail_to_pass),
     }
 }
@@ -142,7 +142,7 @@ fn power(rate: &Rate) -> Power {
     let instances = rate.denominator;
     let share = rate.rate.unwrap_or_default();
     Power {
-        if_alike: minimum_detectable_difference(instances, DISAGREEMENT_OF_RERUNS),
-        if_independent: minimum_detectable_difference(instances, 2.0 * share * (1.0 - share)),
+        correlated: minimum_detectable_difference(instances, DISAGREEMENT_OF_RERUNS),
+        independent: minimum_detectable_difference(instances, 2.0 * share * (1.0 - share)),
     }
 }

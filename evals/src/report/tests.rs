@@ -32,7 +32,7 @@ fn text(folder: &Path, name: &str) -> String {
 fn solved(id: &str) -> InstanceResult {
     let mut graded = sample::results(&["a"], 1, 1).remove(0);
     graded.instance_id = id.to_owned();
-    (graded.given, graded.applied, graded.infrastructure) = (true, true, None);
+    (graded.has_patch, graded.applied, graded.infrastructure) = (true, true, None);
     graded.old_class = OldClass::Assertion;
     graded.strict.fail_to_pass = true;
     graded.swt = crate::verdict::Swt {
@@ -58,7 +58,7 @@ fn set(results: Vec<InstanceResult>, run: &RunMetadata) -> Summary {
 fn denominators_exclude_only_infrastructure_failures() {
     let mut not_given = solved("n");
     // A verdict does not count without a prediction.
-    not_given.given = false;
+    not_given.has_patch = false;
     let mut does_not_apply = solved("d");
     does_not_apply.applied = false;
     let mut broken = solved("b");
@@ -110,7 +110,7 @@ fn denominators_exclude_only_infrastructure_failures() {
             s.graded,
             s.infrastructure,
             s.not_graded,
-            s.not_given
+            s.missing_predictions
         ),
         (9, 6, 1, 2, 2)
     );
@@ -121,7 +121,7 @@ fn denominators_exclude_only_infrastructure_failures() {
     assert_eq!(share(&s.fail_to_any), (3, 6));
     assert_eq!(share(&s.tdd_fail_to_pass), (2, 6));
     // Instances without lines to cover are excluded from the coverage means, and have a factor of 1 in tddScore.
-    assert_eq!((s.coverage_delta_no_lines, s.adequacy_left_out), (1, 1));
+    assert_eq!((s.coverage_delta_no_lines, s.adequacy_excluded), (1, 1));
     assert_eq!(s.coverage_delta_not_measured, 0);
     assert_eq!(
         (
@@ -153,7 +153,7 @@ fn small_report_matches_snapshot() {
         instances: Some(14),
         workers: Some(2),
         disk_bytes: Some(1_234_567_890),
-        remarks: vec!["memory is short".to_owned()],
+        notes: vec!["memory is short".to_owned()],
         predictions: (1..8)
             .map(|number| Warning {
                 model_name_or_path: "otter".to_owned(),
@@ -214,7 +214,7 @@ fn report_page_escapes_data() {
     results.extend(sample::results(&[NASTY], 6, 2));
     let metadata = RunMetadata {
         dataset: Some(NASTY.to_owned()),
-        remarks: vec![NASTY.to_owned()],
+        notes: vec![NASTY.to_owned()],
         ..RunMetadata::default()
     };
     let folder = folder(&results);
@@ -411,11 +411,11 @@ fn comparison_includes_remarks_of_folders() {
     };
     odd.write(&second).unwrap();
     let report = write_comparison(&[&first, &second], place.path()).unwrap();
-    assert_eq!(report.remarks.len(), 1, "{:?}", report.remarks);
+    assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
     assert!(
-        report.remarks[0].ends_with("second: a: the dataset has no such instance: nowhere"),
+        report.notes[0].ends_with("second: a: the dataset has no such instance: nowhere"),
         "{:?}",
-        report.remarks
+        report.notes
     );
 }
 

@@ -90,7 +90,7 @@ fn groups(pairs: &Pairs) -> Groups<'_> {
 }
 
 pub(super) fn swt(seen: &Observations) -> Swt {
-    let (with, base) = (groups(&seen.with), groups(&seen.base));
+    let (with, base) = (groups(&seen.patched), groups(&seen.base));
     let fail_to_pass = with.fail_to_pass.is_superset(&base.fail_to_pass)
         && with
             .fail_to_pass
@@ -115,7 +115,7 @@ pub(super) fn swt(seen: &Observations) -> Swt {
 }
 
 pub(super) fn tdd(seen: &Observations) -> Tdd {
-    let pairs: Vec<(&String, Pair)> = match &seen.alone {
+    let pairs: Vec<(&String, Pair)> = match &seen.isolated {
         Some(alone) => alone.iter().map(|(id, pair)| (id, *pair)).collect(),
         None => seen.contributed().collect(),
     };
@@ -161,7 +161,7 @@ pub(super) fn differences(
 }
 
 fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
-    let (with, base) = (groups(&seen.with), groups(&seen.base));
+    let (with, base) = (groups(&seen.patched), groups(&seen.base));
     if swt.success {
         let counted: Vec<&str> = with
             .fail_to_pass
@@ -169,7 +169,7 @@ fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
             .copied()
             .collect();
         let odd = counted.iter().find_map(|id| {
-            let old = seen.with.get(*id)?.old;
+            let old = seen.patched.get(*id)?.old;
             (old != Outcome::Failed)
                 .then(|| format!("{id}, {} before, counts as failed", word(old)))
         });
@@ -191,10 +191,10 @@ fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
 }
 
 fn tdd_reason(seen: &Observations, strict: &Strict) -> String {
-    let alone = |id: &str| seen.alone.as_ref().and_then(|alone| alone.get(id));
+    let alone = |id: &str| seen.isolated.as_ref().and_then(|alone| alone.get(id));
     if strict.fail_to_pass {
         let on_its_own = seen
-            .alone
+            .isolated
             .iter()
             .flatten()
             .find(|(id, pair)| seen.fails(id, pair.new));

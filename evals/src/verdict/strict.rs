@@ -85,7 +85,7 @@ fn reproduces(seen: &Observations, id: &str, pair: Pair) -> bool {
     let failed = match pair.old {
         Outcome::Failed => true,
         Outcome::Error | Outcome::Absent => seen
-            .asked_for
+            .missing_names
             .iter()
             .any(|asked| belongs_to_test(id, asked)),
         _ => false,

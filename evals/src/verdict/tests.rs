@@ -23,7 +23,7 @@ fn observations(
     };
     Observations {
         contributed: vec![NEW.to_owned()],
-        with: pairs(with),
+        patched: pairs(with),
         base: pairs(base),
         ..Observations::default()
     }
@@ -102,7 +102,7 @@ fn errors_and_skips_are_no_reproduction() {
 fn missing_requested_name_is_a_reproduction() {
     let mut it = observations(&[("test_new[1]", Absent, Passed)], &[]);
     assert!(!it.verdict().strict.fail_to_pass);
-    it.asked_for = vec![NEW.to_owned()];
+    it.missing_names = vec![NEW.to_owned()];
     assert_eq!(three(&it), (true, true, true));
 }
 
@@ -179,7 +179,7 @@ fn unmatched_parameters_are_not_failures() {
         &[],
     );
     assert!(!it.verdict().strict.fail_to_pass && !it.verdict().tdd.fail_to_pass);
-    it.elsewhere.insert(format!("{NEW}[gone]"));
+    it.unmatched.insert(format!("{NEW}[gone]"));
     assert!(it.verdict().strict.fail_to_pass && it.verdict().tdd.fail_to_pass);
 
     let mut it = observations(
@@ -189,7 +189,7 @@ fn unmatched_parameters_are_not_failures() {
         ],
         &[],
     );
-    it.elsewhere.insert(format!("{NEW}[more]"));
+    it.unmatched.insert(format!("{NEW}[more]"));
     let verdict = it.verdict();
     assert!(!verdict.tdd.fail_to_pass && !verdict.swt.fail_to_any);
     // SWT-bench's own code counts missing tests as failed.

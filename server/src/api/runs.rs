@@ -42,10 +42,10 @@ pub struct Run {
     attempts: i64,
     /// Number of returns to the queue because the machine lacked a resource (descriptors, memory, processes, disk, database),
     /// since the last retry.
-    returns: i64,
+    requeues: i64,
     /// Reason of the last return; absent once the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    return_reason: Option<String>,
+    requeue_reason: Option<String>,
     /// Earliest time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_before: Option<String>,
@@ -67,7 +67,7 @@ impl Run {
         let outcome = record.is_object().then(|| {
             let names = [
                 "outcome", "message", "hint", "reason", "limit", "findings", "minimum", "python",
-                "tried",
+                "calls",
             ];
             let known = names
                 .iter()
@@ -88,8 +88,8 @@ impl Run {
             started_at: run.started_at.map(time),
             ended_at: run.ended_at.map(time),
             attempts: run.counted_attempts(),
-            returns: run.returns,
-            return_reason: run.return_reason().map(str::to_owned),
+            requeues: run.returns,
+            requeue_reason: run.return_reason().map(str::to_owned),
             not_before: run.waits_until().map(time),
             cancelling: run.cancel && !run.status.has_ended(),
             outcome,

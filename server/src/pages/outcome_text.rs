@@ -24,12 +24,12 @@ pub(super) fn explanation(record: &Value, outcome: Option<&Outcome>) -> Vec<Stri
         Some(Outcome::Abstained {
             reason,
             python,
-            tried,
+            calls,
         }) => {
             let first =
                 format!("The model says that the issue cannot be reproduced here, with Python {python}.");
-            let tried = (!tried.is_empty()).then(|| format!("It ran:\n{}", tried.join("\n")));
-            [first, reason.clone()].into_iter().chain(tried).collect()
+            let calls = (!calls.is_empty()).then(|| format!("It ran:\n{}", calls.join("\n")));
+            [first, reason.clone()].into_iter().chain(calls).collect()
         }
         _ => ["reason", "message", "hint"]
             .iter()

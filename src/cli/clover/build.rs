@@ -203,14 +203,13 @@ fn address(location: &str) -> String {
 }
 
 fn summary(facts: &RepositoryFacts, took: Duration) -> String {
-    let of_tasks = facts
-        .tasks
-        .iter()
-        .map(|(task, counts)| format!("{} {} of {}", task.numeral(), counts.kept, counts.found));
+    let of_tasks = facts.tasks.iter().map(|(task, counts)| {
+        format!("{} {} of {}", task.numeral(), counts.selected, counts.found)
+    });
     format!(
         "{}: {} of {} tests pass in isolation; problems: {}; {}",
         facts.name,
-        facts.tests.kept,
+        facts.tests.selected,
         facts.tests.found,
         of_tasks.collect::<Vec<_>>().join(", "),
         seconds(took.as_secs_f64())

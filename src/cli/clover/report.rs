@@ -122,8 +122,8 @@ fn table(report: &CloverReport) -> String {
             "{:<width$}  task {}: Δmax {}, Δmin {} points",
             escape_line(&of.system),
             of.task.numeral(),
-            points(Some(of.most)),
-            points(Some(of.least))
+            points(Some(of.maximum)),
+            points(Some(of.minimum))
         );
     }
     text

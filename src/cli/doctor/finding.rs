@@ -18,7 +18,7 @@ pub(super) enum FindingStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub area: Cow<'static, str>,
-    pub what: &'static str,
+    pub name: &'static str,
     pub state: FindingStatus,
     pub text: String,
     pub hint: Option<String>,
@@ -32,7 +32,7 @@ impl Finding {
     ) -> Self {
         Finding {
             area: area.into(),
-            what,
+            name: what,
             state: FindingStatus::Ok,
             text: text.into(),
             hint: None,
@@ -78,7 +78,7 @@ impl Finding {
             FindingStatus::Missing => "missing",
         };
         let text = self.text.trim_end().replace('\n', "\n             ");
-        let mut line = format!("  {state:<8} {}: {text}\n", self.what);
+        let mut line = format!("  {state:<8} {}: {text}\n", self.name);
         if let Some(hint) = &self.hint {
             line.push_str(&format!("           → {}\n", escape_line(hint)));
         }

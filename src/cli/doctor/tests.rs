@@ -65,7 +65,7 @@ fn findings_are_grouped_with_hints() {
 fn run_needs_git_and_a_sandbox() {
     assert!(check_requirements(&findings()).is_ok());
     let without = |what: &str| {
-        let left: Vec<Finding> = findings().into_iter().filter(|f| f.what != what).collect();
+        let left: Vec<Finding> = findings().into_iter().filter(|f| f.name != what).collect();
         check_requirements(&left).unwrap_err()
     };
     assert_eq!(without("git").exit_code(), 3);

@@ -191,7 +191,7 @@ fn str<'v>(value: &'v Value, field: &str) -> &'v str {
 fn golden(problem: &Value) -> String {
     let (text, question) = (&problem["text"], &problem["question"]);
     match str(problem, "task") {
-        "assertion" => ["lead", "reference", "tail"]
+        "assertion" => ["prefix", "reference", "suffix"]
             .map(|part| str(question, part))
             .concat(),
         _ => ["before", "header", "body", "after"]
@@ -221,7 +221,7 @@ fn cheats(problem: &Value) -> Vec<(String, &'static str)> {
         "target" => "does not call",
         _ => "does not cover",
     };
-    let qualified = problem["question"]["qualified"]
+    let qualified = problem["question"]["qualified_name"]
         .as_str()
         .unwrap_or("describe");
     vec![
@@ -253,7 +253,7 @@ fn problem_of_prompt(problems: &[Value], prompt: &str) -> Value {
         let question = &problem["question"];
         match str(problem, "task") {
             "assertion" => {
-                let blank = format!("{}____{}", str(question, "lead"), str(question, "tail"));
+                let blank = format!("{}____{}", str(question, "prefix"), str(question, "suffix"));
                 prompt.contains(&format!("```python\n{blank}\n```"))
             }
             task => {

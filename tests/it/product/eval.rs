@@ -154,7 +154,7 @@ fn nasty_predictions_get_correct_verdicts() {
     let asked = of("asked for", "asks");
     assert_eq!(asked["strict"]["fail_to_pass"], true, "{asked:#}");
     for name in ["nothing", "blank"] {
-        assert_eq!(of(name, "plain")["given"], false);
+        assert_eq!(of(name, "plain")["has_patch"], false);
         assert_eq!(of(name, "plain")["applied"], false);
     }
     let plain = of("plain", "plain");
@@ -167,7 +167,7 @@ fn nasty_predictions_get_correct_verdicts() {
     let changed = of("changes a test that passes", "plain");
     assert_eq!(changed["coverage_delta"], 0.0, "{changed:#}");
     assert_eq!(plain["old_class"], "assertion");
-    assert_eq!(plain["peeking"]["found"], json!([]));
+    assert_eq!(plain["leakage"]["places"], json!([]));
     let report: Value =
         serde_json::from_slice(&std::fs::read(bench.place.path("out/report.json")).unwrap())
             .unwrap();
@@ -205,7 +205,7 @@ fn verify_detects_planted_new_code() {
         assert!(shown.contains(line), "{shown}");
     }
     for result in bench.results("out").values() {
-        let found = &result["peeking"]["found"];
+        let found = &result["leakage"]["places"];
         let place = found[0].as_str().unwrap_or_default();
         assert!(place.ends_with("later/pkg/calc.py"), "{found}");
     }

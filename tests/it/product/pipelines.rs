@@ -59,7 +59,7 @@ fn every_reply_format_is_accepted() {
         );
         let replies = of_kind(&place, "reply");
         assert_eq!(replies[0]["purpose"], "prompt");
-        let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
+        let asked = replies[0]["messages"][1]["content"].as_str().unwrap();
         // The prompt contains the code of the issue and its tests.
         let has_code = asked.contains("<file path=\"src/slugs/slug.py\">")
             && asked.contains("<file path=\"tests/test_slug.py\">");
@@ -143,7 +143,7 @@ fn libro_submits_shortest_matching_sample() {
     assert_short_one_was_chosen(&place);
     assert_eq!(stages(&place), LIBRO);
     let replies = of_kind(&place, "reply");
-    let judged = replies[5]["asked"][0]["content"].as_str().unwrap();
+    let judged = replies[5]["messages"][0]["content"].as_str().unwrap();
     assert!(
         judged.contains("def test_mistake") && judged.contains("NameError"),
         "{judged}"
@@ -183,7 +183,7 @@ fn assert_flip_inverts_pinned_behaviour() {
     let asked: Vec<String> = of_kind(&place, "reply")
         .iter()
         .map(|reply| {
-            let asked = reply["asked"].as_array().unwrap();
+            let asked = reply["messages"].as_array().unwrap();
             asked.last().unwrap()["content"]
                 .as_str()
                 .unwrap()
@@ -336,7 +336,7 @@ fn otter_localizes_plans_and_repairs() {
     assert_eq!(results[3], "focal code: src/slugs/slug.py::slugify");
     let asked: Vec<String> = of_kind(&place, "reply")
         .iter()
-        .map(|reply| reply["asked"][0]["content"].as_str().unwrap().to_owned())
+        .map(|reply| reply["messages"][0]["content"].as_str().unwrap().to_owned())
         .collect();
     assert!(
         asked[5].contains("no such file or function:\n\nread src/slugs/slug.py::gone"),
@@ -420,7 +420,7 @@ fn otter_plus_plus_submits_best_failure() {
     let sees: Vec<(bool, bool)> = of_kind(&place, "reply")[7..]
         .iter()
         .map(|reply| {
-            let asked = reply["asked"][0]["content"].as_str().unwrap();
+            let asked = reply["messages"][0]["content"].as_str().unwrap();
             (
                 asked.contains("# src/slugs/slug.py::"),
                 asked.contains("# tests/test_slug.py::"),
@@ -451,7 +451,7 @@ fn custom_prompts_replace_built_in_prompts() {
     };
     assert_exit_code(&run(), 0);
     let replies = of_kind(&place, "reply");
-    let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
+    let asked = replies[0]["messages"][1]["content"].as_str().unwrap();
     assert!(asked.starts_with("In slugs: "), "{asked}");
 
     // A run cannot be resumed with other prompts.

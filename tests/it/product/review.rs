@@ -35,7 +35,7 @@ fn reviews(place: &TestDir) -> Vec<String> {
     let events = place.events().into_iter();
     events
         .filter(|event| event["purpose"] == "review")
-        .map(|event| event["asked"][0]["content"].as_str().unwrap().to_owned())
+        .map(|event| event["messages"][0]["content"].as_str().unwrap().to_owned())
         .collect()
 }
 
@@ -203,7 +203,7 @@ fn model_may_give_up_after_trying() {
     let evidence = place.json("evidence.json");
     // `run_pytest` was rejected because there were no tests.
     assert_eq!(
-        evidence["tried"],
+        evidence["calls"],
         json!(["run_python `import sys; print(1); print(sys.version_info[0])`: 3"])
     );
     assert!(!place.path("out/test.patch").exists());

@@ -104,7 +104,7 @@ fn patches_that_pass_failing_tests_are_kept() {
     };
     let good = summary("good");
     assert_eq!(
-        (&good["kept"], &good["dropped"], &good["undecided"]),
+        (&good["selected"], &good["dropped"], &good["undecided"]),
         (&json!(3), &json!(1), &json!(2))
     );
     assert_eq!(

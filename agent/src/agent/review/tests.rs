@@ -25,7 +25,7 @@ fn review_forms_are_parsed() {
     ] {
         let review = read_review(text);
         assert_eq!((review.verdict, review.reason.as_str()), (verdict, reason));
-        assert!(review.beyond.is_empty());
+        assert!(review.extra_requirements.is_empty());
     }
 }
 
@@ -36,7 +36,7 @@ fn beyond_lines_are_parsed() {
     );
     assert_eq!(review.reason, "The same call.");
     assert_eq!(
-        review.beyond,
+        review.extra_requirements,
         ["`assert b == 2`: only `a` is named.", "the order of keys"]
     );
     let back = doubt_message(&review).map(|doubt| doubt.beyond.len());
@@ -72,8 +72,8 @@ fn candidate_fix_shows_effects() {
         missing_name: None,
         executed: Vec::new(),
         unreached: Vec::new(),
-        stand_in: None,
-        turned_warning: false,
+        test_double: None,
+        warning_as_error: false,
     }];
     let fix = |outcome| FixTrial {
         patch: "-a\n+b\n".to_owned(),

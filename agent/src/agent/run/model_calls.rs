@@ -73,8 +73,8 @@ impl Run {
         self.budget.completion_tokens(messages, self.max_tokens)
     }
 
-    fn no_reply(&mut self, purpose: Purpose, why: NoReplyCause) -> Flow {
-        self.record(&Event::NoReply { purpose, why })
+    fn no_reply(&mut self, purpose: Purpose, cause: NoReplyCause) -> Flow {
+        self.record(&Event::NoReply { purpose, cause })
     }
 
     /// Records a call that was not made for lack of time; other limits follow from the record.
@@ -82,7 +82,12 @@ impl Run {
         if limit != Limit::Minutes {
             return Ok(());
         }
-        self.no_reply(purpose, NoReplyCause::TimeUp { begun: false })
+        self.no_reply(
+            purpose,
+            NoReplyCause::TimeUp {
+                call_started: false,
+            },
+        )
     }
 
     /// Makes a side call without tools. Returns `None` if the budget does not allow it or the prompt does not
@@ -172,13 +177,15 @@ impl Run {
             }
             return Ok(recorded.reply);
         }
-        if let Some(why) = self.replay.no_reply(purpose) {
-            return Err(match why {
+        if let Some(cause) = self.replay.no_reply(purpose) {
+            return Err(match cause {
                 NoReplyCause::ContextFull { message } if purpose == Purpose::Step => {
                     NoReply::Ended(Outcome::Nothing { reason: message })
                 }
                 NoReplyCause::ContextFull { message } => NoReply::ContextFull(message),
-                NoReplyCause::TimeUp { begun } => NoReply::TimeUp { begun },
+                NoReplyCause::TimeUp {
+                    call_started: begun,
+                } => NoReply::TimeUp { begun },
             });
         }
         if self.replay.has_live_tools() {
@@ -227,7 +234,7 @@ impl Run {
         self.record(&Event::Reply {
             purpose,
             request: digest(request),
-            asked: match purpose {
+            messages: match purpose {
                 Purpose::Step => Vec::new(),
                 Purpose::Prompt | Purpose::Review => request.messages.clone(),
             },
@@ -247,7 +254,12 @@ impl Run {
     }
 
     fn record_time_up(&mut self, purpose: Purpose, begun: bool) -> NoReply {
-        match self.no_reply(purpose, NoReplyCause::TimeUp { begun }) {
+        match self.no_reply(
+            purpose,
+            NoReplyCause::TimeUp {
+                call_started: begun,
+            },
+        ) {
             Ok(()) => NoReply::TimeUp { begun },
             Err(outcome) => NoReply::Ended(outcome),
         }

@@ -91,9 +91,9 @@ fn code_patch_must_be_a_diff() {
 #[test]
 fn inputs_are_read_from_record() {
     let one = given(Some("--- a\n"), &["t.py"]);
-    let settings = serde_json::json!({"repository": "x", "given": one});
+    let settings = serde_json::json!({"repository": "x", "extra_inputs": one});
     assert_eq!(ExtraInputs::of_record(&settings).unwrap(), one);
     let none = serde_json::json!({"repository": "x"});
     assert!(ExtraInputs::of_record(&none).unwrap().is_empty());
-    assert!(ExtraInputs::of_record(&serde_json::json!({"given": 1})).is_err());
+    assert!(ExtraInputs::of_record(&serde_json::json!({"extra_inputs": 1})).is_err());
 }

@@ -13,7 +13,7 @@ use super::data::{ScoredRun, SystemRuns};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfidencePoint {
     /// Minimum confidence; `None` includes every submitted test.
-    pub least: Option<f64>,
+    pub min_confidence: Option<f64>,
     /// Share of the remaining tests with a strict F→P.
     pub precision: Rate,
     /// Share of all runs that have a remaining test with a strict F→P.
@@ -37,20 +37,22 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
     let mut levels: Vec<f64> = submitted.iter().map(|(c, _)| *c).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup();
-    let point = |least: Option<f64>| {
-        let kept = submitted
-            .iter()
-            .filter(|(confidence, _)| least.is_none_or(|least| *confidence >= least));
+    let point = |min_confidence: Option<f64>| {
+        let kept = submitted.iter().filter(|(confidence, _)| {
+            min_confidence.is_none_or(|min_confidence| *confidence >= min_confidence)
+        });
         let holding = kept.clone().filter(|(_, holds)| *holds).count();
         ConfidencePoint {
-            least,
+            min_confidence,
             precision: Rate::of(holding, kept.count()),
             recall: Rate::of(holding, judged.len()),
         }
     };
     let all = point(None);
     let mut points = vec![all.clone()];
-    let fewer = levels.into_iter().map(|least| point(Some(least)));
+    let fewer = levels
+        .into_iter()
+        .map(|min_confidence| point(Some(min_confidence)));
     points.extend(fewer.filter(|point| point.precision.denominator < all.precision.denominator));
     points
 }
@@ -67,12 +69,13 @@ pub(super) fn section(report: &ComparisonReport) -> Option<Section> {
         .figures(&["Tests kept", "Precision", "Recall"]);
     for (at, s) in report.systems.iter().enumerate() {
         for point in &s.by_confidence {
-            let least = point
-                .least
-                .map_or_else(|| "any".to_owned(), |least| format!("{least:.2}"));
+            let min_confidence = point.min_confidence.map_or_else(
+                || "any".to_owned(),
+                |min_confidence| format!("{min_confidence:.2}"),
+            );
             table.row([
                 s.label(at).into(),
-                least.into(),
+                min_confidence.into(),
                 point.precision.denominator.to_string().into(),
                 rate(&point.precision).into(),
                 percent(point.recall.rate).into(),
@@ -115,11 +118,17 @@ mod tests {
             approach: "otter".to_owned(),
             model: "m".to_owned(),
             oracle_samples: None,
-            given: Vec::new(),
+            extra_inputs: Vec::new(),
         };
         let found: Vec<_> = points(&SystemRuns { system, runs })
             .iter()
-            .map(|p| (p.least, p.precision.numerator, p.precision.denominator))
+            .map(|p| {
+                (
+                    p.min_confidence,
+                    p.precision.numerator,
+                    p.precision.denominator,
+                )
+            })
             .collect();
         assert_eq!(found, [(None, 2, 3), (Some(0.5), 1, 1)]);
     }
@@ -139,14 +148,14 @@ mod tests {
             approach: "testwright".to_owned(),
             model: "m".to_owned(),
             oracle_samples: None,
-            given: Vec::new(),
+            extra_inputs: Vec::new(),
         };
         let found: Vec<_> = points(&SystemRuns { system, runs })
             .iter()
             .map(|p| {
                 let (kept, held) = (&p.precision, &p.recall);
                 (
-                    p.least,
+                    p.min_confidence,
                     kept.numerator,
                     kept.denominator,
                     held.numerator,

@@ -86,7 +86,7 @@ fn judgement(graded: InstanceResult) -> Judgement {
         let cause = failed.cause.lines().next().unwrap_or_default();
         return Judgement::NotJudged(format!("not graded: {}: {cause}", failed.stage));
     }
-    let counts = graded.given && graded.applied;
+    let counts = graded.has_patch && graded.applied;
     let has_no_lines = graded.coverage_lines == Some(0);
     let is_unknown = graded.coverage_problem.is_some() && graded.coverage_lines.is_none();
     Judgement::Verdict(Verdict {

@@ -58,7 +58,7 @@ pub(super) fn page(
             Some(samples) => format!("upper bound: the best of {samples} samples; "),
             None => String::new(),
         };
-        let given = match s.system.given.as_slice() {
+        let given = match s.system.extra_inputs.as_slice() {
             [] => String::new(),
             given => format!("extra inputs: {}; ", given.join(", ")),
         };

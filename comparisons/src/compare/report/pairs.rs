@@ -30,7 +30,7 @@ pub struct Discordant {
     /// Id of the instance.
     pub instance: String,
     /// Whether the first system solves it; otherwise the second does.
-    pub by_first: bool,
+    pub first_solves: bool,
     /// Folder of the first system's run, relative to the report.
     pub first_run: String,
     /// Folder of the second system's run, relative to the report.
@@ -60,8 +60,9 @@ pub(super) fn pairs(data: &Data) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (at, first) in systems.iter().enumerate() {
         // Systems with extra inputs have a different task; ablations show the effect of the inputs.
-        let is_fair =
-            |second: &&&SystemRuns| first.system.given.is_empty() == second.system.given.is_empty();
+        let is_fair = |second: &&&SystemRuns| {
+            first.system.extra_inputs.is_empty() == second.system.extra_inputs.is_empty()
+        };
         for second in systems[at + 1..].iter().filter(is_fair) {
             pairs.push(pair(data, first, second));
         }
@@ -82,7 +83,7 @@ fn pair(data: &Data, first: &SystemRuns, second: &SystemRuns) -> Pair {
     let discordant = both.iter().filter(|(_, a, b)| a != b);
     let discordant = discordant.map(|(at, by_first, _)| Discordant {
         instance: data.plan.instances[*at].id.clone(),
-        by_first: *by_first,
+        first_solves: *by_first,
         first_run: folder(first, *at),
         second_run: folder(second, *at),
     });

@@ -108,7 +108,7 @@ fn frontier(
     for (at, cost, share) in &points {
         // Upper bounds and systems with extra inputs are not alternatives in practice, so the frontier excludes them.
         let system = &report.systems[*at].system;
-        if system.oracle_samples.is_some() || !system.given.is_empty() || *share <= best {
+        if system.oracle_samples.is_some() || !system.extra_inputs.is_empty() || *share <= best {
             continue;
         }
         best = *share;

@@ -91,7 +91,10 @@ fn score(score: &Score) -> String {
 
 /// Returns whether some system has extra inputs.
 fn gives_more(report: &ComparisonReport) -> bool {
-    report.systems.iter().any(|s| !s.system.given.is_empty())
+    report
+        .systems
+        .iter()
+        .any(|s| !s.system.extra_inputs.is_empty())
 }
 
 fn rates(report: &ComparisonReport) -> Section {
@@ -335,7 +338,7 @@ fn discordant(pair: &Pair) -> Table {
         file: Some(format!("{folder}/{}", trajectory_page::FILE)),
     };
     for one in &pair.discordant {
-        let winner = if one.by_first { first } else { second };
+        let winner = if one.first_solves { first } else { second };
         table.row([
             one.instance.as_str().into(),
             winner.as_str().into(),

@@ -73,7 +73,7 @@ impl SystemSummary {
 
     /// Returns the extra inputs, preceded by a blank.
     pub fn given(&self) -> String {
-        match self.system.given.as_slice() {
+        match self.system.extra_inputs.as_slice() {
             [] => String::new(),
             given => format!(" (given: {})", given.join(", ")),
         }

@@ -38,7 +38,7 @@ fn target() -> Problem {
     );
     let question = Question::Target {
         path: "a.py".to_owned(),
-        qualified: "make".to_owned(),
+        qualified_name: "make".to_owned(),
         is_class: false,
     };
     problem(

@@ -142,8 +142,8 @@ fn utilisation(all: &[Utilisation]) -> Section {
             system_name(&of.system, of.form).into(),
             of.task.numeral().into(),
             of.problems.to_string().into(),
-            difference(Some(of.most), of.most_interval).into(),
-            difference(Some(of.least), of.least_interval).into(),
+            difference(Some(of.maximum), of.maximum_interval).into(),
+            difference(Some(of.minimum), of.minimum_interval).into(),
         ]);
     }
     Section::new("contexts", "Effect of the context", [table]).note("Δmax and Δmin: rate with the best and the worst context minus the rate without context (RER in task I, success in task II). Only problems that were asked with every context count. Ideal: Δmax > Δmin > 0.")

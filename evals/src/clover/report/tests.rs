@@ -85,8 +85,8 @@ fn rates_and_context_effect_are_computed() {
     assert_eq!(row.classes[&AnswerClass::Gibberish], 8);
     let of = &report.utilisation[..];
     assert_eq!(of.len(), 1, "the other system has no context");
-    assert!((of[0].most - 0.4).abs() < 1e-9 && (of[0].least + 0.1).abs() < 1e-9);
-    let [low, high] = of[0].most_interval.unwrap();
+    assert!((of[0].maximum - 0.4).abs() < 1e-9 && (of[0].minimum + 0.1).abs() < 1e-9);
+    let [low, high] = of[0].maximum_interval.unwrap();
     assert!(low < 0.4 && 0.4 < high && low > 0.0);
     let compared = &report.pairs[0].compared;
     assert_eq!(

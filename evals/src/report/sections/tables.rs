@@ -25,7 +25,7 @@ const RATES: [Line; 16] = [
         s.not_graded.to_string()
     }),
     ("Without a prediction (counts as 0)", |s| {
-        s.not_given.to_string()
+        s.missing_predictions.to_string()
     }),
     ("Applicability", |s| rate(&s.applicability)),
     ("F→×", |s| rate(&s.fail_to_any)),
@@ -68,8 +68,8 @@ pub(super) fn rates(report: &GradingReport, labels: &[String]) -> Section {
         powers.row([
             label.as_str().into(),
             s.graded.to_string().into(),
-            shown(s.power.if_alike).into(),
-            shown(s.power.if_independent).into(),
+            shown(s.power.correlated).into(),
+            shown(s.power.independent).into(),
         ]);
     }
     Section::new("rates", "Rates", [table, powers]).note("Rates: share (count/graded, Wilson interval). Means: multiplied by 100 (number of instances, bootstrap interval). \

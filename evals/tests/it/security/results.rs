@@ -23,7 +23,7 @@ fn reported(folder: &Folder, results: &[Value], run: &Value) -> Result<Vec<Strin
     folder.file("run.json", run.to_string());
     let run = RunMetadata::read(folder.path()).map_err(|e| e.to_string())?;
     let report = report::write(folder.path(), &run).map_err(|e| e.to_string())?;
-    Ok(report.remarks)
+    Ok(report.notes)
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn reports_show_no_invisible_characters() {
         json!({"stage": format!("old{unseen}"), "cause": unseen, "log": "../../../etc/passwd"});
     let run = json!({
         "dataset": format!("{unseen}.jsonl"), "grader": unseen, "sandbox": unseen, "started": unseen,
-        "remarks": [format!("remark {unseen}")], "sets": [format!("b{unseen}")], "seconds": 1e308,
+        "notes": [format!("remark {unseen}")], "sets": [format!("b{unseen}")], "seconds": 1e308,
         "predictions": [{"model_name_or_path": format!("c{unseen}"), "instance_id": unseen, "kind": "missing"}],
         "instances": u64::MAX,
     });

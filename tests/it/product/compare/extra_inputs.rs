@@ -32,7 +32,7 @@ fn prompts(folder: &Path) -> BTreeMap<String, String> {
             .into_iter()
             .find(|event| event["event"] == "reply")
             .unwrap();
-        reply["asked"][1]["content"].as_str().unwrap().to_owned()
+        reply["messages"][1]["content"].as_str().unwrap().to_owned()
     };
     let name = |path: &PathBuf| path.strip_prefix(folder).unwrap().display().to_string();
     runs.iter().map(|path| (name(path), asked(path))).collect()
@@ -98,12 +98,12 @@ fn extra_inputs_are_marked_in_report() {
     }
 
     let plan = bench.json("out", "comparison.json");
-    let given = &plan["instances"][0]["given"];
+    let given = &plan["instances"][0]["extra_inputs"];
     assert_eq!(given["test_files"], json!(["tests/test_calc.py"]));
     assert_eq!(given["golden_patch"].as_str().unwrap().len(), 64);
     assert_ne!(given["golden_patch"], given["other_patch"]);
     assert_eq!(plan["code_patches"], "repairer");
-    assert_eq!(plan["systems"][1]["given"], json!(["test files"]));
+    assert_eq!(plan["systems"][1]["extra_inputs"], json!(["test files"]));
     let report = bench.json("out", "report.json");
     // Systems with extra inputs are paired with each other, and with the others only in the ablations.
     let pairs = report["pairs"].as_array().unwrap();

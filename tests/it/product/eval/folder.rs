@@ -66,7 +66,7 @@ fn unrequested_results_stop_command() {
     let graded = report(&bench);
     assert_eq!(graded["summary"]["otter"]["instances"], 1);
     // The dataset contains the other instance, which is not selected.
-    let remarks = graded["remarks"].to_string();
+    let remarks = graded["notes"].to_string();
     assert!(!remarks.contains("no such instance"), "{remarks}");
 
     // Additional results do not matter.

@@ -25,7 +25,7 @@ fn run(place: &TestDir, approach: &str, flags: &[&str]) -> std::process::Output 
 
 fn asked(place: &TestDir) -> String {
     let reply = of_kind(place, "reply").remove(0);
-    reply["asked"][1]["content"].as_str().unwrap().to_owned()
+    reply["messages"][1]["content"].as_str().unwrap().to_owned()
 }
 
 const FLAGS: [&str; 4] = [
@@ -42,14 +42,14 @@ fn inputs_appear_in_prompt_and_record() {
     insta::assert_snapshot!("everything", asked(&place));
     let record = place.json("run.json");
     let given = json!({"code_patch": PATCH, "test_files": ["tests/test_slug.py"]});
-    assert_eq!(record["given"], given);
+    assert_eq!(record["extra_inputs"], given);
     assert_eq!(record["approach"], ALL);
     let shown = json!([
         "a code patch",
         "test files: tests/test_slug.py",
         "the files that a code patch changes"
     ]);
-    assert_eq!(place.json("evidence.json")["given"], shown);
+    assert_eq!(place.json("evidence.json")["extra_inputs"], shown);
     // The test fails because the sandbox has the old code. Only the test was added to it.
     assert_eq!(record["outcome"], "accepted");
     for event in of_kind(&place, "state") {
@@ -101,7 +101,7 @@ fn options_add_their_own_inputs() {
         // Each file appears at most once.
         assert!(asked.matches("<file path=\"tests/test_slug.py\">").count() <= 1);
         assert_eq!(
-            place.json("run.json")["given"].is_null(),
+            place.json("run.json")["extra_inputs"].is_null(),
             approach == "zero-shot-plus"
         );
     }
@@ -129,7 +129,7 @@ fn resumed_and_replayed_runs_keep_inputs() {
     assert_exit_code(&resume(&["--code-patch", "other.patch"]), 2);
     assert_exit_code(&resume(&[]), 0);
     assert_eq!(asked(&place), prompt);
-    assert_eq!(place.json("run.json")["given"]["code_patch"], PATCH);
+    assert_eq!(place.json("run.json")["extra_inputs"]["code_patch"], PATCH);
 
     std::fs::remove_file(whole.path("fix.patch")).unwrap();
     let mut replay = whole.testwright();

@@ -25,7 +25,7 @@ fn run(comparison: &JobId, at: usize) -> NewRun {
         "instance_id": "o__n-1", "repo": "o/n", "base_commit": "a", "problem_statement": "# It <b>fails",
     });
     let request = json!({
-        "task": {"instance": instance, "approach": "otter", "model": "m", "given": {}},
+        "task": {"instance": instance, "approach": "otter", "model": "m", "extra_inputs": {}},
         "limits": {"steps": 1, "tokens": null, "minutes": 1.0}, "repositories": "r", "test_seconds": 1,
     });
     NewRun {

@@ -73,7 +73,7 @@ fn idle_connections_do_not_block_runs() {
     for run in &runs {
         daemon.wait_for(run, "accepted");
         let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
-        assert_eq!(shown["returns"], 0, "{shown}");
+        assert_eq!(shown["requeues"], 0, "{shown}");
     }
     drop(idle);
 }
@@ -152,7 +152,7 @@ fn missing_descriptors_fail_no_runs() {
     // Without free descriptors the server may be unable to read the database.
     let is_returned = |run: &String| {
         let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
-        shown["returns"].as_i64().is_some_and(|times| times > 0)
+        shown["requeues"].as_i64().is_some_and(|times| times > 0)
     };
     wait_until("a run is returned", || runs.iter().any(is_returned));
     wait_until("it is not ready", || {
